@@ -13,7 +13,7 @@ from model.failpoints import FailpointKind
 from model.log import Position
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
-from model.vocabulary import Entry, HashRange, Outcome
+from model.vocabulary import Entry, HashRange, Outcome, SnapshotSchedule
 
 # ----------------------------------------------------------------------------------------------------- any operation's
 
@@ -63,7 +63,8 @@ class Created(Outcome, frozen=True):
     most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
     implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
     before no new ones are read (0: any). ``replication``: of a topic that several clusters have. ``limit_bytes``: the
-    largest entry of a chunked topic, as clients learn it.
+    largest entry of a chunked topic, as clients learn it. ``snapshots``: when one of deduplication is due (None: not
+    known).
     """
 
     deduplication: bool
@@ -76,6 +77,7 @@ class Created(Outcome, frozen=True):
     look_ahead: tuple[int, int] = (2000, 20000)
     replication: ReplicationSettings | None = None
     limit_bytes: int | None = None
+    snapshots: SnapshotSchedule | None = None
 
 
 class DeduplicationSet(Outcome, frozen=True):
@@ -144,11 +146,17 @@ class LogRead(Outcome, frozen=True, omit_defaults=True):
     parts: tuple[LoggedPart, ...] = ()
 
 
-class SnapshotRead(Outcome, frozen=True):
-    """The stored deduplication snapshot: producer name to sequence id, and its position."""
+class SnapshotRead(Outcome, frozen=True, omit_defaults=True):
+    """The stored deduplication snapshot: producer name to sequence id, and its position.
+
+    ``last``: where one that is due was waited for, the end of the log when that began (None: it was empty), and
+    ``waited_s`` how long it was waited for.
+    """
 
     position: Position
     producers: dict[str, int]
+    last: Position | None = None
+    waited_s: float = 0.0
 
 
 # ----------------------------------------------------------------------------------------------------------- producers
@@ -179,12 +187,14 @@ class Sent(Outcome, frozen=True, omit_defaults=True):
 
     On a chunked topic, also the producer's lives on the wire. ``unloaded_after``: the topic was unloaded after so many
     of them (0: it was not). ``other``: the outcome of the entries that another session sent in between.
+    ``last_sequence_id``: the producer's own account of its last sequence id after that; None: it was not asked.
     """
 
     answers: tuple[Answer, ...]
     lives: tuple[Life, ...] = ()
     unloaded_after: int = 0
     other: Sent | None = None
+    last_sequence_id: int | None = None
 
 
 class ChunkRate(Outcome, frozen=True):

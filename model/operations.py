@@ -51,6 +51,7 @@ class CreateTopic(Operation, frozen=True):
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
     ``limits`` and ``quorum``: of its namespace, for a topic with ``persistence``.
+    Without ``is_timed``, a policy of its namespace switches off the timer of deduplication snapshots.
     """
 
     topic: str
@@ -63,6 +64,7 @@ class CreateTopic(Operation, frozen=True):
     is_chunked: bool = False
     limits: Limits | None = None
     quorum: Quorum | None = None
+    is_timed: bool = True
 
 
 class SetDeduplication(Operation, frozen=True):
@@ -102,9 +104,10 @@ class Trim(Operation, frozen=True):
 
 
 class ReadSnapshot(Operation, frozen=True):
-    """Read the stored deduplication snapshot. SnapshotRead."""
+    """Read the stored deduplication snapshot, with ``due`` after one that is due had time to be taken. SnapshotRead."""
 
     topic: str
+    due: bool = False
 
 
 class ReadChunkRate(Operation, frozen=True):

@@ -25,6 +25,7 @@ class Session:
     """A producer session: on which topic, under which name, by which client, and what it sent without waiting.
 
     ``was_cut``: a network fault may have cut its connection, which nobody noticed yet.
+    ``highest``: the highest sequence id that it learned on opening or that was confirmed to it; None: not known.
     """
 
     topic: str
@@ -34,3 +35,4 @@ class Session:
     is_chunking: bool = False
     compression: Compression = "none"
     was_cut: bool = False
+    highest: int | None = None

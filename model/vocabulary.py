@@ -42,6 +42,17 @@ class Limits(Struct, frozen=True):
     unacknowledged: int = 0
 
 
+class SnapshotSchedule(Struct, frozen=True):
+    """When a deduplication snapshot of a topic is due.
+
+    ``entries``: after so many entries. ``period_s``: by the timer at the latest so long after the last one, where
+    anything was stored since; None: there is no timer.
+    """
+
+    entries: int
+    period_s: float | None = None
+
+
 ACTORS: Final = ("session", "consumer", "source", "program")
 """The fields that name who performs an operation, in the history's own names."""
 
@@ -148,7 +159,11 @@ class Entry(Struct, frozen=True):
         return len(self.messages) > 1
 
     def __str__(self) -> str:
-        ids = str(self.lowest) if not self.is_batch else f"batch {self.lowest}..{self.highest}"
+        ids = str(self.lowest)
+        if self.is_batch:
+            is_dense = self.highest - self.lowest < len(self.messages)
+            own = (str(message.sequence_id) for message in self.messages)
+            ids = f"batch {self.lowest}..{self.highest}" if is_dense else f"batch {'+'.join(own)}"
         key = f", key {self.sticky_key}" if self.sticky_key is not None else ""
         return f"{ids} ({', '.join(map(str, self.messages))}{key})"
 

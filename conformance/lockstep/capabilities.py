@@ -191,7 +191,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             },
             "a deduplication snapshot is taken too seldom",
         ),
-        rules=("DEDUP-10", "DEDUP-11"),
+        rules=("DEDUP-10", "DEDUP-11", "DEDUP-11a"),
     ),
     Requirement(
         name="flushes of dirty cursors",

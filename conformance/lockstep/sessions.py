@@ -44,7 +44,7 @@ class ProducerSession(Protocol):
 
     @property
     def last_sequence_id(self) -> int | None:
-        """The id that it learnt on opening; None where the client hides it."""
+        """Its own account of its last sequence id: the broker's on opening, later its own; None where it hides it."""
 
     @property
     def pending(self) -> int:
@@ -90,7 +90,7 @@ class WireSession:
 
     @property
     def last_sequence_id(self) -> int | None:
-        """What the broker said on opening."""
+        """What the broker said, on opening and in receipts."""
         return self._producer.last_sequence_id
 
     @property
@@ -185,7 +185,7 @@ class OfficialSession:
 
     @property
     def last_sequence_id(self) -> int | None:
-        """What the broker said on opening; later the client would tell its own counting."""
+        """What the broker said on opening; later the client's own account."""
         return self._producer.last_sequence_id
 
     @property

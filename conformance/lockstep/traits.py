@@ -8,6 +8,7 @@ from typing import Final, Self
 
 from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
 from model.key_shared.liveness import LookAhead
+from model.vocabulary import SnapshotSchedule
 
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
 PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
@@ -37,3 +38,17 @@ class Traits:
     def of_pulsar_client(self) -> Self:
         """The same for consumers of pulsar-client, some releases of which do not acknowledge parts of batches."""
         return replace(self, acknowledges_parts=self.acknowledges_parts and ACKNOWLEDGES_PARTS)
+
+
+def snapshot_schedule(runtime: Mapping[str, str]) -> SnapshotSchedule:
+    """When deduplication snapshots are due on a broker with this configuration.
+
+    A release without one of the timer's settings has no such timer.
+    """
+    interval_s = float(runtime.get("brokerDeduplicationSnapshotIntervalSeconds", "0"))
+    frequency_s = float(runtime.get("brokerDeduplicationSnapshotFrequencyInSeconds", "0"))
+    has_timer = interval_s > 0 and frequency_s > 0
+    return SnapshotSchedule(
+        entries=int(runtime.get("brokerDeduplicationEntriesInterval", "1000")),
+        period_s=interval_s + frequency_s if has_timer else None,
+    )

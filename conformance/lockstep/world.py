@@ -25,7 +25,7 @@ from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
-from conformance.lockstep.traits import Traits
+from conformance.lockstep.traits import Traits, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import LanePlace, Place
 from conformance.wait import wait_until
@@ -97,6 +97,7 @@ class World:
         self.assumes_settings = self.runtime is None
         self._of_one_topic: set[str] = set()
         self._cursor_namespaces: dict[tuple[Persistence, bool, Limits | None, Quorum | None], str] = {}
+        self._untimed: dict[str, str] = {}
         self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(name, deduplication)
@@ -113,6 +114,7 @@ class World:
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.traits = Traits.of(runtime)
+        self.snapshots = snapshot_schedule(runtime)
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
         # A release without draining hashes has no such switch, and what it switches back to.
@@ -174,21 +176,36 @@ class World:
         """A number that was not given before."""
         return next(self._numbers)
 
-    def namespace_for(self, switch: Switch) -> str:
-        """The namespace of a new topic whose deduplication is switched like this; made first if it has its own."""
+    def namespace_for(self, switch: Switch, *, is_timed: bool = True) -> str:
+        """The namespace of a new topic whose deduplication is switched like this; made first if it has its own.
+
+        Without ``is_timed``, a policy of the namespace switches off the timer of snapshots; AdminError if this release
+        has no such policy.
+        """
         match switch:
             case "broker":
-                return self._place.tenant.namespace("default")
+                return self._shared_namespace("default", None, is_timed=is_timed)
             case "namespace-on" | "topic-off":
-                return self._place.tenant.namespace("on")
+                return self._shared_namespace("on", True, is_timed=is_timed)
             case "namespace-off" | "topic-on":
-                return self._place.tenant.namespace("off")
+                return self._shared_namespace("off", False, is_timed=is_timed)
             case "own-namespace-on" | "own-namespace-off":
                 namespace = self._make_namespace(f"of-one-topic-{self.fresh()}", switch == "own-namespace-on")
                 self._of_one_topic.add(namespace)
+                if not is_timed:
+                    self.admin.set_deduplication_snapshot_interval(namespace, 0)
                 return namespace
             case _:
                 assert_never(switch)
+
+    def _shared_namespace(self, kind: str, deduplication: bool | None, *, is_timed: bool) -> str:
+        if is_timed:
+            return self._place.tenant.namespace(kind)
+        if kind not in self._untimed:
+            namespace = self._make_namespace(f"{kind}-untimed", deduplication)
+            self.admin.set_deduplication_snapshot_interval(namespace, 0)
+            self._untimed[kind] = namespace
+        return self._untimed[kind]
 
     def is_of_one_topic(self, namespace: str) -> bool:
         """Whether a namespace was made for one topic only."""

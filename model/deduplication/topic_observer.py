@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from model.deduplication import diagnosis, observer
+from model.deduplication import diagnosis, due, observer
 from model.deduplication.answers import furthest, hand_out
+from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import (
     FRESH,
     NONE,
@@ -26,7 +27,7 @@ from model.deduplication.producer_state import (
 )
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import SNAPSHOT_POSITION_AHEAD
-from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
+from model.events import Answer, Duplicate, LoggedEntry, Refused, SnapshotRead, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
@@ -45,7 +46,7 @@ class TopicView:
     another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: so did the write of an entry;
     ``unconfirmed``: for each producer, the highest id that was sent while writes could fail, and not confirmed.
     ``has_policy``: the topic has a policy of its own; ``has_namespace_policy``: its namespace has one.
-    ``known``: the deviations that are reported apart.
+    ``known``: the deviations that are reported apart. ``snapshots``: those that are due, where that is known.
     """
 
     enabled: bool
@@ -63,6 +64,7 @@ class TopicView:
     moves: int = 0
     loaded_ms: float | None = None
     """Since when, at the latest, the topic is loaded again: when a producer was let in."""
+    snapshots: DueSnapshots | None = None
 
     @property
     def follows_broker(self) -> bool:
@@ -133,6 +135,8 @@ def sent(
     if view.last_position is not None:
         positions.append(view.last_position)
     view = replace(view, last_position=max(positions, default=None))
+    stored = sum(isinstance(answer, Stored) for answer in answers)
+    view = unsettled_snapshots(view) if around.switched_on else _due_after(view, stored)
     if around.may_fail:
         lost = [e.highest for e, a in zip(entries, answers, strict=True) if isinstance(a, Unknown | Refused)]
         view = replace(view, unconfirmed={**view.unconfirmed, producer: max(lost, default=NONE)})
@@ -251,6 +255,15 @@ def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[Producer
     )
 
 
+def _due_after(view: TopicView, stored: int) -> TopicView:
+    return view if view.snapshots is None else replace(view, snapshots=view.snapshots.after(stored))
+
+
+def unsettled_snapshots(view: TopicView) -> TopicView:
+    """The same view when it is not known any more which snapshots were taken."""
+    return view if view.snapshots is None else replace(view, snapshots=view.snapshots.unsettled())
+
+
 def moved(view: TopicView) -> Allowed[TopicView]:
     """The topic was closed and loaded again, or its broker was killed: every state is recovered from the log."""
     crowded = len(view.states) > view.snapshot_room
@@ -258,7 +271,7 @@ def moved(view: TopicView) -> Allowed[TopicView]:
         observer.recover, may_be_forgotten=crowded, may_race=view.has_policy, ledger_room=view.ledger_room
     )
     after = view.on_each_state(recover) if view.enabled else view
-    return Allowed(replace(after, moves=view.moves + 1, loaded_ms=None))
+    return Allowed(replace(unsettled_snapshots(after), moves=view.moves + 1, loaded_ms=None))
 
 
 def has_recovered(view: TopicView, now_ms: float) -> TopicView:
@@ -272,6 +285,7 @@ def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     """Deduplication was switched, and the broker says that it is so now."""
     if on == view.enabled:
         return Allowed(view)
+    view = unsettled_snapshots(view)
     return Allowed(replace(view.on_each_state(partial(observer.switch, on=on)), enabled=on))
 
 
@@ -312,11 +326,13 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
     return Allowed(view, (), deviations)
 
 
-def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, int]) -> Allowed[TopicView] | Broken:
+def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) -> Allowed[TopicView] | Broken:
     """The stored snapshot was read: its position, and for each producer in it the highest id persisted.
 
     A producer may be missing only if it has nothing up to the position, or there are too many for the room.
+    ``is_due``: one that is due had time to be taken, and none could fail.
     """
+    position, producers = read.position, read.producers
     if len(producers) > view.snapshot_room:
         return Broken(
             "DEDUP-10", f"the snapshot has {len(producers)} producers, above the limit of {view.snapshot_room}"
@@ -345,4 +361,12 @@ def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, i
         after, requires = accounted
         deviations += requires
         view = view.with_states(name, after)
-    return Allowed(view, ("DEDUP-10",) if producers else (), deviations)
+    exercised = ["DEDUP-10"] if producers else []
+    if is_due and view.enabled and view.snapshots is not None:
+        awaited = due.awaited(view.snapshots, read)
+        if isinstance(awaited, Broken):
+            return awaited
+        snapshots, was_due = awaited
+        view = replace(view, snapshots=snapshots)
+        exercised += ["DEDUP-11a"] if was_due else []
+    return Allowed(view, tuple(exercised), deviations)

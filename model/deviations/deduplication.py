@@ -13,6 +13,8 @@ SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 DEDUPLICATION_ENABLED_IN_FLIGHT = "deduplication-enabled-in-flight"
 CLOSE_OVERTAKES_PRODUCER_SUCCESS = "close-overtakes-producer-success"
 ROLLOVER_REOPENS_CLOSED_LEDGER = "rollover-reopens-closed-ledger"
+LAST_SEQUENCE_ID_FALLS = "last-sequence-id-falls"
+CONSECUTIVE_BATCH_ASSUMED = "consecutive-batch-assumed"
 
 DEVIATIONS = (
     Deviation(
@@ -122,5 +124,35 @@ DEVIATIONS = (
         gone=("3.3.6", "4.0.8"),
         occurrence="Without a failpoint, in about one of thirty unloads with messages in flight.",
         has_history=False,
+    ),
+    Deviation(
+        name=LAST_SEQUENCE_ID_FALLS,
+        rule="DEDUP-19",
+        statement="After a message with a lower sequence id is confirmed, last_sequence_id of pulsar-client returns that id, although the broker has a higher one.",
+        cause="ProducerImpl::ackReceived of the C++ client assigns the id of the latest receipt to lastSequenceIdPublished_, instead of the maximum of both. The Java client takes the maximum.",
+        side="client",
+        releases=(">=2.5",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="a-lower-id-than-any-sent",
+            by="small history",
+            statement="After a duplicate, the producer's account is below the id of that duplicate.",
+        ),
+    ),
+    Deviation(
+        name=CONSECUTIVE_BATCH_ASSUMED,
+        rule="DEDUP-19",
+        statement="After a batch whose sequence ids have gaps, last_sequence_id of pulsar-client is too low: the lowest id of the batch plus its number of messages, minus one.",
+        cause="ProducerImpl::ackReceived of the C++ client computes lastSequenceIdPublished_ as sequenceId + op.messagesCount_ - 1, as if the ids of a batch were consecutive. The Java client keeps the highest id of the batch.",
+        side="client",
+        releases=(">=2.5",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="the-first-id-of-a-batch",
+            by="small history",
+            statement="After a batch, the producer's account is the lowest id of the batch.",
+        ),
     ),
 )

@@ -16,7 +16,8 @@ from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
 from model.cluster_operations import ReplicationOperation
 from model.cursors.cursor import Interval, Persisting
-from model.deduplication import diagnosis, observer, topic_observer
+from model.deduplication import account, diagnosis, observer, topic_observer
+from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
 from model.deviations import counted
@@ -149,7 +150,9 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
     def step(state: Example) -> Judgement:
         session = state.sessions[late.session]
         pending, rest = session.pending[0], session.pending[1:]
-        state = state.with_session(late.session, replace(session, pending=rest))
+        after = replace(session, pending=rest)
+        after = account.confirmed(after, pending.entries, late.answers, is_alone=len(session.pending) == 1)
+        state = state.with_session(late.session, after)
         around = _circumstances(state, session)
         around = replace(around, may_fail=may_fail or around.may_fail, switched_on=not pending.deduplication)
         return _judge_answers(state, session, pending, late.answers, around, is_awaited=False)
@@ -198,8 +201,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _failpoint_set(state, topic, kind)
         case ClearFailpoints():
             return _cleared(state, outcome)
-        case ReadSnapshot(topic):
-            return _snapshot_read(state, topic, outcome)
+        case ReadSnapshot():
+            return _snapshot_read(state, operation, outcome)
         case ReadLog(topic):
             return _log_read(state, topic, outcome)
         case _:
@@ -246,6 +249,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         known=state.known,
         has_policy=operation.deduplication.startswith("topic-"),
         has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
+        snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
     )
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
     consumption = subscriptions.topic_created(
@@ -296,7 +300,7 @@ def _recovered(state: Example, topic: str, at: Interval) -> Example:
 def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
     if not isinstance(outcome, Opened):
         return Allowed(state)
-    state = state.with_session(operation.session, _session_of(operation))
+    state = state.with_session(operation.session, _session_of(operation, outcome.last_sequence_id))
     consumption = written.reopened(state.consumption, operation.topic, operation.producer)
     state = replace(state, consumption=consumption)
     view = state.topics[operation.topic]
@@ -305,13 +309,14 @@ def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: In
     return _on_topic(state, operation.topic, judged)
 
 
-def _session_of(operation: OpenProducer) -> Session:
+def _session_of(operation: OpenProducer, highest: int | None = None) -> Session:
     return Session(
         operation.topic,
         operation.producer,
         operation.client,
         is_chunking=operation.is_chunking,
         compression=operation.compression,
+        highest=highest,
     )
 
 
@@ -332,7 +337,20 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     if any(isinstance(answer, Stored) for answer in outcome.answers):
         state = state.with_session(operation.session, replace(session, was_cut=False))
     around = _circumstances(state, session)
-    return _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
+    state = state.with_session(operation.session, account.confirmed(session, operation.entries, outcome.answers))
+    judged = _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
+    return judged if isinstance(judged, Broken) else _account_judged(judged, operation, outcome)
+
+
+def _account_judged(judged: Allowed[Example], operation: Send, outcome: Sent) -> Judgement:
+    """The producer's own account of its last sequence id, after its answers were judged."""
+    state = judged.state
+    session = state.sessions[operation.session]
+    reported = account.reported(session, operation.entries, outcome, state.topics[session.topic])
+    if isinstance(reported, Broken):
+        return reported
+    state = state.with_session(operation.session, reported.state)
+    return Allowed(state, judged.exercised + reported.exercised, judged.deviations + reported.deviations)
 
 
 def _circumstances(state: Example, session: Session) -> Circumstances:
@@ -413,6 +431,8 @@ def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutco
 
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:
+    if topic in state.topics:
+        state = state.with_topic(topic, topic_observer.unsettled_snapshots(state.topics[topic]))
     if kind in WRITE_FAILURES:
         state = replace(state, applications=applications_tracker.writes_may_fail(state.applications, topic))
         if topic in state.topics:
@@ -439,12 +459,12 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
     return Allowed(after, ("KEY-10",) if raced else ())
 
 
-def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome) -> Judgement:
+    topic = operation.topic
     if not isinstance(outcome, SnapshotRead) or state.applications.has(topic):
         return Allowed(state)
-    return _on_topic(
-        state, topic, topic_observer.snapshot_read(state.topics[topic], outcome.position, outcome.producers)
-    )
+    is_due = operation.due and not state.may_fail_on(topic)
+    return _on_topic(state, topic, topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due))
 
 
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:

@@ -83,6 +83,13 @@ STATEMENTS = (
         "How is the MessageDeduplication state persisted?",
     ),
     Rule(
+        "DEDUP-11a",
+        "000",
+        "A snapshot that is due (by the timer, or by the number of entries) is taken within a bound, however and wherever deduplication was switched on.",
+        (Decided.STATS,),
+        "How is the MessageDeduplication state persisted?",
+    ),
+    Rule(
         "DEDUP-12",
         "000",
         "Recovery is the snapshot plus a replay of the entries after its position: after a kill or a move of the topic, every producer's highest sequence id equals that of the entries stored.",
@@ -130,5 +137,12 @@ STATEMENTS = (
         "With a source that cannot be deduplicated, a consumer that stores every business id in one transaction with its state applies each once (scenario 2), even where the log holds duplicates.",
         (Decided.FAULT,),
         "Summary: business scenario 2",
+    ),
+    Rule(
+        "DEDUP-19",
+        "000",
+        "A producer's own account of its last sequence id agrees, after every confirmed send, with what was sent and with the broker's, in batches too.",
+        (Decided.WIRE,),
+        "Effectively-once publishing",
     ),
 )

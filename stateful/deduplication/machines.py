@@ -43,6 +43,8 @@ SNAPSHOT_INTERVAL = 5
 """Entries between snapshots on these brokers."""
 REPLAY_MS = 800
 """So long a replay that is slow takes, which is long enough for a producer to be let in meanwhile."""
+TIMED = st.sampled_from([True, True, False])
+"""Whether the timer takes snapshots of a topic. Where it does, one is awaited in few examples: that takes seconds."""
 SNAPSHOT_AT_LAST_MS = 2500
 """After so long a snapshot has come by the timer, which looks for topics that are due once a second."""
 
@@ -61,6 +63,7 @@ PICKS: st.SearchStrategy[Pick] = st.sampled_from(
         Pick(offset=-3),
         Pick(size=2),
         Pick(size=4),
+        Pick(size=3, step=3),
         Pick(offset=-1, size=2),
         Pick(offset=-2, size=4),
     ]
@@ -169,15 +172,25 @@ class DeduplicationMachine(Producers):
     """Topics that are unloaded and switched, in all the ways in which deduplication is switched."""
 
     crowded = False
+    awaits_snapshots = False
 
-    @initialize(first=SWITCHES, second=st.none() | SWITCHES, crowded=st.sampled_from([False] * 5 + [True]))
-    def create_topics(self, first: Switch, second: Switch | None, crowded: bool) -> None:
+    @initialize(
+        first=SWITCHES,
+        second=st.none() | SWITCHES,
+        crowded=st.sampled_from([False] * 5 + [True]),
+        is_timed=TIMED,
+        is_patient=st.sampled_from([False] * 9 + [True]),
+    )
+    def create_topics(
+        self, first: Switch, second: Switch | None, crowded: bool, is_timed: bool, is_patient: bool
+    ) -> None:
         """One topic or two, each with a producer to begin with; in few examples, crowds will come."""
         self.crowded = crowded
+        self.awaits_snapshots = is_patient or not is_timed
         switches = (first,) if second is None else (first, second)
         self.topics = TOPICS[: len(switches)]
         for topic, switch in zip(self.topics, switches, strict=True):
-            self.do(CreateTopic(topic=topic, deduplication=switch))
+            self.do(CreateTopic(topic=topic, deduplication=switch, is_timed=is_timed))
             self.open(topic, "p0", "wire")
 
     @rule(index=INDEXES, burst=BURSTS, in_flight=st.booleans())
@@ -211,6 +224,15 @@ class DeduplicationMachine(Producers):
     def read_snapshot(self, index: int) -> None:
         """Look at the snapshot that is stored now."""
         self.do(ReadSnapshot(topic=self.topic(index)))
+
+    @precondition(lambda self: self.awaits_snapshots)
+    @rule(index=INDEXES, entries=st.integers(1, 2 * SNAPSHOT_INTERVAL))
+    def await_snapshot(self, index: int, entries: int) -> None:
+        """Send so many entries after a moment at which no snapshot is under way, and wait for one that is due."""
+        session = self.session(index)
+        self.do(ReadSnapshot(topic=session.topic, due=True))
+        self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * entries)))
+        self.do(ReadSnapshot(topic=session.topic, due=True))
 
 
 class FailuresMachine(Producers):

@@ -19,13 +19,15 @@ class Pick:
 
     ``again`` > 0 repeats the entry that was sent that many entries ago. Otherwise the first id is the highest used,
     plus one, plus ``offset``: a gap where it is positive, an id that was used (or skipped) where it is negative.
-    ``size`` > 1 makes a batch. ``about_old``: the message is about something that an earlier one was about.
+    ``size`` > 1 makes a batch, whose ids are ``step`` apart. ``about_old``: the message is about something that an
+    earlier one was about.
     """
 
     again: int = 0
     offset: int = 0
     size: int = 1
     about_old: bool = False
+    step: int = 1
 
     @property
     def is_rising(self) -> bool:
@@ -84,7 +86,8 @@ class Plan:
         if pick.again and producer.entries:
             return producer.entries[-min(pick.again, len(producer.entries))]
         first = max(1, producer.highest + 1 + pick.offset)
-        entry = Entry(tuple(self._message(producer, first + i, about_old=pick.about_old) for i in range(pick.size)))
+        ids = range(first, first + pick.size * pick.step, pick.step)
+        entry = Entry(tuple(self._message(producer, one, about_old=pick.about_old) for one in ids))
         producer.highest = max(producer.highest, entry.highest)
         producer.entries.append(entry)
         return entry

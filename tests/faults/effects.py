@@ -170,6 +170,32 @@ def switching_while_loaded(bench: Bench) -> Observation:
     return followed
 
 
+def highest_id_after_a_batch(bench: Bench) -> Observation:
+    """Send a batch and some messages: the highest id that the receipt of the batch has, and that all of them have."""
+    producer = bench.producer()
+    receipt = bench.answer(producer, producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")]))
+    assert isinstance(receipt, Receipt)
+    bench.send(producer, 4, 5)
+    return receipt.highest_sequence_id, producer.last_sequence_id
+
+
+def takes_snapshot(*, is_timed: bool, entries: int, by_topic: bool = False) -> Experiment:
+    """Two producers send so many entries: whether a snapshot is taken, by the timer or by their number."""
+
+    def experiment(bench: Bench) -> Observation:
+        bench.admin.set_deduplication_snapshot_interval(bench.namespace, int(is_timed))
+        if by_topic:
+            bench.admin.create_topic(bench.topic)
+            bench.admin.set_topic_deduplication(bench.topic, True)
+            eventually(lambda: bench.admin.topic_deduplication(bench.topic) is True)
+        first, second = bench.producer("p"), bench.producer("q")
+        for sequence_id in range(1, entries + 1):
+            bench.send(first if sequence_id % 2 else second, sequence_id)
+        return becomes(lambda: bool(bench.snapshot()), within_s=5.0)
+
+    return experiment
+
+
 def taking_over_a_subscription(bench: Bench) -> Observation:
     """A consumer leaves without acknowledging its messages: the first message that the next one receives."""
     bench.send(bench.producer(), 1, 2)
@@ -214,6 +240,11 @@ EFFECTS: dict[str, Effect] = {
     "snapshot-omits-producer": Effect(snapshot_of_two_producers, {"p": 1, "q": 4}, {"q": 4}),
     "snapshot-of-pushed": Effect(snapshot_with_a_write_in_flight, {"p": 5}, {"p": 6}),
     "snapshot-failure-clears-state": Effect(sending_again_after_a_failed_snapshot, False, True),
+    "receipt-of-first-message": Effect(highest_id_after_a_batch, (3, 5), (1, 5)),
+    "receipt-one-too-high": Effect(highest_id_after_a_batch, (3, 5), (3, 6)),
+    "timer-passes-topic-over": Effect(takes_snapshot(is_timed=True, entries=2), True, False),
+    "counter-of-entries-reset": Effect(takes_snapshot(is_timed=False, entries=5), True, False),
+    "no-snapshot-by-topic-policy": Effect(takes_snapshot(is_timed=False, entries=5, by_topic=True), True, False),
     "takeover-skips-unacknowledged": Effect(taking_over_a_subscription, [1, 1], [1, 2]),
 }
 """For each defect, by its name, how its effect is observed."""

@@ -45,6 +45,7 @@ AS_RELEASES_DO = partial(
     ),
     recovery_races=True,
     ends_of_batches=False,
+    account="latest",
 )
 
 machines = pytest.mark.parametrize("machine", OF_THE_DOCUMENT, ids=lambda machine: machine.name)

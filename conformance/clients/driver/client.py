@@ -78,8 +78,6 @@ class OfficialProducer:
     def __init__(self, producer: Any) -> None:
         self._producer = producer
         self.name: Final[str] = producer.producer_name()
-        self.last_sequence_id: Final[int] = producer.last_sequence_id()
-        """What the broker said when it was opened; -1 for none. Later the client counts on its own."""
         self._in_flight: set[OfficialTicket] = set()
 
     def send(
@@ -135,6 +133,11 @@ class OfficialProducer:
         if outcome is None:
             raise NoAnswer(f"no answer in time: sequence id {ticket.sequence_id} of producer {self.name}")
         return outcome
+
+    @property
+    def last_sequence_id(self) -> int:
+        """What the broker said when it was opened; later the client's own account; -1 for none."""
+        return int(self._producer.last_sequence_id())
 
     @property
     def is_connected(self) -> bool:

@@ -68,7 +68,8 @@ class WireProducer:
         self.name = ""
         """Its name, the broker's choice where none was asked for."""
         self.last_sequence_id = -1
-        """The highest sequence id that the broker said, when it was opened, to have of this name; -1 for none."""
+        """The highest sequence id that the broker said to have of this name, when it was opened and in the receipts
+        since; -1 for none."""
         self.unexpected: Final[list[Receipt | SendError]] = []
         """Answers that belong to nothing in flight; a broker has no reason to send any."""
         self._connection = connection
@@ -195,7 +196,9 @@ class WireProducer:
         if command.type == _Type.SEND_RECEIPT:
             receipt = command.send_receipt
             position = position_of(receipt.message_id) if receipt.HasField("message_id") else None
-            self._confirm(Receipt(receipt.sequence_id, signed(receipt.highest_sequence_id), position))
+            highest = signed(receipt.highest_sequence_id)
+            self.last_sequence_id = max(self.last_sequence_id, receipt.sequence_id, highest)
+            self._confirm(Receipt(receipt.sequence_id, highest, position))
         elif command.type == _Type.SEND_ERROR:
             error = command.send_error
             self._refuse(error.sequence_id, SendError(error_name(error.error), error.message))

@@ -262,8 +262,8 @@ def _deed_of_suite(
                 f"{'enables' if on else 'disables'} deduplication of topic {topic}, "
                 f"by a policy of the {scope}{meanwhile}"
             )
-        case ReadSnapshot(topic=topic):
-            return f"reads the stored deduplication snapshot of topic {topic}"
+        case ReadSnapshot(topic=topic, due=due):
+            return f"{'awaits' if due else 'reads'} the stored deduplication snapshot of topic {topic}"
         case ReadLog(topic=topic):
             return f"reads the log of topic {topic}"
         case ReadChunkRate(topic=topic, session=session, message=message):

@@ -83,14 +83,23 @@ def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
         return (Result(words, _tone(outcome)),) if words else ()
     if not outcome.answers:
         return (Result("no answer"),) if operation.wait else ()
+    account = _account(operation, outcome)
     if len(operation.entries) == 1 and not outcome.lives:
-        return tuple(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers)
+        return (*(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers), *account)
     answered = zip(operation.entries, outcome.answers, strict=False)
     told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
     seen = map(Result, chunking.lives_in_words(outcome))
     missing = len(operation.entries) - len(outcome.answers)
     silence = [Result(f"no answer for the other {missing}")] if missing > 0 else []
-    return (*ends(told, Result), *silence, *seen)
+    return (*ends(told, Result), *silence, *account, *seen)
+
+
+def _account(operation: Send, outcome: Sent) -> list[Result]:
+    """The producer's own account of its last sequence id, where it is not the highest that was sent."""
+    last = outcome.last_sequence_id
+    if last is None or last == max(entry.highest for entry in operation.entries):
+        return []
+    return [Result(f"the producer's last sequence id is {last}")]
 
 
 def unexpected_in_words(unexpected: Unexpected) -> str:
@@ -180,9 +189,10 @@ def _plain(outcome: AnyOutcome) -> str:
         case LogRead(entries=entries):
             told = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
             return f"{count(len(entries), 'entry', 'entries')}: " + joined(told, "; ")
-        case SnapshotRead(position=position, producers=producers):
+        case SnapshotRead(position=position, producers=producers, last=last, waited_s=waited_s):
             told = [f"{name} at {highest}" for name, highest in producers.items()]
-            return f"taken at {position}, with " + (joined(told) or "no producer")
+            awaited = "" if last is None else f", {waited_s:.1f} s after the log's end was at {last}"
+            return f"taken at {position}, with {joined(told) or 'no producer'}{awaited}"
         case SourceEnded() | Consumed() | Drained() | Ran() | DatabaseRead() | Stuck():
             return _of_application(outcome)
         case _:

@@ -98,8 +98,10 @@ class SimulatedBroker:
         variant: Variant = DOCUMENT,
         recovery_races: bool = False,
         snapshot_room: int = 5,
+        takes_snapshots: bool = True,
     ) -> None:
         self.snapshot_room = snapshot_room
+        self._takes_snapshots = takes_snapshots
         self._chance = chance
         self._variant = variant
         self._recovery_races = recovery_races
@@ -224,7 +226,7 @@ class SimulatedBroker:
                 todo.append((0.1, partial(self._forget, hosted, producer)))
             if hosted.is_behind:
                 todo.append((1.0, partial(self._catch_up, hosted)))
-            if hosted.topic.snapshot is not None:
+            if hosted.topic.snapshot is not None and self._takes_snapshots:
                 todo.append((0.2 * self._snapshots, partial(self._take_snapshot, name)))
         return todo
 
@@ -270,6 +272,12 @@ class SimulatedBroker:
 
     def _forget(self, hosted: Hosted, producer: str) -> None:
         hosted.topic = reference.forget_producer(hosted.topic, producer)
+
+    def take_due_snapshot(self, name: str) -> None:
+        """Take a snapshot when nothing of the topic is in flight, unless the broker takes none or it is to fail."""
+        self.work_until(lambda: not self._topics[name].topic.in_flight)
+        if self._topics[name].topic.snapshot is not None and self._takes_snapshots:
+            self._take_snapshot(name)
 
     def _take_snapshot(self, name: str) -> None:
         hosted = self._topics[name]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
 from conformance.lockstep.performer import Performed
 from model.cluster_operations import ReplicationOperation
 from model.deduplication.answers import could_be_for
+from model.deduplication.producer_state import NONE
 from model.deduplication.reference import BUSY
 from model.deduplication.variants import DOCUMENT, Variant
 from model.events import (
@@ -26,6 +27,7 @@ from model.events import (
     Cleared,
     DeduplicationSet,
     Done,
+    Duplicate,
     Fired,
     Late,
     LoggedEntry,
@@ -37,6 +39,7 @@ from model.events import (
     Skipped,
     SnapshotRead,
     TakenOver,
+    Stored,
     Unknown,
 )
 from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
@@ -73,16 +76,21 @@ from model.operations import (
     UseProxy,
 )
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Client, Entry, Persistence, partition_name
+from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.cursors import SimulatedCursors
 from tests.lockstep.simulated.subscription import Clock
 
+ProducerAccount = Literal["highest", "lowest", "latest"]
+"""What producers take for their last sequence id: the highest that was confirmed; of a batch, the lowest; or, with
+pulsar-client, the latest, as if the ids of a batch were consecutive."""
 MOMENTS_S = (0.0005, 0.001, 0.005)
 """How long an operation takes before and after it takes effect."""
 START_S = 4.0
 """How long a broker takes to start."""
+SNAPSHOT_ENTRIES, SNAPSHOT_PERIOD_S = 5, 2.0
+"""When a deduplication snapshot is due, as on the brokers that the suite starts."""
 BEFORE_THE_FIRST = Position(0, -1)
 """The position of a cursor at the beginning."""
 
@@ -98,12 +106,13 @@ class BatchWithoutHighestId(Entry, frozen=True):
 
 @dataclass(slots=True)
 class Session:
-    """A producer session: its connection, and the sends whose answers it has not collected."""
+    """A producer session: its connection, its last sequence id, and the sends whose answers it has not collected."""
 
     topic: str
     producer: str
     client: Client
     connection: Connection
+    last_sequence_id: int
     sends: list[Sequence[Entry]] = field(default_factory=list)
 
 
@@ -128,13 +137,20 @@ class SimulatedPerformer:
         ends_of_batches: bool = True,
         heeds_settings: bool = True,
         snapshot_room: int = 5,
+        takes_snapshots: bool = True,
+        account: ProducerAccount = "highest",
         cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
-            chance, variant=variant, recovery_races=recovery_races, snapshot_room=snapshot_room
+            chance,
+            variant=variant,
+            recovery_races=recovery_races,
+            snapshot_room=snapshot_room,
+            takes_snapshots=takes_snapshots,
         )
+        self._account = account
         self._chance = chance
         self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
@@ -229,8 +245,8 @@ class SimulatedPerformer:
                 late = self._collect(self._sessions_on(name))
                 self.broker.arm(name, operation.kind, count=operation.count, spared=operation.spared)
                 return Performed(Done(), late)
-            case ReadSnapshot():
-                return self._read_snapshot(name)
+            case ReadSnapshot(due=due):
+                return self._read_snapshot(name, due=due)
             case ReadLog():
                 late = self._collect(self._sessions_on(name))
                 return Performed(LogRead(tuple(_plain(logged) for logged in self.broker.topic(name).log)), late)
@@ -252,7 +268,8 @@ class SimulatedPerformer:
         self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None)
         self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic, by_broker)
         created = self._cursors.create(operation.topic, "shipped", (), self.broker.snapshot_room)
-        return Performed(msgspec.structs.replace(created, deduplication=on))
+        snapshots = SnapshotSchedule(SNAPSHOT_ENTRIES, SNAPSHOT_PERIOD_S if operation.is_timed else None)
+        return Performed(msgspec.structs.replace(created, deduplication=on, snapshots=snapshots))
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         if operation.limits is not None:
@@ -307,7 +324,8 @@ class SimulatedPerformer:
         if isinstance(opened, Refused):
             return Performed(opened, late)
         connection, answer = opened
-        session = Session(operation.topic, operation.producer, operation.client, connection)
+        last = NONE if answer.last_sequence_id is None else answer.last_sequence_id
+        session = Session(operation.topic, operation.producer, operation.client, connection, last)
         self._sessions[operation.session] = session
         return Performed(answer, late)
 
@@ -350,7 +368,7 @@ class SimulatedPerformer:
         if not operation.wait:
             return Performed(Sent(()), late)
         (collected,) = self._collect([operation.session])
-        return Performed(Sent(collected.answers), late)
+        return Performed(Sent(collected.answers, last_sequence_id=session.last_sequence_id), late)
 
     def _disturb(self, session: Session) -> None:
         """The network cuts a connection after its broker read some of the sent commands."""
@@ -376,10 +394,19 @@ class SimulatedPerformer:
         entries = [entry for send in session.sends for entry in send]
         answers = iter(self._handed_out(entries, session.connection.told))
         late = tuple(Late(name, tuple(next(answers) for _ in send)) for send in session.sends)
+        told = [entry for entry, answer in session.connection.told if isinstance(answer, Stored | Duplicate)]
+        session.last_sequence_id = self._account_of(session, told)
         session.sends.clear()
         session.connection.told.clear()
         session.connection.awaited = session.connection.arrived = 0
         return late
+
+    def _account_of(self, session: Session, confirmed: Sequence[Entry]) -> int:
+        """The producer's own account of its last sequence id, after these entries were confirmed."""
+        if self._account == "latest" and session.client == "official":
+            return confirmed[-1].lowest + len(confirmed[-1].messages) - 1 if confirmed else session.last_sequence_id
+        ids = (entry.messages[0 if self._account == "lowest" else -1].sequence_id for entry in confirmed)
+        return max([session.last_sequence_id, *ids])
 
     def _handed_out(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> tuple[Answer, ...]:
         """One of the ways in which a client may assign answers that name only one id of an entry."""
@@ -416,12 +443,16 @@ class SimulatedPerformer:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def _read_snapshot(self, topic: str) -> Performed:
+    def _read_snapshot(self, topic: str, *, due: bool) -> Performed:
         late = self._collect(self._sessions_on(topic))
-        snapshot = self.broker.topic(topic).snapshot
-        if snapshot is None:
+        if due:
+            self.broker.take_due_snapshot(topic)
+        stored = self.broker.topic(topic)
+        if stored.snapshot is None:
             return Performed(Skipped("there is no snapshot cursor"), late)
-        return Performed(SnapshotRead(snapshot.position or BEFORE_THE_FIRST, dict(snapshot.highest.ids)), late)
+        last = stored.log[-1].position if due and stored.log else None
+        position = stored.snapshot.position or BEFORE_THE_FIRST
+        return Performed(SnapshotRead(position, dict(stored.snapshot.highest.ids), last), late)
 
 
 def _plain(logged: LoggedEntry) -> LoggedEntry:

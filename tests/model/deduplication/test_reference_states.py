@@ -17,7 +17,7 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.model.deduplication.two_observers import Beside, watched
 
 _, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
-ENOUGH = 60
+ENOUGH = 100
 """How many states may be possible. ARCHITECTURE has the numbers of a longer campaign."""
 
 

@@ -1,0 +1,76 @@
+"""A producer's own account of its last sequence id, which an application reads to resume from it (DEDUP-19).
+
+It is the highest id that the producer learned when it was opened, or that was confirmed to it since, so it agrees
+with the broker's. It may be above that only where the broker has more of the producer: entries whose answers were
+lost, or that another session of the name sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from model.deduplication.producer_state import NONE
+from model.deduplication.topic_observer import TopicView
+from model.deviations import DEVIATIONS
+from model.deviations.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
+from model.events import Answer, Duplicate, Sent, Stored
+from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
+from model.sessions import Session
+from model.vocabulary import Entry
+
+
+def confirmed(
+    session: Session, entries: Sequence[Entry], answers: Sequence[Answer], *, is_alone: bool = True
+) -> Session:
+    """The session after these answers: its highest id follows the confirmations.
+
+    A receipt names the first id of its entry. So the highest id is not known where entries of the same first id were
+    in flight, or, without ``is_alone``, perhaps in another send.
+    """
+    if session.highest is None or not is_alone or len({entry.lowest for entry in entries}) < len(set(entries)):
+        return replace(session, highest=None)
+    return replace(session, highest=max([session.highest, *(entry.highest for entry in _confirmed(entries, answers))]))
+
+
+@carries("DEDUP-19")
+def reported(session: Session, entries: Sequence[Entry], outcome: Sent, view: TopicView) -> Allowed[Session] | Broken:
+    """The producer reports a last sequence id after these answers, which the session counts already.
+
+    While deduplication is disabled, the broker has no account, and the last id that was sent is as good an answer as
+    the highest.
+    """
+    done, last_sequence_id = _confirmed(entries, outcome.answers), outcome.last_sequence_id
+    if not done or last_sequence_id is None:
+        return Allowed(session)
+    stored = (kept for state in view.state(session.producer) for kept in state.kept)
+    of_broker = {id_ for kept in stored for id_ in (kept.highest, kept.entry.highest)}
+    if session.highest is None:
+        return Allowed(replace(session, highest=last_sequence_id) if last_sequence_id in of_broker else session)
+    highest, last = session.highest, done[-1]
+    if last_sequence_id == highest or (not view.enabled and last_sequence_id == last.highest):
+        return Allowed(session, ("DEDUP-19",))
+    if last_sequence_id > highest and last_sequence_id in of_broker:
+        return Allowed(session)
+    deviations = _deviations(last_sequence_id, highest, last) if session.client == "official" else ()
+    for name in deviations:
+        if name not in view.known:
+            return DEVIATIONS[name].broken()
+    if deviations:
+        return Allowed(session, (), deviations)
+    ids = "the broker has no id of it" if highest == NONE else f"{highest} is the highest id confirmed"
+    return Broken("DEDUP-19", f"the producer's last sequence id is {last_sequence_id} after {last}, but {ids}")
+
+
+def _deviations(last_sequence_id: int, highest: int, last: Entry) -> tuple[str, ...]:
+    """The deviations of pulsar-client that explain its account after its last confirmed entry; none: nothing does."""
+    counted = last.lowest + len(last.messages) - 1
+    if last_sequence_id != counted:
+        return ()
+    falls = (LAST_SEQUENCE_ID_FALLS,) if last.highest < highest else ()
+    return falls if counted == last.highest else (CONSECUTIVE_BATCH_ASSUMED, *falls)
+
+
+def _confirmed(entries: Sequence[Entry], answers: Sequence[Answer]) -> list[Entry]:
+    return [entry for entry, answer in zip(entries, answers, strict=True) if isinstance(answer, Stored | Duplicate)]
