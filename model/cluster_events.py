@@ -105,15 +105,6 @@ class ReplicatorsClosed(Outcome, frozen=True):
     since_ms: int
 
 
-class CaughtUp(Outcome, frozen=True):
-    """Every cluster's subscription followed within so many snapshot periods; these messages were published meanwhile.
-
-    All messages are in every cluster, and acknowledged at the consumer's."""
-
-    periods: float
-    messages: tuple[str, ...]
-
-
 class ClustersRead(Outcome, frozen=True):
     """What was read from every cluster, by label.
 
@@ -142,6 +133,18 @@ class Lagging(Outcome, frozen=True):
     mark_delete: Position
     periods: float
     read: ClustersRead | None = None
+
+
+class CaughtUp(Outcome, frozen=True):
+    """Every cluster's subscription followed within so many snapshot periods; these messages were published meanwhile.
+
+    All messages are in every cluster, and acknowledged at the consumer's. ``lagged``: the cluster that did not follow
+    while the consumer left messages unacknowledged.
+    """
+
+    periods: float
+    messages: tuple[str, ...]
+    lagged: Lagging | None = None
 
 
 class ReplicatorStalled(Outcome, frozen=True):

@@ -99,6 +99,8 @@ class CatchUp(Operation, frozen=True):
     """Heal all links; a consumer receives and acknowledges all messages of its cluster; then publish and acknowledge
     there until every other cluster's subscription has passed what was there before.
 
+    With ``lag``, the consumer first does so while it leaves so many messages unacknowledged that it has received.
+
     The business ids of these messages are ``prefix`` and a number. CaughtUp, Lagging after so many snapshot periods, or
     ReplicatorStalled.
     """
@@ -106,6 +108,7 @@ class CatchUp(Operation, frozen=True):
     consumer: str
     prefix: str
     most_periods: int = 300
+    lag: int = 0
 
 
 class ReadClusters(Operation, frozen=True):

@@ -8,6 +8,7 @@ from stateful.chunking.variations import (
     ChunksCraftedMachine,
     ChunksInterruptedMachine,
     ChunksKillsMachine,
+    ChunksManyMachine,
     ChunksSharedMachine,
     ChunksStatsMachine,
 )
@@ -19,6 +20,7 @@ MACHINES = machines(
         "chunks-interrupted": ChunksInterruptedMachine,
         "chunks-crafted": ChunksCraftedMachine,
         "chunks-shared": ChunksSharedMachine,
+        "chunks-many": ChunksManyMachine,
         "chunks-stats": ChunksStatsMachine,
         "chunks-kills": ChunksKillsMachine,
     }

@@ -186,7 +186,14 @@ def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
         return Allowed(state)
     kind = next(iter(there.values())).kind
     left, holds = state.left(key), [one.holds for one in there.values()]
+    if kind not in IN_ORDER and (broken := dispatching.scattered(left, there)) is not None:
+        return broken
+    for name, consumer in there.items():
+        state = state.with_consumer(name, replace(consumer, is_returning=False))
+    there = dict(state.of_subscription(key))
     owed = dispatching.due(kind, left, holds)
+    if not owed and kind not in IN_ORDER and len(there) > 1 and "CHUNK-04" in exercised:
+        exercised.add("CHUNK-14")
     if owed:
         is_stuck = kind == "Shared" and dispatching.has_stuck_chunk(subscription, left, holds)
         broken = dispatching.starved(key, topic, list(there.values()), owed, is_stuck=is_stuck)

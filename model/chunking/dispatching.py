@@ -75,6 +75,7 @@ def met(
             case CommandSubscribe():
                 subscription = orphaned(subscription, name)
                 consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
+                consumer = replace(consumer, unsure=frozenset(), is_returning=False)
     return subscription, consumer, tuple(deviations)
 
 
@@ -89,7 +90,7 @@ def _asked(consumer: Consumer, positions: tuple[Position, ...]) -> Consumer:
     if consumer.kind in IN_ORDER:
         return replace(consumer, is_rewound=True, asked_after=consumer.last or EARLIEST, holds=frozenset())
     if not positions:
-        return replace(consumer, is_rewound=True, holds=frozenset())
+        return replace(consumer, is_rewound=True, is_returning=True, holds=frozenset())
     return replace(consumer, holds=consumer.holds - frozenset(positions))
 
 
@@ -112,6 +113,8 @@ def _sent(
 ) -> Consumer | Broken:
     """An entry is sent: to an ordered consumer the next one that is not acknowledged, or the first one of these."""
     held = replace(consumer, holds=consumer.holds | {came.position})
+    if consumer.is_returning:
+        held = replace(held, unsure=held.unsure | {came.position})
     if consumer.kind not in IN_ORDER:
         return held
     at, last = came.position, consumer.last
@@ -147,18 +150,39 @@ def _between(topic: Topic, subscription: Subscription, after: Position | None, b
 def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]) -> list[Position]:
     """Of what is not acknowledged, what must be sent and was not; ``holds``: what each consumer was sent.
 
-    An ordered consumer gets everything. Of a shared subscription what is whole must come; who else has a hash is not
-    known here, so of Key_Shared this is said of a single consumer only.
+    An ordered consumer gets everything. Of a shared subscription what is whole must come. With several consumers of a
+    Key_Shared subscription a message may wait until others of its hash are acknowledged; this is only said while no
+    application has one to acknowledge, so that what waits would wait forever.
     """
-    if not holds or (kind == "Key_Shared" and len(holds) > 1):
+    if not holds:
         return []
     sent = frozenset().union(*holds)
     if kind in IN_ORDER:
         return [entry.position for entry in left if entry.position not in sent]
-    return [entry.position for whole in wholes(left) for entry in whole if entry.position not in sent]
+    there = [{entry.position for entry in whole} for whole in wholes(left)]
+    if kind == "Key_Shared" and len(holds) > 1 and any(whole <= set(held) for whole in there for held in holds):
+        return []
+    return sorted(position for whole in there for position in whole if position not in sent)
 
 
-@carries("CHUNK-09")
+@carries("CHUNK-14")
+def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, Consumer]) -> Broken | None:
+    """All entries of a whole message are at one consumer of a subscription that several share.
+
+    Of a message that may have been sent twice, because one was asked for everything, this is not said.
+    """
+    unsure = frozenset().union(*(consumer.unsure for consumer in consumers.values()))
+    for whole in wholes(left):
+        positions = {entry.position for entry in whole}
+        having = [name for name, consumer in consumers.items() if consumer.holds & positions]
+        if len(having) > 1 and not positions & unsure:
+            part = whole[-1].part
+            what = f"message {part.sequence_id} of {whole[-1].producer}, whose last entry is at {max(positions)}"
+            return _by_broker("CHUNK-14", f"the broker dispatched entries of {what}, to {' and to '.join(having)}")
+    return None
+
+
+@carries("CHUNK-09", "CHUNK-14")
 def starved(
     key: tuple[str, str],
     topic: Topic,
@@ -176,7 +200,7 @@ def starved(
     is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
     if is_unfinished:
         return _by_broker("CHUNK-09", f"{what}, while the log has unfinished messages")
-    return _by_broker("CHUNK-03", what)
+    return _by_broker("CHUNK-03" if len(consumers) < 2 else "CHUNK-14", what)
 
 
 def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer], first: Position) -> bool:

@@ -131,6 +131,11 @@ class Consumer:
     asked_after: Position | None = None
     """What an ordered consumer was sent last when it requested redelivery, until all that was due has come."""
     holds: frozenset[Position] = frozenset()
+    unsure: frozenset[Position] = frozenset()
+    """Of these, what the broker may have sent before it met a request for everything, or before the topic was moved.
+    It may have sent that to another consumer since."""
+    is_returning: bool = False
+    """Whether such a request, or a move, is so recent that what is sent may be from before it."""
     is_there: bool = True
 
 

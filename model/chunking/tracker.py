@@ -127,6 +127,10 @@ def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True
         if topic in (None, name):
             producers = {one: replace(producer, is_moved=True) for one, producer in view.producers.items()}
             state = state.with_topic(name, replace(view, producers=producers))
+    for name, consumer in state.consumers.items():
+        if topic in (None, consumer.topic):
+            away = replace(consumer, holds=frozenset(), unsure=frozenset(), is_returning=True)
+            state = state.with_consumer(name, away)
     for key, subscription in state.subscriptions.items():
         if topic in (None, key[0]):
             state = state.with_subscription(key, subscription.moved(is_graceful=is_graceful))

@@ -19,7 +19,7 @@ from model.cluster_events import (
 )
 from model.cluster_operations import AwaitIdle, CatchUp, CutLink, HealLink, ReadClusters
 from model.deviations import DEVIATIONS
-from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
+from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, SNAPSHOT_CACHE_OUTRUN
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Stored, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -59,8 +59,8 @@ def _judge(state: Replication, operation: AnyOperation, outcome: Outcome, known:
     match operation:
         case Receive(consumer):
             return _received(state, consumer, outcome)
-        case CatchUp(consumer):
-            return _caught_up(state, consumer, outcome, known)
+        case CatchUp():
+            return _caught_up(state, operation, outcome, known)
         case ReadClusters(topic):
             return _read(state, topic, outcome, known)
         case _:
@@ -268,9 +268,10 @@ def _killed(state: Replication, cluster: str) -> Replication:
     return state
 
 
-@carries("REPL-12", "REPL-13")
-def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
+@carries("REPL-12", "REPL-13", "REPL-19")
+def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: frozenset[str]) -> Judged:
     """With all links healed and traffic, every other cluster's subscription follows."""
+    name = operation.consumer
     consumer = state.consumers.get(name)
     if consumer is None:
         return Allowed(state)
@@ -285,15 +286,37 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
         case ReplicatorStalled():
             topic = replace(topic.disturbed(), cut=_over(topic.cut))
             return _stalled(state.with_topic(consumer.topic, topic), topic, outcome, known)
-        case CaughtUp(messages=messages):
+        case CaughtUp(lagged=Lagging() as lagged) if not _is_outrun(topic, operation, known):
+            return _lagging(topic, consumer, operation, lagged)
+        case CaughtUp(messages=messages, lagged=lagged):
             topic = topic.with_published(consumer.cluster, messages)
             everything = topic.all_published
             topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, everything)
             topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
             state = state.with_consumer(name, replace(consumer, unacknowledged=()))
-            return Allowed(state.with_topic(consumer.topic, topic), ("REPL-12", "REPL-13"))
+            state = state.with_topic(consumer.topic, topic)
+            if lagged is not None:
+                return Allowed(state, ("REPL-12", "REPL-13"), (SNAPSHOT_CACHE_OUTRUN,))
+            return Allowed(state, ("REPL-12", "REPL-13", *(("REPL-19",) if operation.lag else ())))
         case _:
             return Allowed(state)
+
+
+def _is_outrun(topic: ReplicatedTopic, operation: CatchUp, known: frozenset[str]) -> bool:
+    """Whether a consumer lags by more snapshots than are cached, of which that is known: each message takes one."""
+    return SNAPSHOT_CACHE_OUTRUN in known and operation.lag >= topic.made.cached
+
+
+def _lagging(topic: ReplicatedTopic, consumer: ClusterConsumer, operation: CatchUp, lagged: Lagging) -> Broken:
+    """A cluster does not follow while a consumer leaves some messages unacknowledged."""
+    because = (
+        f"{consumer.subscription} is still at {lagged.mark_delete} of {lagged.cluster} after {lagged.periods:.0f} "
+        f"snapshot periods, in each of which a message was acknowledged in {consumer.cluster}, the last "
+        f"{operation.lag} not yet"
+    )
+    if operation.lag >= topic.made.cached:
+        return DEVIATIONS[SNAPSHOT_CACHE_OUTRUN].broken(because)
+    return Broken("REPL-19", because)
 
 
 @carries("REPL-01")

@@ -96,4 +96,11 @@ STATEMENTS = (
         (Decided.FAULT,),
         "Chunking on large-message Vs Txn with large-message",
     ),
+    Rule(
+        "CHUNK-14",
+        "002",
+        "Shared and Key_Shared subscriptions with several consumers deliver every whole chunked message to one application, whole, however many producers interleave, whatever the receiver queues.",
+        (Decided.WIRE,),
+        "Usecase 3: Multiple producers with shared consumers",
+    ),
 )

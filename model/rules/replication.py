@@ -131,6 +131,13 @@ STATEMENTS = (
         "Cluster A publishes a snapshot request",
     ),
     Rule(
+        "REPL-19",
+        "001",
+        "Progress: with links up and acks going on, a remote position is behind by at most a stated number of snapshot periods, whatever the size of the snapshot cache.",
+        (Decided.WIRE,),
+        "Cluster A caches the snapshot",
+    ),
+    Rule(
         "REPL-16",
         "001",
         "The worked example: answers 6 and 7, the second stored locally at 10, gives the mapping 10 – 6 – 7.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from model.operations import CloseProducer, Kill, Meanwhile, OpenProducer, ReadChunkRate, ReadLog, Restart, Send, Unload
 from model.subscription_operations import Acknowledge, Nack
@@ -131,6 +131,41 @@ PIECES = st.lists(
 )
 ORDERLY = st.permutations([0, 0, 0, 1, 1, 2, 2, 2])
 """In which order messages go on, each with its next chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A producer sends its next chunk; a message that begins with it has so many chunks, and this key."""
+
+    producer: int
+    chunks: int
+    key: str | None
+
+
+@dataclass(slots=True)
+class Unfinished:
+    """A message of which some chunks are sent."""
+
+    number: int
+    chunks: int
+    key: str | None
+    sent: int = 0
+
+
+TURNS = st.lists(
+    st.builds(
+        Turn,
+        producer=st.integers(0, 3),
+        chunks=st.sampled_from([2, 2, 3, 4, 6]),
+        key=st.sampled_from([None, None, "k0", "k1"]),
+    ),
+    min_size=2,
+    max_size=12,
+)
+SMALL_QUEUES = st.sampled_from([1, 1, 2, 3, 1000])
+INDEXES = st.integers(0, 9)
+MOST_CONSUMERS = 5
+ALL = tuple(range(60))
 
 
 class ChunksCraftedMachine(OnChunks):
@@ -272,6 +307,99 @@ class ChunksSharedMachine(OnChunks):
         """The topic is moved."""
         self.do(Unload(TOPIC))
         self.gather()
+
+
+class ChunksManyMachine(OnChunks):
+    """Producers send chunks in turns; consumers with small queues share the subscription, and acknowledge everything.
+
+    Nobody leaves with a part of a message, and nobody nacks: of what is whole, all must come.
+    """
+
+    @initialize(kind=st.sampled_from(["Shared", "Key_Shared"]), queues=st.lists(SMALL_QUEUES, min_size=2, max_size=4))
+    def begin(self, kind: SubscriptionType, queues: list[int]) -> None:
+        """An empty topic, and consumers."""
+        self.kind = kind
+        self.number = 0
+        self.messages: dict[str, Unfinished] = {}
+        self.producers: dict[str, str] = {}
+        self.create()
+        for queue in queues:
+            self.subscribe(kind, queue=queue)
+
+    @rule(turns=TURNS, is_finished=st.sampled_from([True, True, False]))
+    def publish(self, turns: list[Turn], is_finished: bool) -> None:
+        """Producers take turns, each with the next chunk of its message, or the first one of a new message."""
+        for turn in turns:
+            name = f"w{turn.producer}"
+            if name not in self.messages:
+                self.number += 1
+                self.messages[name] = Unfinished(self.number, turn.chunks, turn.key)
+            self.send_next(name)
+        if is_finished:
+            self.finish()
+        self.gather()
+
+    @rule(index=INDEXES, nth=NTH)
+    def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges some of what it has."""
+        there = self.plan.consumers[SUBSCRIPTION]
+        self.do(Acknowledge(there[index % len(there)], nth))
+
+    @rule()
+    def acknowledge_all(self) -> None:
+        """Every message is finished, delivered and acknowledged."""
+        self.drain()
+
+    @precondition(lambda self: len(self.plan.consumers[SUBSCRIPTION]) < MOST_CONSUMERS)
+    @rule(queue=SMALL_QUEUES)
+    def join(self, queue: int) -> None:
+        """One more consumer, whatever the others have."""
+        self.subscribe(self.kind, queue=queue)
+        self.gather()
+
+    @precondition(lambda self: len(self.plan.consumers[SUBSCRIPTION]) > 2)
+    @rule(index=INDEXES, crashes=st.booleans())
+    def lose(self, index: int, crashes: bool) -> None:
+        """A consumer leaves that has nothing."""
+        self.drain()
+        there = self.plan.consumers[SUBSCRIPTION]
+        self.leave(there.pop(index % len(there)), crashes=crashes)
+
+    @rule()
+    def unload(self) -> None:
+        """The topic is moved while nobody has a part of a message."""
+        self.drain()
+        self.do(Unload(TOPIC))
+        self.producers.clear()
+        self.gather()
+
+    def drain(self) -> None:
+        """Finish all messages, and have all of them acknowledged; which may let others come."""
+        self.finish()
+        for _ in range(2):
+            self.gather()
+            for name in self.plan.consumers[SUBSCRIPTION]:
+                self.do(Acknowledge(name, ALL))
+        self.gather()
+
+    def finish(self) -> None:
+        """Send what is missing of the messages."""
+        for name in list(self.messages):
+            while name in self.messages:
+                self.send_next(name)
+
+    def send_next(self, producer: str) -> None:
+        """Send the next chunk of a producer's message."""
+        if producer not in self.producers:
+            self.producers[producer] = self.plan.fresh("p")
+            self.do(OpenProducer(self.producers[producer], TOPIC, producer))
+        message = self.messages[producer]
+        chunk = ChunkNumber(message.sent, message.chunks)
+        part = Message(message.number, f"u{message.number}", key=message.key, chunk=chunk)
+        self.do(Send(self.producers[producer], (Entry((part,)),)))
+        message.sent += 1
+        if message.sent == message.chunks:
+            del self.messages[producer]
 
 
 class ChunksStatsMachine(OnChunks):

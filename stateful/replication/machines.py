@@ -38,6 +38,10 @@ PLACES = st.integers(0, len(CLUSTERS) - 1)
 COUNTS = st.sampled_from([1, 1, 2, 3, 6])
 ROOMS = st.sampled_from([0, 20, 40, REPLICATORS_ADD_BYTES])
 """How much smaller than may be a message is that is nearly as large; the last ones may not be any more."""
+LAGS = st.sampled_from([0, 0, 1, 8])
+"""How many messages a consumer leaves unacknowledged all the while: none, fewer than snapshots are cached, or more."""
+MOST_PERIODS, MOST_PERIODS_OF_LAG = 300, 150
+"""After so many snapshot periods every other cluster has followed, on a busy machine too."""
 LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
 """Which of the messages that were published last: 0 is the last one."""
 
@@ -53,6 +57,7 @@ class ClustersMachine(LockstepMachine):
         self.opened = 0
         self.consumers: dict[tuple[str, str], str] = {}
         self.subscribed = 0
+        self.caught_up = 0
         self.are_subscriptions_replicated = True
 
     @initialize(
@@ -225,12 +230,15 @@ class ClustersMachine(LockstepMachine):
         self.do(ReadClusters(TOPIC))
 
     @precondition(lambda self: not self.has_just_read)
-    @rule(place=PLACES)
-    def catch_up(self, place: int) -> None:
-        """All links heal, and the other clusters catch up with one."""
+    @rule(place=PLACES, lag=LAGS)
+    def catch_up(self, place: int, lag: int) -> None:
+        """All links heal, and the other clusters catch up with one, also while its consumer lags."""
         for link in permutations(self.clusters, 2):
             self.do(HealLink(*link))
-        self.do(CatchUp(self.consumer("s0", place), prefix=f"c{len(self.published)}-"))
+        self.caught_up += 1
+        most_periods = MOST_PERIODS_OF_LAG if lag else MOST_PERIODS
+        prefix = f"c{self.caught_up}-"
+        self.do(CatchUp(self.consumer("s0", place), prefix=prefix, most_periods=most_periods, lag=lag))
         self.do(ReadClusters(TOPIC))
 
     @property

@@ -5,6 +5,7 @@ Nearly all use one experiment: pulsar-client sends a message of three chunks and
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from conformance.clients import protocol_pb2 as pb
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.clients.security.service import Service
+from conformance.clients.wire.consumer import Kind
 from conformance.clients.wire.read_log import read_log
 from model.vocabulary import SubscriptionType
 from tests.faults.effect_fixtures import Bench
@@ -22,6 +24,7 @@ from tests.polling import TIMEOUT_S, becomes
 PAYLOAD = b"0123456789" * 2500
 SMALL = b"small"
 SUBSCRIPTION = "s"
+MESSAGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,36 @@ def sent_again(bench: Bench) -> Observation:
     return [chunk(chunk_id) for chunk_id in (0, 1, 1)]
 
 
+def are_at_one_consumer(bench: Bench, kind: Kind) -> Observation:
+    """Two consumers share messages of two chunks, with a permit at a time: whether both chunks go to one of them."""
+    bench.admin.set_namespace_deduplication(bench.namespace, False)
+    consumers = [
+        bench.client.subscribe(bench.topic, SUBSCRIPTION, kind=kind, initial="earliest", timeout_s=TIMEOUT_S)
+        for _ in range(2)
+    ]
+    producer = bench.producer()
+    for number in range(MESSAGES):
+        for chunk_id in range(2):
+            metadata = pb.MessageMetadata(
+                uuid=f"u{number}", chunk_id=chunk_id, num_chunks_from_msg=2, total_chunk_msg_size=2
+            )
+            assert word(bench.answer(producer, producer.send(number + 1, b"x", metadata=metadata))) == "stored"
+    at: defaultdict[int, set[int]] = defaultdict(set)
+    received = 0
+
+    def are_all_received() -> bool:
+        nonlocal received
+        for index, consumer in enumerate(consumers):
+            consumer.flow(1)
+            while (delivery := consumer.receive(timeout_s=0.05)) is not None:
+                at[delivery.sequence_id].add(index)
+                received += 1
+        return received >= 2 * MESSAGES or any(len(indexes) > 1 for indexes in at.values())
+
+    assert becomes(are_all_received, within_s=TIMEOUT_S)
+    return all(len(indexes) == 1 for indexes in at.values())
+
+
 def _effect(**defective: Sequence[object] | bool | int) -> Effect:
     return Effect(chunked, SOUND, replace(SOUND, **defective))  # type: ignore[arg-type]
 
@@ -91,6 +124,8 @@ CHUNK_EFFECTS = {
         partial(chunked, kind="Shared"), SOUND, replace(SOUND, delivered=("small",), is_through=False)
     ),
     "chunk-stored-twice": _effect(stored=(0, 1, 1, 2, None), is_intact=False, delivered=("small",), is_through=False),
+    "chunk-goes-to-next-consumer": Effect(partial(are_at_one_consumer, kind="Shared"), True, False),
+    "chunk-has-another-hash": Effect(partial(are_at_one_consumer, kind="Key_Shared"), True, False),
     "chunks-not-deduplicated": Effect(sent_again, ["stored", "stored", "duplicate"], ["stored"] * 3),
 }
 

@@ -107,11 +107,11 @@ class CraftingSession(WireSession):
 
     def sent(self, entries: Sequence[Entry]) -> Sent:
         """Send entries, and wait for the answers."""
+        learned = None if self._was_seen else self.last_sequence_id
         self.send(entries)
         answers = self.collect()
-        life = _life_of(entries, answers, None if self._was_seen else self.last_sequence_id)
         self._was_seen = True
-        return Sent(answers, lives=(life,))
+        return Sent(answers, lives=(_life_of(entries, answers, learned),))
 
 
 def _life_of(entries: Sequence[Entry], answers: Sequence[Answer], last_sequence_id: int | None) -> Life:

@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
+from msgspec.structs import replace
+
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.lockstep.answers import LateToDeliver
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
 from conformance.lockstep.cursors.accounts import PAUSE_S
-from conformance.lockstep.replication.sessions import ConsumerAtCluster, Sessions, TopicInClusters, acknowledge_all
+from conformance.lockstep.replication.sessions import (
+    EVERYTHING,
+    ConsumerAtCluster,
+    Sessions,
+    TopicInClusters,
+    acknowledge_all,
+    received,
+)
 from conformance.lockstep.sessions import WireSession
 from conformance.wait import Deadline
 from model.cluster_events import CaughtUp, Lagging, ReplicatorStalled
@@ -41,8 +50,14 @@ class CatchUps:
         with ExitStack() as producers:
             live = {label: self._producer(label, consumer.topic, producers) for label in consumer.topic.labels}
             self._world.await_connected(consumer.topic.labels, consumer.topic.name)
-            stalled = self.await_replicated(consumer.topic)
-            return stalled or self._published_until_followed(operation, consumer, live[consumer.cluster])
+            if (stalled := self.await_replicated(consumer.topic)) is not None:
+                return stalled
+            producer, sent = live[consumer.cluster], list[str]()
+            lagged = self._lagged(operation, consumer, producer, sent) if operation.lag else None
+            if isinstance(lagged, ReplicatorStalled):
+                return lagged
+            caught = self._published_until_followed(operation, consumer, producer, sent)
+            return replace(caught, lagged=lagged) if isinstance(caught, CaughtUp) else caught
 
     def _producer(self, cluster: str, topic: TopicInClusters, producers: ExitStack) -> WireSession:
         """A producer of its own: with it, a cluster opens the replicators that it closed while the topic was idle."""
@@ -52,14 +67,47 @@ class CatchUps:
         producers.callback(live.close)
         return live
 
-    def _published_until_followed(
-        self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession
-    ) -> AnyOutcome:
+    def _lagged(
+        self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession, sent: list[str]
+    ) -> Lagging | ReplicatorStalled | None:
+        """Publish in every period, and acknowledge all but the last messages, until the others follow; the cluster that
+        does not."""
+        topic, handle = consumer.topic, consumer.handle
+        acknowledge_all(consumer, self._world)
+        others = self._following(consumer)
+        for _ in range(operation.lag):
+            sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
+            time.sleep(PERIOD_MS / 1000)
+        there = topic.reading.messages(consumer.cluster)
+        wanted = {message: there[message] for message in sent[:1]}
+        if (stalled := self.await_replicated(topic)) is not None:
+            return stalled
+        began = time.monotonic()
+        while True:
+            received(handle, EVERYTHING)
+            if due := handle.unacknowledged[: -operation.lag]:
+                handle.acknowledge(due, cumulative=False)
+            lagging = _lagging(topic, handle.subscription, others, wanted)
+            periods = round((time.monotonic() - began) * 1000 / PERIOD_MS, 1)
+            if lagging is None:
+                return None
+            if periods > operation.most_periods:
+                return Lagging(*lagging, periods)
+            sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
+            time.sleep(PERIOD_MS / 1000)
+
+    def _following(self, consumer: ConsumerAtCluster) -> list[str]:
+        """The other clusters that are to follow a consumer's."""
         topic, subscription = consumer.topic, consumer.handle.subscription
-        others = [one for one in topic.labels if one != consumer.cluster and self._follows(one, topic, subscription)]
+        return [one for one in topic.labels if one != consumer.cluster and self._follows(one, topic, subscription)]
+
+    def _published_until_followed(
+        self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession, sent: list[str]
+    ) -> CaughtUp | Lagging | ReplicatorStalled:
+        topic, subscription = consumer.topic, consumer.handle.subscription
+        others = self._following(consumer)
         wanted = topic.reading.messages(consumer.cluster)
         began = time.monotonic()
-        sent: list[str] = []
         while True:
             acknowledge_all(consumer, self._world)
             lagging = _lagging(topic, subscription, others, wanted)

@@ -70,8 +70,9 @@ def _deed_of_suite(
             return f"delays the link from cluster {source} to cluster {target} by {delay_ms} ms"
         case ReleaseLink(source, target):
             return f"releases what is blocked on the link from cluster {source} to cluster {target}"
-        case CatchUp(consumer):
-            return f"heals all links, and publishes and has {consumer} acknowledge everything until the others catch up"
+        case CatchUp(consumer, lag=lag):
+            acked = f"everything, at first all but the last {lag}," if lag else "everything"
+            return f"heals all links, and publishes and has {consumer} acknowledge {acked} until the others catch up"
         case ReadClusters(topic):
             return f"reads the log and the subscriptions of topic {topic} in every cluster"
         case _:
@@ -83,8 +84,9 @@ def outcome_in_words(outcome: ReplicationOutcome) -> str:
     match outcome:
         case LinkCut() | LinkHealed() | ReplicatorsClosed():
             return ""
-        case CaughtUp(periods, messages):
-            return f"they did within {periods} snapshot periods and {count(len(messages), 'message', 'messages')}"
+        case CaughtUp(periods, messages, lagged):
+            caught = f"they did within {periods} snapshot periods and {count(len(messages), 'message', 'messages')}"
+            return caught if lagged is None else f"at first {outcome_in_words(lagged)}; then {caught}"
         case Lagging(cluster, mark_delete, periods):
             return f"after {periods} snapshot periods cluster {cluster} is still at {mark_delete}"
         case ReplicatorStalled(source, target, stalled_s, messages):

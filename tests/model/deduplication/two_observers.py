@@ -14,7 +14,7 @@ from model.deduplication import topic_observer
 from model.deduplication.answers import hand_out
 from model.deduplication.producer_state import NONE, Circumstances, ProducerState
 from model.deduplication.topic_observer import TopicView
-from model.events import Answer, LoggedEntry
+from model.events import Answer, LoggedEntry, SnapshotRead
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.vocabulary import Entry
@@ -149,10 +149,8 @@ def _log_read(view: TopicView, before: Mapping[str, States], entries: Sequence[L
     return {name: reference_states.read_back(_states(view, before, name), found) for name, found in by_producer.items()}
 
 
-def _snapshot_read(
-    view: TopicView, before: Mapping[str, States], position: Position, producers: Mapping[str, int]
-) -> Producers:
-    after = dict(before)
+def _snapshot_read(view: TopicView, before: Mapping[str, States], read: SnapshotRead, *, is_due: bool) -> Producers:
+    after, position, producers = dict(before), read.position, read.producers
     for name in dict.fromkeys([*view.states, *producers]):
         if name in producers or len(view.states) <= view.snapshot_room:
             states = _states(view, before, name)
