@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model.log import Position
+from model.operations import OpenProducer
 from model.vocabulary import Client, Compression, Entry
 
 
@@ -36,3 +37,15 @@ class Session:
     compression: Compression = "none"
     was_cut: bool = False
     highest: int | None = None
+
+
+def session_of(operation: OpenProducer, highest: int | None = None) -> Session:
+    """A session that was just opened, and learned this last sequence id."""
+    return Session(
+        operation.topic,
+        operation.producer,
+        operation.client,
+        is_chunking=operation.is_chunking,
+        compression=operation.compression,
+        highest=highest,
+    )

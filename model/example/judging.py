@@ -77,7 +77,7 @@ from model.service import confirmed
 from model.service import tracker as service
 from model.service.judging import Reasons
 from model.service.unexpected import Unexpected
-from model.sessions import Pending, Session
+from model.sessions import Pending, Session, session_of
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import membership, written
 from model.subscriptions import tracker as subscriptions
@@ -300,24 +300,13 @@ def _recovered(state: Example, topic: str, at: Interval) -> Example:
 def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
     if not isinstance(outcome, Opened):
         return Allowed(state)
-    state = state.with_session(operation.session, _session_of(operation, outcome.last_sequence_id))
+    state = state.with_session(operation.session, session_of(operation, outcome.last_sequence_id))
     consumption = written.reopened(state.consumption, operation.topic, operation.producer)
     state = replace(state, consumption=consumption)
     view = state.topics[operation.topic]
     view = view if view.loaded_ms is not None else replace(view, loaded_ms=at.completed_ms)
     judged = topic_observer.opened(view, operation.producer, outcome.last_sequence_id)
     return _on_topic(state, operation.topic, judged)
-
-
-def _session_of(operation: OpenProducer, highest: int | None = None) -> Session:
-    return Session(
-        operation.topic,
-        operation.producer,
-        operation.client,
-        is_chunking=operation.is_chunking,
-        compression=operation.compression,
-        highest=highest,
-    )
 
 
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
@@ -423,7 +412,7 @@ def _is_chunked(state: Example, operation: AnyOperation) -> bool:
 
 def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
     if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
-        state = state.with_session(operation.session, _session_of(operation))
+        state = state.with_session(operation.session, session_of(operation))
     judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, state.known)
     if isinstance(judged, Broken):
         return judged
