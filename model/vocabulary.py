@@ -163,7 +163,7 @@ class Entry(Struct, frozen=True):
         if self.is_batch:
             is_dense = self.highest - self.lowest < len(self.messages)
             own = (str(message.sequence_id) for message in self.messages)
-            ids = f"batch {self.lowest}..{self.highest}" if is_dense else f"batch {'+'.join(own)}"
+            ids = f"batch {self.lowest}..{self.highest}" if is_dense else f"batch {','.join(own)}"
         key = f", key {self.sticky_key}" if self.sticky_key is not None else ""
         return f"{ids} ({', '.join(map(str, self.messages))}{key})"
 

@@ -97,5 +97,5 @@ def test_a_variant_is_reported_with_its_shortest_counterexample() -> None:
         "     2. A sends 1 (a0): it is new",
         "     3. A crashes and restarts: last sequence id -1",
         "     4. A's 1 (a0) is stored, not confirmed",
-        "     5. A sends batch 1..3 (a0, a1): confirmed as a duplicate",
+        "     5. A sends batch 1,3 (a0, a1): confirmed as a duplicate",
     ]
