@@ -108,6 +108,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     """One message: its sequence id, the business id that its payload carries, and its keys if it has any.
 
     ``size_bytes``: the least size of the payload. With ``chunk``, only that chunk of the message is sent.
+    ``only_to``: the clusters that it may be replicated to; None: to all.
     """
 
     sequence_id: int
@@ -117,6 +118,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     size_bytes: int = 0
     content: Content = "text"
     chunk: ChunkNumber | None = None
+    only_to: tuple[str, ...] | None = None
 
     @property
     def sticky_key(self) -> str | None:
@@ -127,6 +129,8 @@ class Message(Struct, frozen=True, omit_defaults=True):
         """Its business id, and its size where it has one."""
         if self.chunk is not None:
             return f"chunk {self.chunk.chunk_id} of {self.chunk.chunks} of {self.business_id}"
+        if self.only_to is not None:
+            return f"{self.business_id}, only to {' and '.join(self.only_to) or 'no other cluster'}"
         if not self.size_bytes:
             return self.business_id
         content = "" if self.content == "text" else f" of {self.content}"

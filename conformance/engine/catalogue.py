@@ -140,6 +140,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             "REPL-15",
             "REPL-18",
             "REPL-19",
+            "REPL-20",
         ),
         needs=frozenset({Capability.CLUSTERS}),
         share=4.0,

@@ -25,6 +25,9 @@ from model.vocabulary import Entry, Message
 ANSWER_TIMEOUT_S = 10.0
 """How long a broker that is up may take to answer; far beyond anything that was seen."""
 
+NOT_REPLICATED: Final = "__local__"
+"""What clients name instead of a cluster in a message that is not to be replicated."""
+
 NO_ANSWER = Refused("NoAnswer", f"the connection stayed open, and nothing came in {ANSWER_TIMEOUT_S:g} s")
 """What stands for an answer that never came. No rule allows a broker that is up to be silent."""
 
@@ -128,7 +131,7 @@ class WireSession:
                 payload_of(entry.messages[0]),
                 partition_key=entry.messages[0].key,
                 ordering_key=_bytes(entry.messages[0].ordering_key),
-                metadata=chunk_metadata(entry.messages[0]),
+                metadata=metadata_of(entry.messages[0]),
             )
         return self._producer.send_batch(
             [(m.sequence_id, payload_of(m)) for m in entry.messages],
@@ -230,6 +233,14 @@ class OfficialSession:
         """Cut the client's connections; what is in flight is then lost."""
         self._is_open = False
         self._client.abort()
+
+
+def metadata_of(message: Message) -> pb.MessageMetadata:
+    """What the wire client's single message says of itself beside its id and key."""
+    metadata = chunk_metadata(message)
+    if message.only_to is not None:
+        metadata.replicate_to.extend(message.only_to or (NOT_REPLICATED,))
+    return metadata
 
 
 def chunk_metadata(message: Message) -> pb.MessageMetadata:

@@ -52,7 +52,9 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
                 because = f"{target} has {twice[0]} of {source} twice"
                 yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if target in topic.moved else because
             if target != source:
-                yield from _as_there(topic, source, target, own, tuple(dict.fromkeys(here)))
+                may_come = tuple(message for message in own if topic.may_be_at(message, target))
+                came = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
+                yield from _as_there(topic, source, target, may_come, came)
 
 
 def _as_there(
@@ -70,6 +72,20 @@ def _as_there(
         yield because if unexplained else Deviating(TOO_LARGE_TO_REPLICATE, because)
     if first:
         yield None
+
+
+@carries("REPL-20")
+def restricted_where_they_may_be(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
+    """A message that is restricted to some clusters is at those, once all is replicated, and at no other."""
+    for message, clusters in topic.restricted.items():
+        source = next((cluster for cluster, log in logs.items() if message in log.messages(cluster)), None)
+        for target, log in logs.items() if source is not None else ():
+            is_there = message in log.messages(source or "")
+            if is_there and target not in clusters:
+                yield f"{target} has {message} of {source}, which is restricted to {', '.join(sorted(clusters))}"
+            elif topic.is_settled and topic.is_replicated and target != source:
+                because = f"{target} lacks {message} of {source}, although it may have it and replication has caught up"
+                yield because if target in clusters and not is_there else None
 
 
 @carries("REPL-04")
@@ -413,6 +429,7 @@ def _told(positions: Mapping[str, Position]) -> str:
 CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]]], ...] = (
     ("REPL-14", never_ahead),
     ("REPL-01", replicated_in_order),
+    ("REPL-20", restricted_where_they_may_be),
     ("REPL-18", only_what_takes_part),
     ("REPL-02", none_without_news),
     ("REPL-03", none_while_disconnected),

@@ -12,7 +12,7 @@ from model.deduplication.topic_observer import TopicView
 from model.log import Position
 from model.operations import CreateTopic
 from model.replication.logs import Log, updated_to
-from model.vocabulary import Operation
+from model.vocabulary import Entry, Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
 """A message is nearly as large as may be where less than this is left: for headers of its own (sequence id, producer),
@@ -44,13 +44,13 @@ class ReplicatedTopic:
 
     ``published``: at each cluster, the business ids that are stored there, in their order; ``perhaps``: those of which
     that is not known. ``nearly_full``: those of both that may leave no room for what replicators add to them
-    (:data:`REPLICATORS_ADD_BYTES`). ``acknowledged_at``: what consumers acknowledged at each cluster, or may have.
-    ``own``: the subscriptions that consumers made, and whether they made them replicated. ``unreplicated``: how many
-    consumers came to each cluster without asking for that. ``cut``: the cuts of each link, by source and target.
-    ``closed``: the clusters that closed their replicators because the topic was idle there, since when, and did nothing
-    since that opens them. ``reads``: how far dispatchers had read when something was acknowledged, since they began.
-    ``moved``: the clusters that loaded the topic anew, and what was published anywhere by then; ``killed``: those whose
-    broker was killed, and may have forgotten acknowledgments since.
+    (:data:`REPLICATORS_ADD_BYTES`). ``restricted``: those that may only be at these clusters. ``acknowledged_at``: what
+    consumers acknowledged at each cluster, or may have. ``own``: the subscriptions that consumers made, and whether
+    they made them replicated. ``unreplicated``: how many consumers came to each cluster without asking for that.
+    ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their replicators because
+    the topic was idle there, since when, and did nothing since that opens them. ``reads``: how far dispatchers had read
+    when something was acknowledged, since they began. ``moved``: the clusters that loaded the topic anew, and what was
+    published anywhere by then; ``killed``: those whose broker was killed, and may have forgotten acknowledgments since.
 
     ``is_settled``: every cluster has caught up, and nothing was done since. ``is_quiet``: all that is under way was
     through when it was read, and nothing was done since but at consumers. ``read``: what was read last.
@@ -62,6 +62,7 @@ class ReplicatedTopic:
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     perhaps: frozenset[str] = frozenset()
     nearly_full: frozenset[str] = frozenset()
+    restricted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     acknowledged_at: Mapping[At, frozenset[str]] = field(default_factory=dict)
     own: Mapping[At, bool] = field(default_factory=dict)
     unreplicated: Mapping[str, int] = field(default_factory=dict)
@@ -83,6 +84,16 @@ class ReplicatedTopic:
     def all_published(self) -> frozenset[str]:
         """Everything that is or may be stored at the cluster where it was published."""
         return self.perhaps.union(*self.published.values())
+
+    def with_restricted(self, cluster: str, entry: Entry) -> ReplicatedTopic:
+        """Messages are published at a cluster, of which some may be restricted to it and others."""
+        only_to = ((one.business_id, one.only_to) for one in entry.messages)
+        added = {message: frozenset((cluster, *labels)) for message, labels in only_to if labels is not None}
+        return replace(self, restricted={**self.restricted, **added}) if added else self
+
+    def may_be_at(self, message: str, cluster: str) -> bool:
+        """Whether a message may be replicated to a cluster."""
+        return cluster in self.restricted.get(message, self.clusters)
 
     def acknowledged(self, subscription: str) -> frozenset[str]:
         """What consumers of a subscription acknowledged, or may have, at any cluster."""

@@ -124,6 +124,7 @@ def _sent(state: Replication, operation: Send, outcome: Outcome) -> Replication:
     for number, entry in enumerate(operation.entries):
         messages = tuple(message.business_id for message in entry.messages)
         size_bytes = max(message.size_bytes for message in entry.messages)
+        topic = topic.with_restricted(cluster, entry)
         if size_bytes > topic.made.largest_bytes - REPLICATORS_ADD_BYTES > 0:
             topic = replace(topic, nearly_full=topic.nearly_full.union(messages))
         if number < len(answers) and isinstance(answers[number], Stored):

@@ -138,6 +138,13 @@ STATEMENTS = (
         "Cluster A caches the snapshot",
     ),
     Rule(
+        "REPL-20",
+        "001",
+        "Clusters that are configured unequally, or change (replication one way, a namespace's clusters changed, a cluster that stays dead, frozen or comes back empty, messages restricted to some clusters), keep REPL-01, -10, -14 and -18 for those that are left.",
+        (Decided.FAULT,),
+        "Cluster A publishes a snapshot request",
+    ),
+    Rule(
         "REPL-16",
         "001",
         "The worked example: answers 6 and 7, the second stored locally at 10, gives the mapping 10 – 6 – 7.",

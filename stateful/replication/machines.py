@@ -87,6 +87,12 @@ class ClustersMachine(LockstepMachine):
         self.publish_at(self.at(place), 1, size_bytes=ROOM_BYTES - room_bytes)
         self.publish_at(self.at(place), 1)
 
+    @rule(place=PLACES, count=COUNTS, only_to=st.sets(PLACES, max_size=2))
+    def publish_restricted(self, place: int, count: int, only_to: set[int]) -> None:
+        """Messages that only some clusters are to have, and one that all are to have."""
+        self.publish_at(self.at(place), count, only_to=tuple(sorted({self.at(one) for one in only_to})))
+        self.publish_at(self.at(place), 1)
+
     @rule(subscription=SUBSCRIPTIONS, place=PLACES, count=COUNTS)
     def receive(self, subscription: str, place: int, count: int) -> None:
         """A consumer receives some messages, and acknowledges none."""
@@ -262,14 +268,17 @@ class ClustersMachine(LockstepMachine):
         """One of the clusters that have the topic."""
         return self.clusters[place % len(self.clusters)]
 
-    def publish_at(self, cluster: str, count: int, *, size_bytes: int = 0) -> None:
+    def publish_at(
+        self, cluster: str, count: int, *, size_bytes: int = 0, only_to: tuple[str, ...] | None = None
+    ) -> None:
         """The next messages, at a cluster."""
         first = len(self.published)
         messages = tuple(f"{cluster.lower()}{number}" for number in range(first, first + count))
         self.published += messages
         session = self.sessions.get(cluster) or self.open_producer(cluster)
         numbered = enumerate(messages, start=first)
-        entries = tuple(Entry((Message(number, name, size_bytes=size_bytes),)) for number, name in numbered)
+        made = (Message(number, name, size_bytes=size_bytes, only_to=only_to) for number, name in numbered)
+        entries = tuple(Entry((message,)) for message in made)
         self.do(Send(session, entries))
 
     def open_producer(self, cluster: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.cluster_operations import AwaitTimedOut, CutLink, HealLink
+from model.cluster_events import CaughtUp
+from model.cluster_operations import AwaitTimedOut, CatchUp, CutLink, HealLink
 from model.events import Skipped
 from model.replication.logs import Log, SnapshotSeen
-from tests.faults.replication_fixtures import SUBSCRIPTION, Fixture
+from tests.faults.replication_fixtures import CONSUMER, SUBSCRIPTION, Fixture
 from tests.polling import becomes
 
 Observation = object
@@ -136,6 +137,22 @@ def acknowledging_all(count: int) -> Callable[[Fixture], Observation]:
     return experiment
 
 
+def restricting(bench: Fixture) -> Observation:
+    """Publish messages that may be at B, at no other cluster, and at all clusters: which of them B has."""
+    bench.publish("b", only_to=("B",))
+    bench.publish("none", only_to=())
+    bench.publish("all")
+    bench.await_at_b("all")
+    return list(bench.reading.messages("B"))
+
+
+def lagging(bench: Fixture) -> Observation:
+    """A consumer leaves one message unacknowledged all the while: whether B follows it."""
+    caught_up = bench.do(CatchUp(CONSUMER, "c", most_periods=100, lag=1))
+    assert isinstance(caught_up, CaughtUp)
+    return caught_up.lagged is None
+
+
 def publishing(bench: Fixture) -> Observation:
     """Acknowledge one of two messages: whether the first update refers to a snapshot before the other one."""
     log = bench.pass_snapshots(2, ["m0"])["A"]
@@ -188,6 +205,8 @@ def replicating(count: int) -> Callable[[Fixture], Observation]:
 
 REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "response-position-too-high": ReplicationEffect(answering, True, False),
+    "cache-cleared-by-ack": ReplicationEffect(lagging, True, False),
+    "cache-keeps-the-latest-only": ReplicationEffect(lagging, True, False),
     "cache-unbounded": ReplicationEffect(acknowledging(5, "m0"), False, True),
     "created-at-latest": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
     "created-unreplicated": ReplicationEffect(updating, (True, ["m0"]), (False, ["m0"])),
@@ -203,6 +222,8 @@ REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "replicated-as-its-own": ReplicationEffect(replicating(5), (5, True), (0, True)),
     "replicated-not-at-all": ReplicationEffect(replicating(5), (5, True), (4, True)),
     "replicated-out-of-order": ReplicationEffect(replicating(5), (5, True), (5, False)),
+    "restricted-not-at-all": ReplicationEffect(restricting, ["b", "all"], ["all"]),
+    "restriction-ignored": ReplicationEffect(restricting, ["b", "all"], ["b", "none", "all"]),
     "second-round-skipped": ReplicationEffect(its_requests, 2, 1, clusters=3),
     "snapshot-without-replicated-subscription": ReplicationEffect(
         beginning_for_nobody, False, True, is_replicated=False

@@ -37,9 +37,10 @@ class Fixture:
         """Perform some operations, and return the outcome of the last one."""
         return [self._performer.perform(operation) for operation in operations][-1]
 
-    def publish(self, *messages: str) -> None:
-        """Publish messages at cluster A."""
-        self.do(Send(SESSION, tuple(Entry((Message(self._next(), name),)) for name in messages)))
+    def publish(self, *messages: str, only_to: tuple[str, ...] | None = None) -> None:
+        """Publish messages at cluster A, which may be restricted to some clusters."""
+        made = (Message(self._next(), name, only_to=only_to) for name in messages)
+        self.do(Send(SESSION, tuple(Entry((message,)) for message in made)))
 
     def _next(self) -> int:
         self._sent += 1

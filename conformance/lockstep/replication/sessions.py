@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.lockstep.answers import LateForStats
 from conformance.lockstep.clusters import ReplicationWorld, now_ms
@@ -35,6 +37,7 @@ from model.events import (
 )
 from model.operations import OpenProducer, Send
 from model.subscription_operations import AckById, Subscribe
+from model.vocabulary import Entry
 
 ANSWER_TIMEOUT_S: Final = 20.0
 """How long a cluster may take to acknowledge all that a consumer acknowledged, or to let a client in."""
@@ -125,12 +128,20 @@ class Sessions:
         if not live.is_open:
             return Skipped("the session was closed from the other side")
         try:
-            live.send(operation.entries)
+            live.send([self._named(entry) for entry in operation.entries])
             answers = live.collect()
         except (ConnectionLost, NoAnswer) as error:
             return Unknown(str(error))
         # Three brokers on one machine may be slower than one: that an answer takes long is no refusal.
         return Sent(tuple(Unknown(one.message) if one == NO_ANSWER else one for one in answers))
+
+    def _named(self, entry: Entry) -> Entry:
+        """An entry of a single message whose clusters have their real names."""
+        (message,) = entry.messages
+        if message.only_to is None:
+            return entry
+        names = tuple(self._world.clusters.cluster(label).name for label in message.only_to)
+        return Entry((msgspec.structs.replace(message, only_to=names),))
 
     def leave_producer(self, session: str, leave: Callable[[WireSession], None]) -> AnyOutcome:
         """End a session."""

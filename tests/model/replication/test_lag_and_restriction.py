@@ -1,0 +1,81 @@
+"""A consumer that lags is followed (REPL-19), and restricted messages stay where they may be (REPL-20)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from model.cluster_events import CaughtUp, Lagging
+from model.cluster_operations import CatchUp
+from model.deduplication.topic_observer import TopicView
+from model.deviations.replication import SNAPSHOT_CACHE_OUTRUN
+from model.events import Sent, Stored
+from model.judgement import Allowed, Broken
+from model.operations import Send
+from model.replication.tracked import ClusterConsumer, ClusterProducer, Replication
+from model.replication.tracker import judge
+from model.vocabulary import Entry, Message
+from tests.model.replication.test_small_logs import TOPIC, TWO, at, broken, judged
+
+CACHED = TOPIC.made.cached
+LAGGED = CaughtUp(3.0, ("c0",), Lagging("B", at("B", 0), 150.0))
+
+
+def caught_up(outcome: CaughtUp, *, lag: int, known: str = "") -> Allowed[Replication] | Broken:
+    consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub")
+    state = Replication(topics={"t": TOPIC}, consumers={"k": consumer})
+    return judge(state, CatchUp("k", prefix="c", lag=lag), outcome, frozenset(known.split()))
+
+
+def test_a_cluster_that_follows_a_lagging_consumer_keeps_the_rule() -> None:
+    for lag, is_exercised in ((0, False), (1, True)):
+        verdict = caught_up(CaughtUp(3.0, ("c0",)), lag=lag)
+        assert isinstance(verdict, Allowed)
+        assert ("REPL-19" in verdict.exercised) == is_exercised
+
+
+@pytest.mark.parametrize("known", ["", SNAPSHOT_CACHE_OUTRUN])
+def test_a_consumer_that_lags_by_fewer_snapshots_than_are_cached_is_followed(known: str) -> None:
+    verdict = caught_up(LAGGED, lag=CACHED - 1, known=known)
+    assert isinstance(verdict, Broken)
+    assert (verdict.rule, verdict.deviation) == ("REPL-19", None)
+
+
+def test_a_consumer_that_lags_by_more_snapshots_has_a_name() -> None:
+    unknown = caught_up(LAGGED, lag=CACHED)
+    assert isinstance(unknown, Broken)
+    assert (unknown.rule, unknown.deviation) == ("REPL-19", SNAPSHOT_CACHE_OUTRUN)
+    known = caught_up(LAGGED, lag=CACHED, known=SNAPSHOT_CACHE_OUTRUN)
+    assert isinstance(known, Allowed)
+    assert known.deviations == (SNAPSHOT_CACHE_OUTRUN,)
+    assert "REPL-19" not in known.exercised
+
+
+def restricted(clusters: Mapping[str, frozenset[str]]) -> Allowed[Replication] | Broken:
+    return judged(TWO, topic=replace(TOPIC, restricted=clusters, is_settled=True))
+
+
+def test_a_message_stays_where_it_may_be() -> None:
+    assert isinstance(restricted({"a0": frozenset("AB")}), Allowed)
+    assert broken(restricted({"a0": frozenset("A")}))[0] == "REPL-20"
+
+
+def test_a_message_is_at_every_cluster_where_it_may_be() -> None:
+    logs = {"A": [*TWO["A"], ("A", "r0")], "B": TWO["B"]}
+    published = {"A": ("a0", "r0")}
+    for clusters, is_broken in (("A", False), ("AB", True)):
+        topic = replace(TOPIC, published=published, restricted={"r0": frozenset(clusters)}, is_settled=True)
+        verdict = judged(logs, topic=topic, cursors={})
+        assert isinstance(verdict, Broken) == is_broken, verdict
+
+
+def test_a_send_says_where_its_messages_may_be() -> None:
+    views = {("t", "A"): TopicView(enabled=False, snapshot_room=6)}
+    state = Replication(topics={"t": TOPIC}, producers={"p": ClusterProducer("t", "A", "p")}, views=views)
+    messages = (Message(1, "m1"), Message(2, "m2", only_to=("B",)), Message(3, "m3", only_to=()))
+    sent = Sent(tuple(Stored(at("A", 5 + number)) for number in range(len(messages))))
+    after = judge(state, Send("p", tuple(Entry((message,)) for message in messages)), sent, frozenset())
+    assert isinstance(after, Allowed)
+    assert after.state.topics["t"].restricted == {"m2": frozenset("AB"), "m3": frozenset("A")}
