@@ -160,6 +160,12 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         withheld="deduplication is not switched by a policy of a topic",
     ),
     Requirement(
+        name="a policy on the timer of deduplication snapshots",
+        asks=AdminRequest("deduplicationSnapshotInterval"),
+        needs=lambda operation: isinstance(operation, CreateTopic) and not operation.is_timed,
+        withheld="every topic has the broker's timer of deduplication snapshots",
+    ),
+    Requirement(
         name="expiry up to a position",
         asks=AdminRequest("subscription/s/expireMessages"),
         needs=lambda operation: isinstance(operation, Expire),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from msgspec.structs import replace
+
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.stored_log import last_stored, stored_positions
 from conformance.clients.admin.types import CursorStats
 from conformance.clients.wire import read_log as logs
 from conformance.lockstep.answers import LateForStats
+from conformance.lockstep.capabilities import LONGEST_S
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
-from model.events import SnapshotRead
+from model.events import Skipped, SnapshotRead
 from model.log import Position
 from model.vocabulary import Entry, Message, SnapshotSchedule
 
@@ -45,39 +48,62 @@ def settled_cursor(admin: Admin, topic: str) -> CursorStats | None:
     return looks[-1]
 
 
-def snapshot_when_due(admin: Admin, topic: str, schedule: SnapshotSchedule) -> SnapshotRead | None:
-    """The snapshot after one that is due had time to be taken; None where there is no cursor for it.
+class Snapshots:
+    """Reads the deduplication snapshots of an example's topics."""
 
-    By the timer it has the end of the log as its position. Otherwise one is due when there are enough entries after
-    the last one; and then, or if none is due, it is read when it has not changed for a moment.
-    """
-    begun = time.monotonic()
-    last = last_stored(admin.internal_stats(topic))
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._schedules: dict[str, SnapshotSchedule] = {}
 
-    def is_there() -> bool:
-        told = admin.internal_stats(topic)
-        cursor = told.cursors.get(DEDUPLICATION_CURSOR)
-        if cursor is None or last is None:
-            return True
-        position = Position.parse(cursor.mark_delete_position)
-        if schedule.period_s is not None:
-            return position >= last
-        return sum(position < stored <= last for stored in stored_positions(told)) < schedule.entries
+    def created(self, topic: str, of_broker: SnapshotSchedule, *, is_timed: bool) -> None:
+        """A topic was created, with the broker's timer or without one."""
+        self._schedules[topic] = of_broker if is_timed else replace(of_broker, period_s=None)
 
-    wait_until(is_there, (schedule.period_s or 0.0) + SNAPSHOT_TIMEOUT_S)
-    looks: list[str] = []
+    def due(self, topic: str) -> SnapshotSchedule | None:
+        """When a topic's snapshots are due; None if nobody asks."""
+        return self._schedules.get(topic)
 
-    def is_quiet() -> bool:
-        cursor = admin.internal_stats(topic).cursors.get(DEDUPLICATION_CURSOR)
-        looks.append("" if cursor is None else cursor.mark_delete_position)
-        return len(looks) > QUIET_LOOKS and len(set(looks[-QUIET_LOOKS:])) == 1
+    def read(self, topic: str, *, due: bool) -> SnapshotRead | Skipped:
+        """The snapshot as it is stored, with ``due`` after one that is due had time to be taken."""
+        schedule = self._schedules.get(topic) if due else None
+        if schedule is not None and (schedule.period_s or 0.0) > LONGEST_S:
+            return Skipped("the timer of snapshots comes too seldom")
+        begun = time.monotonic()
+        last = None if schedule is None else last_stored(self._admin.internal_stats(topic))
+        if schedule is not None and last is not None:
+            self._await_due(topic, schedule, last)
+        cursor = settled_cursor(self._admin, topic)
+        if cursor is None:
+            return Skipped("there is no snapshot cursor")
+        waited_s = 0.0 if last is None else time.monotonic() - begun
+        return SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties, last, waited_s)
 
-    wait_until(is_quiet, SETTLE_TIMEOUT_S, pause_s=QUIET_S / QUIET_LOOKS)
-    cursor = settled_cursor(admin, topic)
-    if cursor is None:
-        return None
-    position = Position.parse(cursor.mark_delete_position)
-    return SnapshotRead(position, cursor.properties, last, time.monotonic() - begun)
+    def _await_due(self, topic: str, schedule: SnapshotSchedule, last: Position) -> None:
+        """Wait until nothing is due any more, or has been for too long; then until no snapshot is under way.
+
+        By the timer the snapshot has the end of the log as its position. Otherwise one is due when there are enough
+        entries after the last one.
+        """
+
+        def is_there() -> bool:
+            told = self._admin.internal_stats(topic)
+            cursor = told.cursors.get(DEDUPLICATION_CURSOR)
+            if cursor is None:
+                return True
+            position = Position.parse(cursor.mark_delete_position)
+            if schedule.period_s is not None:
+                return position >= last
+            return sum(position < stored <= last for stored in stored_positions(told)) < schedule.entries
+
+        wait_until(is_there, (schedule.period_s or 0.0) + SNAPSHOT_TIMEOUT_S)
+        looks: list[str] = []
+
+        def is_quiet() -> bool:
+            cursor = self._admin.internal_stats(topic).cursors.get(DEDUPLICATION_CURSOR)
+            looks.append("" if cursor is None else cursor.mark_delete_position)
+            return len(looks) > QUIET_LOOKS and len(set(looks[-QUIET_LOOKS:])) == 1
+
+        wait_until(is_quiet, SETTLE_TIMEOUT_S, pause_s=QUIET_S / QUIET_LOOKS)
 
 
 def read_whole_log(world: World, topic: str) -> list[logs.LoggedEntry]:

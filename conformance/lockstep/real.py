@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, assert_never
 
-from msgspec.structs import replace
-
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError
@@ -18,14 +16,13 @@ from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers
 from conformance.lockstep.applications.performer import Applications
-from conformance.lockstep.capabilities import LONGEST_S
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Whereabouts
-from conformance.lockstep.reading import entry_of, read_whole_log, settled_cursor, snapshot_when_due
+from conformance.lockstep.reading import Snapshots, entry_of, read_whole_log
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
@@ -46,9 +43,7 @@ from model.events import (
     Refused,
     Sent,
     Skipped,
-    SnapshotRead,
 )
-from model.log import Position
 from model.operations import (
     AnyOperation,
     ApplicationOperation,
@@ -76,7 +71,7 @@ from model.operations import (
     UseProxy,
 )
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Persistence, SnapshotSchedule, partition_name
+from model.vocabulary import Persistence, partition_name
 
 POLICY_TIMEOUT_S: Final = 10.0
 """How long a policy may take until the topic says that it follows it; far beyond anything that was seen."""
@@ -98,7 +93,7 @@ class RealPerformer:
         self._answers = world.answers = Answers(self._topics)
         self._topic_policies: dict[str, bool] = {}
         self._of_broker: set[str] = set()
-        self._snapshots: dict[str, SnapshotSchedule] = {}
+        self._snapshots = Snapshots(world.admin)
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._network = Network(lambda: world.service, self._topics)
@@ -211,12 +206,7 @@ class RealPerformer:
             self._world.restore_default()
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
-        try:
-            namespace = self._world.namespace_for(operation.deduplication, is_timed=operation.is_timed)
-        except AdminError as error:
-            if operation.is_timed or error.status not in NO_SUCH_REQUEST:
-                raise
-            return Performed(Skipped("this release has no such policy of a namespace"))
+        namespace = self._world.namespace_for(operation.deduplication, is_timed=operation.is_timed)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
@@ -230,9 +220,8 @@ class RealPerformer:
             status = self._status_when_switched(name, on=on)
             if status != STATUS[on]:
                 return Performed(PolicyIgnored(status))
-        snapshots = self._world.snapshots if operation.is_timed else replace(self._world.snapshots, period_s=None)
-        self._snapshots[name] = snapshots
-        return self._created([name], deduplication=on, persistence="shipped", snapshots=snapshots)
+        self._snapshots.created(name, self._world.snapshots, is_timed=operation.is_timed)
+        return self._created([name], deduplication=on, persistence="shipped")
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         try:
@@ -254,31 +243,25 @@ class RealPerformer:
         self._topics.update(made)
         return self._created(made.values(), deduplication=False, persistence=persistence)
 
-    def _created(
-        self,
-        names: Iterable[str],
-        *,
-        deduplication: bool,
-        persistence: Persistence,
-        snapshots: SnapshotSchedule | None = None,
-    ) -> Performed:
+    def _created(self, names: Iterable[str], *, deduplication: bool, persistence: Persistence) -> Performed:
         world = self._world
         limit = world.persisted_per_s(persistence)
         if limit is not None:
             for name in names:
                 self._cursors.knows_limit(name, limit)
-        created = Created(
-            deduplication=deduplication,
-            snapshot_room=world.snapshot_room,
-            ledger_room=world.ledger_room,
-            persisted_per_s=limit,
-            flush_s=world.flush_interval_s,
-            stored_ranges=world.stored_ranges,
-            has_draining_hashes=world.has_draining_hashes,
-            look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
-            snapshots=snapshots,
+        return Performed(
+            Created(
+                deduplication=deduplication,
+                snapshot_room=world.snapshot_room,
+                ledger_room=world.ledger_room,
+                persisted_per_s=limit,
+                flush_s=world.flush_interval_s,
+                stored_ranges=world.stored_ranges,
+                has_draining_hashes=world.has_draining_hashes,
+                look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
+                snapshots=next((self._snapshots.due(name) for name in names), None),
+            )
         )
-        return Performed(created)
 
     def _switch(self, operation: SetDeduplication) -> Performed:
         name = self._topics.get(operation.topic)
@@ -518,16 +501,7 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
-        schedule = self._snapshots.get(name)
-        if not due or schedule is None:
-            cursor = settled_cursor(self._world.admin, name)
-            if cursor is None:
-                return Performed(Skipped("there is no snapshot cursor"), late)
-            return Performed(SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties), late)
-        if (schedule.period_s or 0.0) > LONGEST_S:
-            return Performed(Skipped("the timer of snapshots comes too seldom"), late)
-        read = snapshot_when_due(self._world.admin, name, schedule)
-        return Performed(Skipped("there is no snapshot cursor") if read is None else read, late)
+        return Performed(self._snapshots.read(name, due=due), late)
 
     def _read_log(self, topic: str) -> Performed:
         name = self._topics.get(topic)

@@ -179,8 +179,7 @@ class World:
     def namespace_for(self, switch: Switch, *, is_timed: bool = True) -> str:
         """The namespace of a new topic whose deduplication is switched like this; made first if it has its own.
 
-        Without ``is_timed``, a policy of the namespace switches off the timer of snapshots; AdminError if this release
-        has no such policy.
+        Without ``is_timed``, a policy of the namespace switches off the timer of snapshots.
         """
         match switch:
             case "broker":

@@ -38,8 +38,8 @@ from model.events import (
     Sent,
     Skipped,
     SnapshotRead,
-    TakenOver,
     Stored,
+    TakenOver,
     Unknown,
 )
 from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED

@@ -10,10 +10,11 @@ from model.example import Example
 from model.judgement import Allowed, Broken
 from model.operations import Send
 from model.vocabulary import Client, Entry, Message
+from tests.judging import Happened, judged
 from tests.model.deduplication.entries import entry
-from tests.model.deduplication.test_deviations import Happened, at, created, in_flight, judged, opened, with_late
+from tests.model.deduplication.test_deviations import at, created, in_flight, opened, with_late
 
-BOTH = f"{LAST_SEQUENCE_ID_FALLS} {CONSECUTIVE_BATCH_ASSUMED}"
+BOTH = (LAST_SEQUENCE_ID_FALLS, CONSECUTIVE_BATCH_ASSUMED)
 
 
 def batch(*sequence_ids: int) -> Entry:
@@ -25,11 +26,11 @@ def reported(last_sequence_id: int, *answered: tuple[Entry, Answer]) -> Happened
     return Send("s1", tuple(one for one, _ in answered)), Sent(answers, last_sequence_id=last_sequence_id), ()
 
 
-def verdict(*history: Happened, client: Client = "wire", known: str = "") -> Allowed[Example] | Broken:
+def verdict(*history: Happened, client: Client = "wire", known: tuple[str, ...] = ()) -> Allowed[Example] | Broken:
     return judged(created(), opened(-1, client=client), *history, known=known)
 
 
-def is_broken(*history: Happened, client: Client = "wire", known: str = "") -> bool:
+def is_broken(*history: Happened, client: Client = "wire", known: tuple[str, ...] = ()) -> bool:
     """Whether the last step breaks the rule without a name, and nothing before it does."""
     assert isinstance(verdict(*history[:-1], client=client, known=known), Allowed)
     judged_ = verdict(*history, client=client, known=known)
@@ -66,7 +67,7 @@ def test_answers_that_came_late_are_in_the_account() -> None:
 
 def test_nothing_is_judged_where_receipts_may_be_for_either_of_two_entries() -> None:
     both = reported(1, (entry(1), at(0)), (batch(1, 2), at(1)))
-    assert not is_broken(both, client="wire", known="")
+    assert not is_broken(both, client="wire")
 
 
 @pytest.mark.parametrize(

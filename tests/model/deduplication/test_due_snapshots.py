@@ -10,14 +10,15 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import ClearFailpoints, ReadSnapshot, SetFailpoint
 from model.vocabulary import SnapshotSchedule
+from tests.judging import Happened, judged
 from tests.model.deduplication.entries import entry
-from tests.model.deduplication.test_deviations import UNLOADED, Happened, at, created, judged, opened, sent
+from tests.model.deduplication.test_deviations import UNLOADED, at, created, opened, sent
 
 
 def topic(*, period_s: float | None) -> Happened:
-    operation, outcome, late = created()
+    operation, outcome, *_ = created()
     assert isinstance(outcome, Created)
-    return operation, replace(outcome, snapshots=SnapshotSchedule(3, period_s)), late
+    return operation, replace(outcome, snapshots=SnapshotSchedule(3, period_s)), ()
 
 
 def awaited(number: int, last: int) -> Happened:
