@@ -158,15 +158,14 @@ DEVIATIONS = (
         name=SNAPSHOT_CACHE_OUTRUN,
         rule="REPL-19",
         statement="While a consumer lags by more snapshots than its subscription caches, the other clusters do not follow it, however long it acknowledges.",
-        cause="ReplicatedSubscriptionSnapshotCache.addNewSnapshot drops the oldest snapshots beyond replicatedSubscriptionsSnapshotMaxCachedPerSubscription when the dispatcher reads a new one. A consumer that is so many snapshots behind its dispatcher finds each snapshot dropped when it has acknowledged the messages before it (4.0.8, 3.3.6).",
+        cause="ReplicatedSubscriptionSnapshotCache.addNewSnapshot drops the oldest snapshots beyond replicatedSubscriptionsSnapshotMaxCachedPerSubscription when the dispatcher reads a new one. A consumer that is so many snapshots behind its dispatcher finds each snapshot dropped when it has acknowledged the messages before it (4.0.8). 3.3.6 has the same code (read).",
         side="broker",
         releases=("==4.0.8", "==3.3.6"),
-        seen=("4.0.8", "3.3.6"),
+        seen=("4.0.8",),
         shadow=Shadow(
             name="cache-keeps-the-latest-only",
             by="seeded defect",
             statement="The snapshot cache keeps the latest snapshot only, so that a consumer that leaves a single message unacknowledged is not followed.",
         ),
-        has_history=False,
     ),
 )
