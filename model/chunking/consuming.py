@@ -8,6 +8,7 @@ from functools import partial
 
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
+from model.chunking.storing import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken, in_turn
@@ -192,8 +193,8 @@ def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
         state = state.with_consumer(name, replace(consumer, is_returning=False))
     there = dict(state.of_subscription(key))
     owed = dispatching.due(kind, left, holds)
-    if not owed and kind not in IN_ORDER and len(there) > 1 and "CHUNK-04" in exercised:
-        exercised.add("CHUNK-14")
+    is_shared = kind not in IN_ORDER and len(there) > 1
+    is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
     if owed:
         is_stuck = kind == "Shared" and dispatching.has_stuck_chunk(subscription, left, holds)
         broken = dispatching.starved(key, topic, list(there.values()), owed, is_stuck=is_stuck)
@@ -211,7 +212,7 @@ def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
             deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
             forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
             state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
-    return Allowed(state, (), tuple(deviations))
+    return Allowed(state, ("CHUNK-14",) if is_exercised else (), tuple(deviations))
 
 
 def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
