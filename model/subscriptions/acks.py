@@ -33,7 +33,7 @@ def acknowledged(
             touched = [message for place in places for message in messages_at(key[0], log, place.position)]
             if not cumulative:
                 state = _with_unheld(state, key, name, touched)
-                state = _counted_no_more(state, key, name, touched)
+                state = _counted_no_more(state, key, name, [(key[0], place) for place in places])
             state = overtaken(state, key, before, () if cumulative else {place.position for place in places})
             state = taken_from(state, key, None if cumulative else touched, by=name)
         else:
@@ -52,12 +52,13 @@ def _with_unheld(state: Consumption, key: Key, name: str, touched: Iterable[Mess
     return state.with_consumer(name, replace(consumer, acked_unheld=consumer.acked_unheld + unheld))
 
 
-def _counted_no_more(state: Consumption, key: Key, name: str, touched: Iterable[Message]) -> Consumption:
-    """A consumer acknowledged these; of a batch, the broker counts none once all of it is acknowledged."""
-    possible = state.cursors[key].possible
-    whole = [message for message in touched if all(one.has(message[1].position) for one in possible)]
-    state = state.with_consumer(name, state.consumers[name].acknowledging(whole))
-    return membership.acknowledged(state, key, name, {place.position for _, place in whole})
+def _counted_no_more(state: Consumption, key: Key, name: str, messages: Iterable[Message]) -> Consumption:
+    """A consumer acknowledged these, so the broker counts just them no more; of a batch, perhaps the others."""
+    messages = list(messages)
+    consumer = state.consumers[name].acknowledging(messages)
+    counted = {place.position for topic, place in consumer.outdone if topic == key[0]}
+    state = state.with_consumer(name, consumer)
+    return membership.acknowledged(state, key, name, {place.position for _, place in messages} - counted)
 
 
 def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:

@@ -138,6 +138,17 @@ def test_a_count_may_include_what_others_acknowledged_and_nothing_else() -> None
         assert shared.rule_broken(*history, skipped, wrong) == "SERVE-04"
 
 
+def test_of_a_skipped_batch_only_the_parts_that_are_acknowledged_once_more_count_no_longer() -> None:
+    """Seen on 3.3.6."""
+    parts = tuple(shared.part(index, 3) for index in range(3))
+    skipped: tuple[Happened, ...] = (shared.taken(*parts), (Skip("t0", "s0", 1), Done()))
+    history = (*shared.topic(3, 1), *skipped, shared.acknowledged(parts[1]))
+    for number in (0, 2):
+        assert isinstance(shared.judged(*history, counts(number, backlog=1, mark_delete=shared.at(0))), Allowed)
+    known = DROPPED_PENDING_ACKS_STILL_COUNTED
+    assert shared.deviation_met(*history, counts(3, backlog=1, mark_delete=shared.at(0)), known=known)
+
+
 def test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again() -> None:
     history = (*shared.topic(1, 1, 1), shared.taken(shared.single(0), shared.single(1)), (Skip("t0", "s0", 1), Done()))
     history = (*history, shared.acknowledged(shared.single(0)))
