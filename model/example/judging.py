@@ -324,7 +324,7 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Sent):
         return Allowed(state)
     if any(isinstance(answer, Stored) for answer in outcome.answers):
-        state = state.with_session(operation.session, replace(session, was_cut=False))
+        session = replace(session, was_cut=False)
     around = _circumstances(state, session)
     state = state.with_session(operation.session, account.confirmed(session, operation.entries, outcome.answers))
     judged = _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
@@ -338,8 +338,7 @@ def _account_judged(judged: Allowed[Example], operation: Send, outcome: Sent) ->
     reported = account.reported(session, operation.entries, outcome, state.topics[session.topic])
     if isinstance(reported, Broken):
         return reported
-    state = state.with_session(operation.session, reported.state)
-    return Allowed(state, judged.exercised + reported.exercised, judged.deviations + reported.deviations)
+    return reported.of(state.with_session(operation.session, reported.state)).after(judged)
 
 
 def _circumstances(state: Example, session: Session) -> Circumstances:
