@@ -14,13 +14,15 @@ from model.operations import AnyOperation
 Happened = tuple[AnyOperation, AnyOutcome] | tuple[AnyOperation, AnyOutcome, tuple[Late, ...]]
 """An operation and its outcome, with answers to earlier sends if some arrived."""
 
+Verdict = Allowed[Example] | Broken
+
 
 def judged(
     *history: Happened | Step,
     known: str | Iterable[str] = (),
     step_ms: float | None = None,
     start: Example | None = None,
-) -> Allowed[Example] | Broken:
+) -> Verdict:
     """The first violation of a history, or what the whole of it allows, exercises and deviates in.
 
     ``known``: one deviation or several. ``step_ms``: how long each step takes, if it says nothing about its time.
@@ -36,7 +38,7 @@ def judged(
     return so_far
 
 
-def _judged(state: Example, happened: Happened | Step, number: int, step_ms: float | None) -> Allowed[Example] | Broken:
+def _judged(state: Example, happened: Happened | Step, number: int, step_ms: float | None) -> Verdict:
     if isinstance(happened, Step):
         return judge(state, happened.operation, happened.outcome, happened.late, happened.at, happened.unexpected)
     operation, outcome = happened[:2]

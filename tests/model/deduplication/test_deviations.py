@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
@@ -12,277 +11,173 @@ from model.deviations.deduplication import (
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
 )
-from model.events import (
-    Answer,
-    Cleared,
-    Created,
-    DeduplicationSet,
-    Done,
-    Duplicate,
-    Late,
-    LoggedEntry,
-    LogRead,
-    Opened,
-    Refused,
-    Sent,
-    SnapshotRead,
-    Stored,
-    Unknown,
-)
-from model.example import judge
 from model.judgement import Allowed, Broken
-from model.log import Position
-from model.operations import (
-    ClearFailpoints,
-    CloseProducer,
-    CrashProducer,
-    CreateTopic,
-    OpenProducer,
-    ReadLog,
-    ReadSnapshot,
-    Send,
-    SetDeduplication,
-    SetFailpoint,
-    Switch,
-    Unload,
-)
-from model.vocabulary import Client, Entry
-from tests.judging import Happened, deviates, judged
-from tests.model.deduplication.entries import entry
+from tests import judging
+from tests.notation import steps
 
-LEDGER_ROOM = 5
-
-
-def created(switch: Switch = "own-namespace-on") -> Happened:
-    outcome = Created(deduplication=switch.endswith("on"), snapshot_room=6, ledger_room=LEDGER_ROOM)
-    return CreateTopic("t0", switch), outcome, ()
-
-
-def opened(last_sequence_id: int, *, session: str = "s1", producer: str = "p0", client: Client = "wire") -> Happened:
-    return OpenProducer(session, "t0", producer, client), Opened(last_sequence_id), ()
-
-
-def sent(*answered: tuple[Entry, Answer], session: str = "s1") -> Happened:
-    return Send(session, tuple(e for e, _ in answered)), Sent(tuple(a for _, a in answered)), ()
-
-
-def in_flight(*entries: Entry, session: str = "s1") -> Happened:
-    return Send(session, entries, wait=False), Sent(()), ()
-
-
-def with_late(happened: Happened, *answers: Answer, session: str = "s1") -> Happened:
-    return happened[0], happened[1], (Late(session, answers),)
-
-
-def at(number: int, *, ledger: int = 1) -> Stored:
-    return Stored(Position(ledger, number))
-
-
-def snapshot(position: Stored, **producers: int) -> Happened:
-    return ReadSnapshot("t0"), SnapshotRead(position.position, producers), ()
-
-
-def log(*entries: tuple[str, int]) -> Happened:
-    logged = (LoggedEntry(Position(1, n), producer, entry(number)) for n, (producer, number) in enumerate(entries))
-    return ReadLog("t0"), LogRead(tuple(logged)), ()
-
-
-SWITCHED_ON: Happened = (SetDeduplication("t0", "namespace", on=True, in_flight=True), DeduplicationSet(True), ())
-CLOSED: Happened = (CloseProducer("s1"), Done(), ())
-UNLOADED: Happened = (Unload("t0"), Done(), ())
-FULL_LEDGER = (created(), opened(-1), sent(*((entry(i), at(i - 1)) for i in range(1, LEDGER_ROOM + 1))))
-AWAITED = (created("own-namespace-off"), opened(-1), in_flight(entry(5)), SWITCHED_ON)
+FULL_LEDGER = "t on; p opens -1; p sends 1@0 2@1 3@2 4@3 5@4"
+AWAITED = "t off; p opens -1; p sends 5; t enables-in-flight"
 """Deduplication was enabled while 5 was in flight."""
 
 
-def is_sound(*history: Happened) -> bool:
+def judged(history: str, *known: str) -> judging.Verdict:
+    return judging.judged(*steps(history), known=known)
+
+
+def deviates(deviation: str, history: str) -> bool:
+    return judging.deviates(deviation, *steps(history))
+
+
+def is_sound(history: str) -> bool:
     """Whether a history is allowed without any deviation."""
-    found = judged(*history, known=DEVIATIONS)
+    found = judged(history, *DEVIATIONS)
     return isinstance(found, Allowed) and not found.deviations
 
 
+def broken_without_a_name(history: str) -> str | None:
+    """The rule that a history breaks although all deviations are known."""
+    broken = judged(history, *DEVIATIONS)
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
+    return broken.rule
+
+
 def test_an_overlapping_batch_confirmed_as_a_duplicate_was_dropped() -> None:
-    history = (created(), opened(-1), sent((entry(1), at(0))))
-    assert deviates(OVERLAPPING_BATCH_DROPPED, *history, sent((entry(1, 2), Duplicate())))
-    assert is_sound(*history, sent((entry(1, 2), Refused("UnknownStatus"))))
+    history = "t on; p opens -1; p sends 1@0"
+    assert deviates(OVERLAPPING_BATCH_DROPPED, f"{history}; p sends 1-2=dup")
+    assert is_sound(f"{history}; p sends 1-2=UnknownStatus")
 
 
 def test_the_messages_of_a_batch_without_highest_id_are_stored_again() -> None:
-    history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
-    assert deviates(BATCH_WITHOUT_HIGHEST_ID, *history, sent((entry(2), at(1))))
-    assert is_sound(*history, sent((entry(2), Duplicate())))
-    assert is_sound(*history, sent((entry(4), at(1))))
+    history = "t on; p opens -1 official; p sends 1-3@0"
+    assert deviates(BATCH_WITHOUT_HIGHEST_ID, f"{history}; p sends 2@1")
+    assert is_sound(f"{history}; p sends 2=dup")
+    assert is_sound(f"{history}; p sends 4@1")
 
 
 def test_the_snapshot_has_only_the_lowest_id_of_a_batch_without_highest_id() -> None:
-    history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
-    assert deviates(BATCH_WITHOUT_HIGHEST_ID, *history, snapshot(at(0), p0=1))
-    assert is_sound(*history, snapshot(at(0), p0=3))
+    history = "t on; p opens -1 official; p sends 1-3@0"
+    assert deviates(BATCH_WITHOUT_HIGHEST_ID, f"{history}; snapshot @0 p=1")
+    assert is_sound(f"{history}; snapshot @0 p=3")
 
 
 def test_the_same_by_the_wire_client_is_a_violation_without_a_name() -> None:
-    history = (created(), opened(-1), sent((entry(1, 2, 3), at(0))), sent((entry(2), at(1))))
-    broken = judged(*history, known=DEVIATIONS)
-    assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation) == ("DEDUP-03", None)
+    assert broken_without_a_name("t on; p opens -1; p sends 1-3@0; p sends 2@1") == "DEDUP-03"
 
 
 def test_a_producer_may_learn_an_id_whose_write_fails_later() -> None:
-    crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
-    failing = (SetFailpoint("t0", "write-fails-late", 1, 100), Done(), ())
-    cleared = (ClearFailpoints(), Cleared(()), ())
-    history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"), cleared)
-    other = opened(-1, session="s3", producer="p1")
-    failed = (other, sent((entry(1), at(0)), session="s3"))
-    assert deviates(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, *failed, log(("p1", 1)))
-    succeeded = (other, sent((entry(1), at(1)), session="s3"))
-    assert is_sound(*history, *succeeded, log(("p0", 1), ("p1", 1)))
+    history = "t on; p opens -1; t fails-late; p sends 1; p crashes ~ p ?; p opens 1; t cleared; q opens -1"
+    assert deviates(PUSHED_ID_IN_PRODUCER_SUCCESS, f"{history}; q sends 1@0; log q:1")
+    assert is_sound(f"{history}; q sends 1@1; log p:1 q:1")
 
 
 def test_a_log_that_may_grow_says_nothing_of_what_is_not_in_it() -> None:
-    crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
-    history = (created(), opened(-1), in_flight(entry(1)), crashed)
-    assert is_sound(*history, log(), opened(1, session="s2"), log(("p0", 1)))
+    assert is_sound("t on; p opens -1; p sends 1; p crashes ~ p ?; log; p opens 1; log p:1")
 
 
 def test_the_last_id_of_a_full_ledger_is_lost_in_a_recovery() -> None:
-    assert deviates(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, UNLOADED, opened(4))
-    assert is_sound(*FULL_LEDGER, UNLOADED, opened(5))
+    assert deviates(SNAPSHOT_POSITION_AHEAD, f"{FULL_LEDGER}; t unloads; p opens 4")
+    assert is_sound(f"{FULL_LEDGER}; t unloads; p opens 5")
 
 
 def test_the_last_id_of_a_full_ledger_is_stored_again_after_a_recovery() -> None:
-    again = sent((entry(5), at(0, ledger=2)))
-    found = judged(
-        *FULL_LEDGER, UNLOADED, opened(4), again, sent((entry(5), Duplicate())), known=SNAPSHOT_POSITION_AHEAD
-    )
+    history = f"{FULL_LEDGER}; t unloads; p opens 4; p sends 5@2:0; p sends 5=dup"
+    found = judged(history, SNAPSHOT_POSITION_AHEAD)
     assert isinstance(found, Allowed)
     assert found.deviations == (SNAPSHOT_POSITION_AHEAD,)
 
 
 def test_a_snapshot_at_the_last_entry_of_a_full_ledger_lacks_its_id() -> None:
-    assert deviates(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, snapshot(at(4), p0=4))
-    broken = judged(*FULL_LEDGER, snapshot(at(4), p0=4))
+    assert deviates(SNAPSHOT_POSITION_AHEAD, f"{FULL_LEDGER}; snapshot @4 p=4")
+    broken = judged(f"{FULL_LEDGER}; snapshot @4 p=4")
     assert isinstance(broken, Broken)
     assert broken.rule == "DEDUP-10"
 
 
 def test_a_snapshot_may_be_at_an_entry_that_was_in_flight_during_the_unload() -> None:
-    unloaded = with_late(UNLOADED, at(1))
-    history = (created(), opened(-1), sent((entry(1), at(0))), in_flight(entry(2)))
-    assert deviates(SNAPSHOT_POSITION_AHEAD, *history, unloaded, snapshot(at(1), p0=1))
-    confirmed = (
-        created(),
-        opened(-1),
-        sent((entry(1), at(0)), (entry(2), at(1))),
-        UNLOADED,
-        snapshot(at(1), p0=1),
-    )
-    broken = judged(*confirmed, known=SNAPSHOT_POSITION_AHEAD)
-    assert isinstance(broken, Broken)
-    assert broken.deviation is None
+    history = "t on; p opens -1; p sends 1@0; p sends 2; t unloads ~ p @1; snapshot @1 p=1"
+    assert deviates(SNAPSHOT_POSITION_AHEAD, history)
+    confirmed = judged("t on; p opens -1; p sends 1@0 2@1; t unloads; snapshot @1 p=1", SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(confirmed, Broken)
+    assert confirmed.deviation is None
 
 
 def test_a_snapshot_taken_during_a_second_recovery_lacks_the_entries_not_yet_replayed() -> None:
     """Seen on 4.0.8, on a topic with its own policy; the topic was unloaded again before the snapshot was read."""
-    once = (created("topic-on"), opened(-1), sent((entry(1), at(0))))
-    assert deviates(SECOND_RECOVERY_NOT_AWAITED, *once, UNLOADED, opened(1), snapshot(at(0)))
-    raced = judged(
-        *once, UNLOADED, opened(-1), sent((entry(1), at(0, ledger=2))), UNLOADED, known=SECOND_RECOVERY_NOT_AWAITED
-    )
-    assert isinstance(raced, Allowed)
-    assert isinstance(judged(opened(1, session="s2"), snapshot(at(0)), start=raced.state), Allowed)
-    never_moved = judged(*once, snapshot(at(0)), known=SECOND_RECOVERY_NOT_AWAITED)
+    once, known = "t topic-on; p opens -1; p sends 1@0", SECOND_RECOVERY_NOT_AWAITED
+    assert deviates(known, f"{once}; t unloads; p opens 1; snapshot @0")
+    raced = f"{once}; t unloads; p opens -1; p sends 1@2:0; t unloads; p opens 1; snapshot @0"
+    assert isinstance(judged(raced, known), Allowed)
+    never_moved = judged(f"{once}; snapshot @0", known)
     assert isinstance(never_moved, Broken)
     assert never_moved.deviation is None
 
 
 def test_no_other_id_may_be_missing_from_a_snapshot_or_after_a_recovery() -> None:
-    first_of_a_ledger = (created(), opened(-1), sent((entry(1), at(0))))
-    for history in (
-        (*FULL_LEDGER, snapshot(at(4), p0=3)),
-        (*FULL_LEDGER, snapshot(at(3), p0=3)),
-        (*FULL_LEDGER, UNLOADED, opened(3)),
-        (*first_of_a_ledger, snapshot(at(0))),
-        (*first_of_a_ledger, UNLOADED, opened(-1)),
-    ):
-        broken = judged(*history, known=DEVIATIONS)
-        assert isinstance(broken, Broken)
-        assert broken.deviation is None
+    broken_without_a_name(f"{FULL_LEDGER}; snapshot @4 p=3")
+    broken_without_a_name(f"{FULL_LEDGER}; snapshot @3 p=3")
+    broken_without_a_name(f"{FULL_LEDGER}; t unloads; p opens 3")
+    broken_without_a_name("t on; p opens -1; p sends 1@0; snapshot @0")
+    broken_without_a_name("t on; p opens -1; p sends 1@0; t unloads; p opens -1")
 
 
 def test_a_snapshot_position_ahead_is_forgotten_once_a_higher_id_is_stored() -> None:
-    forgotten = judged(*FULL_LEDGER, UNLOADED, opened(4), known=SNAPSHOT_POSITION_AHEAD)
-    assert isinstance(forgotten, Allowed)
-    after = judge(forgotten.state, *sent((entry(6), at(0, ledger=2))))
-    assert isinstance(after, Allowed)
-    again = judge(after.state, *sent((entry(5), Duplicate())))
-    assert isinstance(again, Allowed)
-    assert again.deviations == ()
+    history = f"{FULL_LEDGER}; t unloads; p opens 4"
+    once = judged(history, SNAPSHOT_POSITION_AHEAD)
+    later = judged(f"{history}; p sends 6@2:0; p sends 5=dup", SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(once, Allowed)
+    assert isinstance(later, Allowed)
+    assert once.deviations == later.deviations
 
 
 def test_an_entry_in_flight_while_deduplication_is_enabled_may_count_or_not() -> None:
-    stored = with_late(sent((entry(6), at(1))), at(0))
-    assert is_sound(*AWAITED, stored)
-    assert is_sound(*AWAITED, with_late(sent((entry(5), Duplicate())), at(0)))
-    assert is_sound(*AWAITED, with_late(sent((entry(5), at(1))), at(0)))
+    assert is_sound(f"{AWAITED}; p sends 6@1 ~ p @0")
+    assert is_sound(f"{AWAITED}; p sends 5=dup ~ p @0")
+    assert is_sound(f"{AWAITED}; p sends 5@1 ~ p @0")
 
 
 def test_an_entry_in_flight_while_deduplication_is_enabled_is_stored_again() -> None:
-    history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)))
-    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, sent((entry(5), at(1))))
-    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, CLOSED, opened(-1, session="s2"))
-    assert is_sound(*history, sent((entry(5), Duplicate())))
-    assert is_sound(*history, CLOSED, opened(5, session="s2"))
+    history = f"{AWAITED}; snapshot @0 p=5 ~ p @0"
+    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; p sends 5@1")
+    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; p closes; p opens -1")
+    assert is_sound(f"{history}; p sends 5=dup")
+    assert is_sound(f"{history}; p closes; p opens 5")
 
 
 def test_a_lower_id_that_is_stored_again_becomes_the_highest() -> None:
     """Seen on 2.11.0 and 4.0.8: the id recorded last counts, even if it is lower."""
-    history = (
-        created("own-namespace-off"),
-        opened(-1),
-        in_flight(entry(1), entry(5)),
-        SWITCHED_ON,
-        with_late(snapshot(at(1), p0=5), at(0), at(1)),
-    )
-    again = sent((entry(1), at(2)))
-    assert isinstance(judged(*history, again, snapshot(at(2), p0=1), known=DEVIATIONS), Allowed)
-    both = sent((entry(1), at(2)), (entry(5), at(3)))
-    assert isinstance(
-        judged(*history, both, snapshot(at(2), p0=1), CLOSED, opened(5, session="s2"), known=DEVIATIONS), Allowed
-    )
-    refused = sent((entry(1, 5), Refused(UNKNOWN_STATUS)), (entry(3), at(3)))
-    assert isinstance(judged(*history, again, refused, known=DEVIATIONS), Allowed)
-    assert isinstance(judged(*history, again, UNLOADED, opened(1, session="s2"), known=DEVIATIONS), Allowed)
-    assert isinstance(judged(*history, again, UNLOADED, opened(5, session="s2"), known=DEVIATIONS), Broken)
+    history = "t off; p opens -1; p sends 1 5; t enables-in-flight; snapshot @1 p=5 ~ p @0 @1"
+    again = f"{history}; p sends 1@2"
+    for allowed in (
+        f"{again}; snapshot @2 p=1",
+        f"{history}; p sends 1@2 5@3; snapshot @2 p=1; p closes; p opens 5",
+        f"{again}; p sends 1-5=UnknownStatus 3@3",
+        f"{again}; t unloads; p opens 1",
+    ):
+        assert isinstance(judged(allowed, *DEVIATIONS), Allowed)
+    assert isinstance(judged(f"{again}; t unloads; p opens 5", *DEVIATIONS), Broken)
 
 
 def test_entries_of_a_crashed_producer_may_be_stored_after_deduplication_is_enabled() -> None:
     """Seen on 4.0.8, where writes were slow."""
-    switched: Happened = (SetDeduplication("t0", "namespace", on=True), DeduplicationSet(True), ())
-    lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"), Unknown("cut"))
-    history = (created("own-namespace-off"), opened(-1), in_flight(entry(5), entry(7)), lost)
+    history = "t off; p opens -1; p sends 5 7; p crashes ~ p ? ?"
     for last_sequence_id in (-1, 5, 7):
-        assert is_sound(*history, switched, UNLOADED, opened(last_sequence_id, session="s2"))
-    assert isinstance(judged(*history, switched, UNLOADED, opened(6, session="s2")), Broken)
-    settled = (*history, opened(-1, session="s2"), sent((entry(1), at(2)), session="s2"))
-    assert is_sound(*settled, switched, UNLOADED, opened(-1, session="s3"))
-    assert isinstance(judged(*settled, switched, UNLOADED, opened(7, session="s3")), Broken)
-    assert deviates(
-        DEDUPLICATION_ENABLED_IN_FLIGHT, *history, switched, snapshot(at(1), p0=7), opened(-1, session="s2")
-    )
+        assert is_sound(f"{history}; t enables; t unloads; p opens {last_sequence_id}")
+    assert isinstance(judged(f"{history}; t enables; t unloads; p opens 6"), Broken)
+    settled = f"{history}; p opens -1; p sends 1@2; t enables; t unloads"
+    assert is_sound(f"{settled}; p opens -1")
+    assert isinstance(judged(f"{settled}; p opens 7"), Broken)
+    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; t enables; snapshot @1 p=7; p opens -1")
 
 
 def test_an_entry_in_flight_while_deduplication_is_enabled_is_a_duplicate_after_a_recovery() -> None:
-    history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)), UNLOADED, opened(5, session="s2"))
-    assert is_sound(*history, sent((entry(5), Duplicate()), session="s2"))
-    broken = judged(*history, sent((entry(5), at(1)), session="s2"), known=DEVIATIONS)
-    assert isinstance(broken, Broken)
-    assert broken.deviation is None
+    history = f"{AWAITED}; snapshot @0 p=5 ~ p @0; t unloads; p opens 5"
+    assert is_sound(f"{history}; p sends 5=dup")
+    broken_without_a_name(f"{history}; p sends 5@1")
 
 
 def test_a_snapshot_rules_out_the_states_that_contradict_it() -> None:
-    lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
-    history = (created(), opened(-1), in_flight(entry(1)), lost, snapshot(at(0), p0=1), opened(-1, session="s2"))
-    broken = judged(*history, known=DEVIATIONS)
+    history = "t on; p opens -1; p sends 1; p crashes ~ p ?; snapshot @0 p=1; p opens -1"
+    broken = judged(history, *DEVIATIONS)
     assert isinstance(broken, Broken)
     assert broken.rule == "DEDUP-09"

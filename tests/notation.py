@@ -1,0 +1,174 @@
+"""Small histories as text: steps with their outcomes, separated by semicolons, in the words of reports.
+
+    t on; p opens -1; p sends 1@0 2-3@1 2=dup; t unloads; p opens 3; log p:1 p:2-3
+
+| step | meaning |
+|---|---|
+| ``t on``, ``t off``, ``t topic-on`` | topic t is created, with this policy of the topic or of its namespace |
+| ``t disables``, ``t enables``, ``t enables-in-flight`` | its namespace's policy changes |
+| ``p opens 4``, ``p opens 4 official`` | a new session of producer p learns this last sequence id |
+| ``p sends 1@0 2-3@2:1 2=dup 4=? 5=Code`` | entries, each with its answer: stored, duplicate, unknown, refused |
+| ``p sends 1 2-3`` | the same, with the answers not awaited |
+| ``p closes``, ``p crashes`` | its session ends |
+| ``c subscribes``, ``c gets p1@0 p2@1`` | a consumer of subscription s, and the messages that it receives |
+| ``t unloads``, ``t skips`` | an unload; an entry of subscription s is skipped |
+| ``t fails-late``, ``t cleared`` | a failpoint on its writes; no more failpoints |
+| ``snapshot @4 p=4 q=1`` | the stored snapshot, and the ids in it |
+| ``log p:1 q:2-3`` | the log, entry by entry |
+| ``…  ~ p @0 ?`` | after any step: answers that p received before it |
+
+``2-3`` is a batch of 2 and 3, whose business ids are p2 and p3 if producer p sends it. ``@4`` is the fifth entry of
+ledger 1, ``@2:0`` the first of ledger 2.
+"""
+
+from __future__ import annotations
+
+import re
+
+from model.events import (
+    Answer,
+    AnyOutcome,
+    Cleared,
+    Created,
+    DeduplicationSet,
+    Delivery,
+    Done,
+    Duplicate,
+    Late,
+    LoggedEntry,
+    LogRead,
+    Opened,
+    ReceivedMessages,
+    Refused,
+    Sent,
+    SnapshotRead,
+    Stored,
+    Subscribed,
+    Unknown,
+)
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    Switch,
+    Unload,
+)
+from model.subscription_operations import Receive, Skip, Subscribe
+from model.vocabulary import Client, Entry, Message
+from tests.judging import Happened
+
+TOPIC, SUBSCRIPTION = "t", "s"
+LEDGER_ROOM = 5
+SWITCHES: dict[str, Switch] = {"on": "own-namespace-on", "off": "own-namespace-off", "topic-on": "topic-on"}
+_ENTRY = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?(?P<answer>[@=].+)?")
+
+
+def steps(text: str) -> list[Happened]:
+    """The steps of a history that is written as text."""
+    sessions: dict[str, str] = {}
+    return [_step(step.strip(), sessions) for step in text.split(";")]
+
+
+def _step(text: str, sessions: dict[str, str]) -> Happened:
+    """One step; ``sessions``: the present session of each producer, which a step may replace."""
+    told, _, late = text.partition("~")
+    name, *words = told.split()
+    arrived = _late(late.split(), sessions)
+    match name:
+        case "log":
+            entries = (word.split(":") for word in words)
+            logged = (LoggedEntry(Position(1, n), who, _entry(who, ids)[0]) for n, (who, ids) in enumerate(entries))
+            return ReadLog(TOPIC), LogRead(tuple(logged)), arrived
+        case "snapshot":
+            ids = (word.split("=") for word in words[1:])
+            taken = SnapshotRead(_position(words[0][1:]), {who: int(highest) for who, highest in ids})
+            return ReadSnapshot(TOPIC), taken, arrived
+        case _ if name == TOPIC:
+            return *_of_topic(words[0]), arrived
+        case _:
+            return *_of_client(name, words[0], words[1:], sessions), arrived
+
+
+def _of_topic(verb: str) -> tuple[AnyOperation, AnyOutcome]:
+    match verb:
+        case "unloads":
+            return Unload(TOPIC), Done()
+        case "disables" | "enables" | "enables-in-flight":
+            on = verb != "disables"
+            policy = SetDeduplication(TOPIC, "namespace", on=on, in_flight=verb.endswith("in-flight"))
+            return policy, DeduplicationSet(on)
+        case "skips":
+            return Skip(TOPIC, SUBSCRIPTION, 1), Done()
+        case "fails-late":
+            return SetFailpoint(TOPIC, "write-fails-late", 1, 100), Done()
+        case "cleared":
+            return ClearFailpoints(), Cleared(())
+        case _:
+            is_on = verb.endswith("on")
+            created = Created(deduplication=is_on, snapshot_room=6, ledger_room=LEDGER_ROOM)
+            return CreateTopic(TOPIC, SWITCHES[verb]), created
+
+
+def _of_client(name: str, verb: str, words: list[str], sessions: dict[str, str]) -> tuple[AnyOperation, AnyOutcome]:
+    match verb:
+        case "opens":
+            number = int(sessions.get(name, f"{name}0").removeprefix(name)) + 1
+            sessions[name] = f"{name}{number}"
+            client: Client = "official" if "official" in words else "wire"
+            return OpenProducer(sessions[name], TOPIC, name, client), Opened(int(words[0]))
+        case "closes":
+            return CloseProducer(sessions[name]), Done()
+        case "crashes":
+            return CrashProducer(sessions[name]), Done()
+        case "sends":
+            sent = [_entry(name, word) for word in words]
+            answers = tuple(answer for _, answer in sent if answer is not None)
+            assert len(answers) in (0, len(sent)), f"some answers of {words} are missing"
+            return Send(sessions[name], tuple(one for one, _ in sent), wait=bool(answers)), Sent(answers)
+        case "subscribes":
+            return Subscribe(name, TOPIC, SUBSCRIPTION), Subscribed()
+        case "gets":
+            messages = (word.split("@") for word in words)
+            got = tuple(Delivery(_position(at), -1, 0, business_id, 0) for business_id, at in messages)
+            return Receive(name, len(got)), ReceivedMessages(got)
+        case _:
+            raise ValueError(f"{name} {verb}: no such step")
+
+
+def _late(words: list[str], sessions: dict[str, str]) -> tuple[Late, ...]:
+    return (Late(sessions[words[0]], tuple(map(_answer, words[1:]))),) if words else ()
+
+
+def _entry(producer: str, word: str) -> tuple[Entry, Answer | None]:
+    found = _ENTRY.fullmatch(word)
+    assert found is not None, f"{word} is no entry"
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    answer = found["answer"]
+    messages = tuple(Message(number, f"{producer}{number}") for number in range(first, last + 1))
+    return Entry(messages), None if answer is None else _answer(answer.removeprefix("="))
+
+
+def _answer(word: str) -> Answer:
+    match word:
+        case "dup":
+            return Duplicate()
+        case "?":
+            return Unknown("cut")
+        case _ if word.startswith("@"):
+            return Stored(_position(word[1:]))
+        case _:
+            return Refused(word)
+
+
+def _position(text: str) -> Position:
+    *ledger, number = text.split(":")
+    return Position(int(ledger[0]) if ledger else 1, int(number))
