@@ -22,6 +22,7 @@ SHARES = {
     "tests/engine": BROKERS,
     "tests/faults": BROKERS,
     "tests/lockstep": BROKERS,
+    "tests/replays": BROKERS,
     "tests/security": BROKERS,
     "tests/soak": BROKERS,
     "tests/clients": BROKERS,
@@ -40,7 +41,13 @@ SHARES = {
 }
 """The share of the tests in a folder or a module."""
 
-ASKING = {"broker": {BROKERS}, "pulsar_broker": {BROKERS}, "world": {BROKERS}, "spark": {SPARK, BROKERS}}
+ASKING = {
+    "broker": {BROKERS},
+    "pulsar_broker": {BROKERS},
+    "world": {BROKERS},
+    "seeded": {BROKERS},
+    "spark": {SPARK, BROKERS},
+}
 """By a fixture's name, the shares whose tests may request it."""
 
 

@@ -315,6 +315,10 @@ class World:
         """Where the clients of examples find the broker, or those of its brokers that are not frozen."""
         return self._service or self.broker.addresses.service
 
+    @service.setter
+    def service(self, service: Service | None) -> None:
+        self._service = service
+
     def look_elsewhere(self) -> None:
         """Some of its brokers were frozen or go on: only those that are not are asked from now on."""
         self.forget_reader()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.interface import Broker
-from tests.faults.effect_fixtures import Bench
+from tests.faults.bench import Bench
 
 
 @pytest.fixture

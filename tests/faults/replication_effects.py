@@ -1,4 +1,7 @@
-"""The effect of each seeded defect of clusters, as an experiment with one observation: see ``effects``."""
+"""The effect of each seeded defect of clusters, as an experiment with one observation without it, and one with it.
+
+Those of most other defects are shown by their minimal histories (``tests/replays``).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,9 @@ from model.cluster_events import CaughtUp
 from model.cluster_operations import AwaitTimedOut, CatchUp, CutLink, HealLink
 from model.events import Skipped
 from model.replication.logs import Log, SnapshotSeen
+from tests.faults.experiments import Observation
 from tests.faults.replication_fixtures import CONSUMER, SUBSCRIPTION, Fixture
 from tests.polling import becomes
-
-Observation = object
 
 
 @dataclass(frozen=True, slots=True)

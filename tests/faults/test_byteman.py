@@ -12,7 +12,7 @@ import pytest
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent
 from conformance.harness_error import HarnessError
-from tests.faults.effect_fixtures import Bench, is_stored
+from tests.faults.bench import Bench, is_stored
 from tests.polling import eventually
 
 DEDUPLICATION = "org.apache.pulsar.broker.service.persistent.MessageDeduplication"

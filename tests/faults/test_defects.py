@@ -1,4 +1,4 @@
-"""Every seeded defect in a real broker: its effect is visible while it is on, and only then."""
+"""Switching seeded defects in a real broker. What most of them break is shown in ``tests/replays``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,8 @@ from conformance.faults.byteman import Agent, rule_names
 from conformance.faults.catalogue import BrokerDefect, broker_defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.harness_error import HarnessError
-from tests.faults.chunking_effects import CHUNK_EFFECTS
-from tests.faults.cursor_effects import CURSOR_EFFECTS
-from tests.faults.effect_fixtures import Bench
-from tests.faults.effects import EFFECTS, Experiment, Observation, seen
-from tests.faults.key_shared_effects import KEY_EFFECTS
-from tests.faults.replication_effects import REPLICATION_EFFECTS
-from tests.faults.service_effects import SERVICE_EFFECTS
-from tests.lockstep.test_takeovers_on_a_real_broker import HISTORIES
+from tests.faults.bench import Bench
+from tests.faults.experiments import EXPERIMENTS, Experiment, Observation, seen
 
 
 def broker_defect(name: str) -> BrokerDefect:
@@ -37,8 +31,6 @@ MISFIT = BrokerDefect(
     .text.replace("defect check-removed", "defect misfit")
     .replace("NotDup", "NoSuchAnswer"),
 )
-
-ALL_EFFECTS = {**EFFECTS, **CHUNK_EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS, **SERVICE_EFFECTS}
 
 
 def observe(broker: Broker, experiment: Experiment) -> Observation:
@@ -75,17 +67,13 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
             switch_off(agent, defect)
 
 
-def test_every_defect_has_an_experiment() -> None:
-    assert sorted([*ALL_EFFECTS, *REPLICATION_EFFECTS, *HISTORIES]) == [defect.name for defect in broker_defects()]
-
-
 @pytest.mark.parametrize(
-    "defect", [broker_defect(name) for name in sorted(ALL_EFFECTS)], ids=lambda defect: defect.name
+    "defect", [broker_defect(name) for name in sorted(EXPERIMENTS)], ids=lambda defect: defect.name
 )
 def test_a_defect_has_its_effect_only_while_it_is_on(
     request: pytest.FixtureRequest, broker: Broker, defect: BrokerDefect
 ) -> None:
-    effect = ALL_EFFECTS[defect.name]
+    effect = EXPERIMENTS[defect.name]
     with configured(request, broker, {**dict(defect.settings), **effect.settings}) as chosen:
         agent = chosen.load_agents()[0]
         with switched(agent, defect):

@@ -12,7 +12,7 @@ from conformance.clients.outcomes import Lost, SendError
 from conformance.clients.wire.producer import SendTicket
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import Fault, arm, armed
-from tests.faults.effect_fixtures import Bench, is_duplicate, is_stored
+from tests.faults.bench import Bench, is_duplicate, is_stored
 from tests.polling import becomes, eventually
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from conformance.clients.wire.client import WireClient
 from conformance.faults.failpoints import Fault, armed
-from tests.faults.cursor_effects import all_received
-from tests.faults.effect_fixtures import Bench
-from tests.faults.key_shared_effects import Keyed
+from tests.faults.bench import Bench
+from tests.faults.keyed import Keyed, all_received
 from tests.polling import TIMEOUT_S, eventually
 
 DELAY_MS = 800

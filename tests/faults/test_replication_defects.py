@@ -28,8 +28,8 @@ from model.cluster_operations import AwaitIdle, AwaitTimedOut, CutLink, HealLink
 from model.events import Skipped
 from model.operations import CreateTopic
 from model.replication.logs import Log, is_passed
-from tests.faults.effects import seen
-from tests.faults.replication_effects import REPLICATION_EFFECTS, Observation, ReplicationEffect
+from tests.faults.experiments import Observation, seen
+from tests.faults.replication_effects import REPLICATION_EFFECTS, ReplicationEffect
 from tests.faults.replication_fixtures import SUBSCRIPTION, TOPIC, Fixture
 from tests.polling import eventually
 

@@ -11,7 +11,8 @@ from conformance.known import HISTORIES
 from tests.report import samples
 
 ROOT = Path(__file__).parents[2]
-STORED = sorted([*ROOT.glob("conformance/known/histories/*.json"), *ROOT.glob("docs/histories/*.json")])
+FOLDERS = ("conformance/known/histories", "docs/histories", "tests/replays/histories/*")
+STORED = sorted(path for folder in FOLDERS for path in ROOT.glob(f"{folder}/*.json"))
 
 
 def test_each_step_is_one_line(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from model.judgement import Allowed, Broken
 from model.operations import Send
 from model.vocabulary import Client, Entry, Message
 from tests.judging import Happened, judged
+from tests.model.deduplication.constructors import at, created, in_flight, opened, with_late
 from tests.model.deduplication.entries import entry
-from tests.model.deduplication.test_deviations import at, created, in_flight, opened, with_late
 
 BOTH = (LAST_SEQUENCE_ID_FALLS, CONSECUTIVE_BATCH_ASSUMED)
 

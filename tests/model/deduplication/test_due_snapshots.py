@@ -11,8 +11,8 @@ from model.log import Position
 from model.operations import ClearFailpoints, ReadSnapshot, SetFailpoint
 from model.vocabulary import SnapshotSchedule
 from tests.judging import Happened, judged
+from tests.model.deduplication.constructors import UNLOADED, at, created, opened, sent
 from tests.model.deduplication.entries import entry
-from tests.model.deduplication.test_deviations import UNLOADED, at, created, opened, sent
 
 
 def topic(*, period_s: float | None) -> Happened:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.brokers.select import parse_broker
-from conformance.clusters import QUICK
-from conformance.engine.performing import perform
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.history import document
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation, shipped
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.real import RealPerformer
-from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
 from model.deviations import DEVIATIONS
-from model.example import Example
 from model.judgement import Broken
 from tests.judging import judged
+from tests.replays.seeding import SeededWorld
 
 TRIES = 60
 """A real broker is not deterministic; most histories come back nearly always, those of races every third time, and some
@@ -43,33 +35,17 @@ SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
 each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviation.name) for deviation in SHOWN])
 
 
-@pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """A broker as the machines have it: the histories say what happens with their settings."""
-    text = request.config.getoption("--broker")
-    broker = parse_broker(text, settings=SUITE_SETTINGS)
-    broker.start()
-    made = World(
-        broker,
-        place=Place(broker),
-        another=lambda: parse_broker(text, settings={**QUICK, **SUITE_SETTINGS}),
-    )
-    yield made
-    made.close()
-    broker.stop()
-
-
-def replayed(deviation: KnownDeviation, world: World, *known: str) -> tuple[Violation | None, Lockstep]:
+def replayed(deviation: KnownDeviation, seeded: SeededWorld, *known: str) -> tuple[Violation | None, Lockstep]:
     """What a replay came to: the rule that it broke, and all that was done."""
     assert deviation.history is not None
-    history, version = document.read(Path(deviation.history)), world.broker.version
+    broker = seeded.world.broker
+    history, version = document.read(Path(deviation.history)), broker.version
     # One of a setting shows where it is set, or where its history was recorded, which then sets it.
-    if not deviation.comes_back_on(version, settings=world.broker.configuration) and (
+    if not deviation.comes_back_on(version, settings=broker.configuration) and (
         history.release != version or not deviation.comes_back_on(version)
     ):
         pytest.skip(f"{version} is not known to deviate so")
-    lockstep = Lockstep(RealPerformer(world), Example(known=frozenset(known)))
-    attempt = perform([step.operation for step in history.steps], lockstep)
+    attempt, lockstep = seeded.performed([step.operation for step in history.steps], frozenset(known))
     return attempt.violation, lockstep
 
 
@@ -79,11 +55,11 @@ def test_every_deviation_of_the_model_is_in_the_list() -> None:
 
 @each
 def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
-    deviation: KnownDeviation, world: World
+    deviation: KnownDeviation, seeded: SeededWorld
 ) -> None:
     beside = BESIDE.get(deviation.name, ())
     for _ in range(TRIES):
-        violation, lockstep = replayed(deviation, world, deviation.name, *beside)
+        violation, lockstep = replayed(deviation, seeded, deviation.name, *beside)
         assert violation is None, violation
         if deviation.name in lockstep.deviations:
             break

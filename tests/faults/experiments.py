@@ -1,0 +1,258 @@
+"""Seeded defects whose minimal history is not known yet: the effect of each, as an experiment with one observation.
+
+All others are shown by their histories (``tests/replays``); an entry here goes when its history is stored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.admin.types import CursorStats
+from conformance.clients.driver.client import OfficialClient
+from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
+from conformance.clients.wire.consumer import Kind
+from conformance.faults.failpoints import Fault, armed
+from model.key_shared.hashing import STICKY_HASHES, sticky_hash
+from model.log import Position
+from tests.faults.bench import Bench
+from tests.faults.keyed import Keyed, all_received, numbered_keys
+from tests.polling import TIMEOUT_S, becomes, eventually
+
+Observation = object
+Experiment = Callable[[Bench], Observation]
+TRIES = 3
+MESSAGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An experiment, and its observation without and with the defect, on a broker with these settings."""
+
+    experiment: Experiment
+    sound: Observation
+    defective: Observation
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def seen(wanted: Observation, observe: Callable[[], Observation]) -> Observation:
+    """The expected observation if one of a few experiments gives it, else that of the last one.
+
+    An experiment observes what happens within some time, during which a busy machine may stall. The expected
+    observation of a defective broker and that of the same broker without the defect differ, so repeating is safe.
+    """
+    for _ in range(TRIES):
+        observation = observe()
+        if observation == wanted:
+            break
+    return observation
+
+
+def word(outcome: SendOutcome) -> str:
+    """The producer's view of a send outcome, in a word."""
+    if isinstance(outcome, Receipt):
+        return "stored" if outcome.position else "duplicate"
+    return "failed"
+
+
+def ids(bench: Bench) -> list[int]:
+    """The sequence ids in the log."""
+    return [sequence_id for _, sequence_id in bench.stored()]
+
+
+def sending_twice_in_flight(bench: Bench) -> Observation:
+    """Resend an id while its first write is in flight: both answers (they do not say for which), and the log."""
+    producer = bench.producer()
+    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
+        tickets = [producer.send(1, b"first"), producer.send(1, b"second")]
+        for ticket in tickets:
+            bench.answer(producer, ticket)
+        assert fault.fired() == 1
+    # Ask again now that both arrived: the client moves an answer when a later one fits better.
+    return sorted(word(bench.answer(producer, ticket)) for ticket in tickets), ids(bench)
+
+
+def sending_again_after_a_failed_write(bench: Bench) -> Observation:
+    """Have a write fail, reconnect and resend the id: the first and the second answer, and the log."""
+    with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
+        first = word(bench.send(bench.producer(), 1))
+        assert fault.fired() == 1
+    bench.reconnect()
+    return first, word(bench.send(bench.producer(), 1)), ids(bench)
+
+
+def recovering(bench: Bench) -> Observation:
+    """Send five ids and unload the topic: the last sequence id, and the answer to its last id sent again."""
+    bench.send(bench.producer(), *range(1, 6))
+    eventually(bench.snapshot)
+    bench.unload()
+    producer = bench.producer()
+    return producer.last_sequence_id, word(bench.send(producer, 5))
+
+
+def snapshot_with_a_write_in_flight(bench: Bench) -> Observation:
+    """The snapshot that the fifth entry triggers while the sixth is pushed and not yet persisted."""
+    producer = bench.producer()
+    bench.send(producer, 1, 2, 3, 4)
+    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
+        tickets = [producer.send(5, b"5"), producer.send(6, b"6")]
+        assert [word(bench.answer(producer, ticket)) for ticket in tickets] == ["stored", "stored"]
+        assert fault.fired() == 1
+    eventually(bench.snapshot)
+    return bench.snapshot()
+
+
+def crashing(bench: Bench) -> Observation:
+    """Acknowledge two messages one after the other, each of them persisted, and kill the broker: their states."""
+    producer = bench.producer()
+    messages = []
+    for number in range(1, 9):
+        receipt = bench.send(producer, number)
+        assert isinstance(receipt, Receipt)
+        assert receipt.position is not None
+        messages.append(receipt.position)
+    consumer = bench.client.subscribe(bench.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    for message in (messages[0], messages[6]):
+        entries = _cursor(bench).cursor_ledger_last_entry
+        consumer.ack([message])
+        eventually(lambda entries=entries: _cursor(bench).cursor_ledger_last_entry > entries)  # type: ignore[misc]
+    bench.kill()
+    bench.client.subscribe(bench.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    ranges = _cursor(bench).acknowledged_ranges
+    return any(each.after < messages[6] <= each.last for each in ranges)
+
+
+def moving_and_crashing(bench: Bench) -> Observation:
+    """Skip three of 8 messages on one subscription, create another at the end; kill the broker: how far both are."""
+    producer, messages = bench.producer(), []
+    for number in range(1, 9):
+        receipt = bench.send(producer, number)
+        assert isinstance(receipt, Receipt)
+        assert receipt.position is not None
+        messages.append(receipt.position)
+    bench.client.subscribe(bench.topic, "u", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)
+    bench.client.subscribe(bench.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    bench.admin.skip(bench.topic, "s", 3)
+    bench.kill()
+    bench.client.subscribe(bench.topic, "v", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)  # once more
+    cursors = bench.admin.internal_stats(bench.topic).cursors
+    ends = [Position.parse(cursors[name].mark_delete_position) for name in ("s", "u")]
+    return [sum(message <= end for message in messages) for end in ends]
+
+
+def _cursor(bench: Bench) -> CursorStats:
+    return bench.admin.internal_stats(bench.topic).cursors["s"]
+
+
+def receiving_chunks(bench: Bench) -> Observation:
+    """Send a message of three chunks and a small one to a Shared consumer: whether it receives both."""
+    bench.admin.set_namespace_deduplication(bench.namespace, False)
+    large = b"0123456789" * 2500
+    delivered: list[bytes] = []
+    with OfficialClient(bench.broker.addresses.service, timeout_s=TIMEOUT_S) as client:
+        consumer = client.subscribe(bench.topic, "s", kind="Shared", initial="earliest")
+        producer = client.open_producer(bench.topic, name="p", chunking=True)
+        for ticket in [producer.send(1, large), producer.send(2, b"small")]:
+            assert isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt)
+
+        def is_delivered() -> bool:
+            if (delivery := consumer.receive(timeout_s=1.0)) is not None:
+                delivered.append(delivery.payload)
+            return large in delivered
+
+        return becomes(is_delivered, within_s=5)
+
+
+def claiming_ranges(bench: Bench) -> Observation:
+    """A key of ``a``, one right before the range of ``b``, and one of b: what each receives; is an overlap refused?"""
+    keyed = Keyed(bench)
+    low, gap, high = sorted(islice(numbered_keys(), 3), key=lambda key: sticky_hash(key.encode(), STICKY_HASHES))
+    first = keyed.claim("a", 0, sticky_hash(low.encode(), STICKY_HASHES))
+    second = keyed.claim("b", sticky_hash(gap.encode(), STICKY_HASHES) + 1, STICKY_HASHES.last)
+    keyed.send(low, gap, high)
+    received = all_received(first, at_least=1), all_received(second, at_least=1)
+    try:
+        keyed.claim("c", 0, 0)
+    except ServerRefused:
+        return (*received, True)
+    return (*received, False)
+
+
+def highest_id_after_a_batch(bench: Bench) -> Observation:
+    """Send a batch and some messages: the highest id that the receipt of the batch has, and that all of them have."""
+    producer = bench.producer()
+    receipt = bench.answer(producer, producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")]))
+    assert isinstance(receipt, Receipt)
+    bench.send(producer, 4, 5)
+    return receipt.highest_sequence_id, producer.last_sequence_id
+
+
+def takes_snapshot(*, is_timed: bool, entries: int, by_topic: bool = False) -> Experiment:
+    """Two producers send so many entries: whether a snapshot is taken, by the timer or by their number."""
+
+    def experiment(bench: Bench) -> Observation:
+        bench.admin.set_deduplication_snapshot_interval(bench.namespace, int(is_timed))
+        if by_topic:
+            bench.admin.create_topic(bench.topic)
+            bench.admin.set_topic_deduplication(bench.topic, True)
+            eventually(lambda: bench.admin.topic_deduplication(bench.topic) is True)
+        first, second = bench.producer("p"), bench.producer("q")
+        for sequence_id in range(1, entries + 1):
+            bench.send(first if sequence_id % 2 else second, sequence_id)
+        return becomes(lambda: bool(bench.snapshot()), within_s=5.0)
+
+    return experiment
+
+
+def are_at_one_consumer(bench: Bench, kind: Kind) -> Observation:
+    """Two consumers share messages of two chunks, with a permit at a time: whether both chunks go to one of them."""
+    bench.admin.set_namespace_deduplication(bench.namespace, False)
+    consumers = [
+        bench.client.subscribe(bench.topic, "s", kind=kind, initial="earliest", timeout_s=TIMEOUT_S) for _ in range(2)
+    ]
+    producer = bench.producer()
+    for number in range(MESSAGES):
+        for chunk_id in range(2):
+            metadata = pb.MessageMetadata(
+                uuid=f"u{number}", chunk_id=chunk_id, num_chunks_from_msg=2, total_chunk_msg_size=2
+            )
+            assert word(bench.answer(producer, producer.send(number + 1, b"x", metadata=metadata))) == "stored"
+    at: defaultdict[int, set[int]] = defaultdict(set)
+    received = 0
+
+    def are_all_received() -> bool:
+        nonlocal received
+        for index, consumer in enumerate(consumers):
+            consumer.flow(1)
+            while (delivery := consumer.receive(timeout_s=0.05)) is not None:
+                at[delivery.sequence_id].add(index)
+                received += 1
+        return received >= 2 * MESSAGES or any(len(indexes) > 1 for indexes in at.values())
+
+    assert becomes(are_all_received, within_s=TIMEOUT_S)
+    return all(len(indexes) == 1 for indexes in at.values())
+
+
+EXPERIMENTS: dict[str, Effect] = {
+    "receipt-of-first-message": Effect(highest_id_after_a_batch, (3, 5), (1, 5)),
+    "receipt-one-too-high": Effect(highest_id_after_a_batch, (3, 5), (3, 6)),
+    "timer-passes-topic-over": Effect(takes_snapshot(is_timed=True, entries=2), True, False),
+    "counter-of-entries-reset": Effect(takes_snapshot(is_timed=False, entries=5), True, False),
+    "no-snapshot-by-topic-policy": Effect(takes_snapshot(is_timed=False, entries=5, by_topic=True), True, False),
+    "chunk-goes-to-next-consumer": Effect(partial(are_at_one_consumer, kind="Shared"), True, False),
+    "chunk-has-another-hash": Effect(partial(are_at_one_consumer, kind="Key_Shared"), True, False),
+    "unknown-confirmed": Effect(sending_twice_in_flight, (["failed", "stored"], [1]), (["duplicate", "stored"], [1])),
+    "pushed-not-reset": Effect(sending_again_after_a_failed_write, ("failed", "stored", [1]), ("failed", "failed", [])),
+    "snapshot-ahead-of-its-map": Effect(recovering, (5, "duplicate"), (4, "stored")),
+    "snapshot-of-pushed": Effect(snapshot_with_a_write_in_flight, {"p": 5}, {"p": 6}),
+    "recovery-of-an-older-state": Effect(
+        crashing, sound=True, defective=False, settings={"managedLedgerDefaultMarkDeleteRateLimit": "0"}
+    ),
+    "unclaimed-hash-assigned": Effect(claiming_ranges, ([1], [3], True), ([1, 2], [3], True)),
+    "created-at-latest-not-persisted": Effect(moving_and_crashing, [3, 8], [3, 0]),
+    "chunk-not-assigned": Effect(receiving_chunks, sound=True, defective=False),
+}

@@ -1,0 +1,70 @@
+"""Each seeded defect, by its stored minimal history: it breaks a rule with the defect, and none without.
+
+So a defect is real, and the machines' model notices it. ``defects --hunt`` shows that the machines find it unaided.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.brokers.interface import Capability
+from conformance.faults import catalogue
+from conformance.history import document
+from conformance.history.document import Violation
+from model.judgement import Broken
+from tests import judging
+from tests.faults.experiments import EXPERIMENTS
+from tests.faults.replication_effects import REPLICATION_EFFECTS
+from tests.lockstep.test_takeovers_on_a_real_broker import HISTORIES as OF_LARGER_DEPLOYMENTS
+from tests.replays import stored
+from tests.replays.seeding import SeededWorld
+
+each = pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in stored.histories().items()])
+
+
+def test_every_defect_has_a_history_or_an_experiment() -> None:
+    shown = [*stored.histories(), *EXPERIMENTS, *REPLICATION_EFFECTS, *OF_LARGER_DEPLOYMENTS]
+    assert sorted(shown) == [defect.name for defect in catalogue.defects()]
+
+
+@each
+def test_a_defect_breaks_the_rule_of_its_history_and_without_it_no_rule_is_broken(
+    seeded: SeededWorld, path: Path
+) -> None:
+    history, broker = document.read(path), seeded.world.broker
+    assert history.violation is not None
+    assert history.replays is not None
+    if Capability.DEFECTS not in broker.capabilities:
+        pytest.skip(f"{broker.name} has no agent inside, which a defect needs")
+    operations = [step.operation for step in history.steps]
+    if history.violation.rule.startswith("KEY") and not seeded.world.can_drain:
+        pytest.skip(f"{broker.name} is from before document 004")
+    violation: Violation | None = None
+    with seeded.defective(catalogue.find(path.stem)):
+        for _ in range(stored.tries(history.replays)):
+            violation = seeded.perform(operations).violation
+            if violation is not None:
+                break
+    assert violation is not None
+    assert violation.rule == history.violation.rule, violation
+    assert seeded.perform(operations).violation is None
+
+
+@each
+def test_the_history_of_a_defect_was_recorded_with_it(path: Path) -> None:
+    history = document.read(path)
+    assert history.defect == path.stem
+    assert history.minimal
+    assert history.violation is not None
+    assert path.parent.name == stored.family(catalogue.find(path.stem).breaks)
+
+
+@each
+def test_the_model_finds_the_violation_in_the_recorded_outcomes(path: Path) -> None:
+    history = document.read(path)
+    assert history.violation is not None
+    broken = judging.judged(*history.steps)
+    assert isinstance(broken, Broken)
+    assert (broken.rule, len(history.steps)) == (history.violation.rule, history.violation.step)
