@@ -149,8 +149,8 @@ def restricting(bench: Fixture) -> Observation:
 
 
 def lagging(bench: Fixture) -> Observation:
-    """A consumer leaves one message unacknowledged all the while: whether B follows it."""
-    caught_up = bench.do(CatchUp(CONSUMER, "c", most_periods=100, lag=1))
+    """A consumer leaves two messages unacknowledged all the while: whether B follows it."""
+    caught_up = bench.do(CatchUp(CONSUMER, "c", most_periods=100, lag=2))
     assert isinstance(caught_up, CaughtUp)
     return caught_up.lagged is None
 
