@@ -29,7 +29,7 @@ FOUND = {
     "counted_down_twice": ("keys", {"KEY-01", "KEY-11"}),
     "not_counted_down_on_disconnect": ("keys-races", {"KEY-05", "KEY-10", "KEY-11"}),
     "never_unblocked": ("keys", {"KEY-05"}),
-    "own_blocked": ("keys", {"KEY-07", "KEY-11"}),
+    "own_blocked": ("keys", {"KEY-04", "KEY-07", "KEY-11"}),
     "ahead_of_replay": ("keys-again", {"KEY-02", "KEY-06", "KEY-09"}),
     "replay_reversed": ("keys-again", {"KEY-02", "KEY-09"}),
     "leaver_forgotten": ("keys", {"KEY-06", "KEY-09", "KEY-13"}),
