@@ -49,7 +49,7 @@ ENDED_EARLY = "the run ended before an example exercised it"
 """The same, when there was a harness error."""
 
 ALL_EXCUSED = "none of its checks could have failed, they were all excused"
-"""The same, when examples did come to it."""
+"""The same, when examples reached the rule, but no check of it could have failed."""
 
 UNFINISHED = "The run is not complete: it was killed, or is still running."
 """The harness error of a run whose last event is missing and that tells of no other harness error."""

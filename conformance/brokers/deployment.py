@@ -1,9 +1,9 @@
 """A deployment of a release on this machine: a ZooKeeper, bookies and brokers, a process each.
 
-It is a broker to whoever talks to it, however many processes serve its clients: what is done to the whole is done to
-all of them. Each of them is a broker, too, that is killed, frozen and restarted by itself; the others stay up until all
-is stopped. What a rule means is none of its business, and neither is what runs inside a broker: switching defects on is
-up to ``conformance.faults``, which talks to the agents.
+The deployment has the interface of one broker, however many brokers serve its clients: a kill or restart of it applies
+to all of them. Each can also be killed, frozen and restarted by itself; the others stay up until the deployment stops.
+Rules and what runs inside a broker are no concern of this module: ``conformance.faults`` switches defects on, through
+the agents.
 """
 
 from __future__ import annotations

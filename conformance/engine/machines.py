@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -36,12 +36,21 @@ class Machine(Description):
 
 def machines(factories: Mapping[str, MachineFactory]) -> tuple[Machine, ...]:
     """The machines of these names, with what the catalogue says of each; KeyError for one that is not in it."""
-    return tuple(_described(BY_NAME[name], factory) for name, factory in factories.items())
+    return tuple(with_factory(BY_NAME[name], factory) for name, factory in factories.items())
 
 
-def _described(description: Description, factory: MachineFactory) -> Machine:
-    said = {field.name: getattr(description, field.name) for field in fields(description)}
-    return Machine(factory=factory, **said)
+def with_factory(description: Description, factory: MachineFactory) -> Machine:
+    """The machine with this description."""
+    return Machine(factory=factory, **_fields_of(description))
+
+
+def described(machine: Machine) -> Description:
+    """What the catalogue says of a machine, without its class."""
+    return Description(**_fields_of(machine))
+
+
+def _fields_of(description: Description) -> dict[str, Any]:
+    return {field.name: getattr(description, field.name) for field in fields(Description)}
 
 
 def on_shipped_settings(machine: Machine) -> Machine:

@@ -145,7 +145,7 @@ class Rounds:
         return self.replay(operations, REPEATED)[0]
 
     def replay(self, operations: Sequence[AnyOperation], machine: str) -> tuple[Attempt, ExampleEnded]:
-        """Perform operations of a machine as one example; what it came to, and what is told of it."""
+        """Perform operations of a machine as one example, and return the attempt and its report."""
         self._begin_in_journal(machine)
         lockstep = self.lockstep()
         attempt = perform(operations, lockstep)

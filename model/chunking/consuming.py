@@ -126,7 +126,7 @@ def is_let_off(state: Chunking, key: Key, message: Message) -> bool:
 def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | Broken:
     """Of each producer, messages are delivered for the first time in its order, but for those that were put off.
 
-    Behind a consumer that promises no order, the order begins anew.
+    After a consumer that promises no order, the order starts over.
     """
     consumer, topic = state.consumers[name], state.topics[key[0]]
     subscription = state.subscriptions[key]

@@ -19,7 +19,7 @@ def for_state(since: frozenset[str], because: str, *, is_untouched: bool = False
 
 
 def blamed(since: frozenset[str]) -> str:
-    """The rule that is broken if a state is wrong that these rules were put to the test on."""
+    """The rule that is broken if a state is wrong on which these rules were exercised."""
     return next((rule for rule in FIRST if rule in since), "ACK-01")
 
 

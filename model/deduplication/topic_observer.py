@@ -275,7 +275,7 @@ def moved(view: TopicView) -> Allowed[TopicView]:
 
 
 def has_recovered(view: TopicView, now_ms: float) -> TopicView:
-    """The view at a time: a topic that has been loaded for a while has recovered, whoever awaited that."""
+    """The view at a time: a topic that was loaded more than ``RECOVERY_MS`` ago has recovered."""
     if view.loaded_ms is None or now_ms <= view.loaded_ms + RECOVERY_MS:
         return view
     return view.on_each_state(observer.has_recovered)

@@ -74,7 +74,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_a_recovery_that_is_over_excuses_no_missing_sequence_id",
             by="small history",
-            statement="A sequence id is still missing two seconds after the topic was loaded. Sooner it cannot be told from the deviation.",
+            statement="A sequence id is still missing two seconds after the topic was loaded. Before that, it looks the same as the deviation.",
             missed_before=True,
         ),
         occurrence="On 4.0.8 in about one of twenty first unloads, and every time with the failpoint `replay-slow`. On 3.3.6 once in some hundred unloads.",

@@ -15,7 +15,7 @@ DEVIATIONS = (
         rule="SERVE-02",
         also=("ACK-06",),
         statement="A broker that lost its session in ZooKeeper takes its next sessions for lost as well. It is never registered again, unloads nothing that others have taken over, and its full ledgers stay open.",
-        cause="When the session expires, the client creates another one, and requests that fail with the old one's SessionExpired make it discard that again. The metadata store is told SessionLost for each, and the last SessionReestablished does not follow. Then locks are not revalidated, and managed ledgers do not roll over, as the metadata service counts as unavailable.",
+        cause="When the session expires, the ZooKeeper client creates another one. Requests that fail with SessionExpired for the old session make it discard the new one again. The metadata store receives SessionLost for each, and no SessionReestablished after the last. Then locks are not revalidated, and managed ledgers do not roll over, as the metadata service counts as unavailable.",
         upstream=("apache/pulsar#23015",),
         side="broker",
         seldom=("==4.0.8",),

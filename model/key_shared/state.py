@@ -33,12 +33,12 @@ class Keyed:
     of which a consumer asked for messages again: no order is promised of what was delivered of them before.
     ``replays``: the entries that were taken from a consumer that left or failed, and wait to be sent again; false while
     something may be on its way that was sent before that. ``joined``: the consumers that joined since while others were
-    there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``unread``: the
-    ranges of consumers that left with nothing unacknowledged, where nothing shows yet that the broker read what was
-    held up. ``may_be_read``: something may have been on its way to
-    the last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was
-    gathered, so a hash may have gone to another consumer and come back meanwhile. ``left_reading``: one left, and
-    nothing was delivered since, so something may have been on its way then.
+    there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``unread``: the ranges of
+    consumers that left with nothing unacknowledged, where nothing shows yet that the broker read what was held up.
+    ``may_be_read``: the broker may have been sending something to the last consumer when it left, and nothing was
+    delivered since. ``has_left``: a consumer left since all was gathered, so a hash may have gone to another consumer
+    and come back meanwhile. ``left_reading``: one left, and nothing was delivered since, so something may have been on
+    its way then.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;

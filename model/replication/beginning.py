@@ -21,8 +21,8 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
     A consumer whose subscription is not replicated may end the snapshots of a cluster where none is (yet). What begins
     them again, a marker or a subscription, remembers none that was complete, and begins one at once.
 
-    A message that stands before a snapshot's request may have been stored in the very millisecond in which that began,
-    or later: to the broker it is new. No log shows that, so it is excused; but it does not happen time and again.
+    A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later;
+    the broker then takes it for new. The logs do not show which, so this is excused, unless it happens often.
     """
     for log in logs.values():
         begun_anew = topic.unreplicated.get(log.cluster, 0)

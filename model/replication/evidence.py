@@ -18,7 +18,7 @@ class Deviating(Struct, frozen=True):
 
 
 class Excused(Struct, frozen=True):
-    """What cannot be told: nothing that was read shows whether the rule was kept."""
+    """A check that cannot be decided: nothing that was read shows whether the rule was kept."""
 
 
 EXCUSED: Final = Excused()

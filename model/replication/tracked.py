@@ -49,7 +49,7 @@ class ReplicatedTopic:
     they made them replicated. ``unreplicated``: how many consumers came to each cluster without asking for that.
     ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their replicators because
     the topic was idle there, since when, and did nothing since that opens them. ``reads``: how far dispatchers had read
-    when something was acknowledged, since they began. ``moved``: the clusters that loaded the topic anew, and what was
+    when something was acknowledged, since they began. ``moved``: the clusters that reloaded the topic, and what was
     published anywhere by then; ``killed``: those whose broker was killed, and may have forgotten acknowledgments since.
 
     ``is_settled``: every cluster has caught up, and nothing was done since. ``is_quiet``: all that is under way was

@@ -83,7 +83,7 @@ def shown_wrongly(state: Consumption, outcome: DueReceived) -> Broken | None:
 
 
 def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
-    """The rule is put to the test by a message that may have a hash which its consumer does not claim."""
+    """The rule is exercised by a message that may have a hash which its consumer does not claim."""
     claims = state.consumers[name].claims
     has_all = sum(map(len, claims)) >= len(STICKY_HASHES)
     return ("KEY-15",) if claims and not has_all and _has_hash(state, key, message) else ()

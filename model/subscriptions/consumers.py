@@ -85,7 +85,7 @@ class Consumer:
         return len(self.unacknowledged) + len(self.outdone) + asked
 
     def acknowledging(self, messages: Iterable[Message]) -> Consumer:
-        """The consumer when it acknowledged these, whoever did before."""
+        """The consumer after it acknowledged these, also where another consumer had acknowledged them."""
         left = self.outdone.difference(messages)
         return replace(self, outdone=left, acked_outdone=self.acked_outdone + len(self.outdone) - len(left))
 

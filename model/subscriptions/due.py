@@ -312,7 +312,7 @@ def _counted(
 
 
 def _split(state: Consumption, key: Key, outcome: DueReceived, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
-    """Consumers have the ranges that they claim, or all hashes among them; put to the test where there are several."""
+    """Consumers have the ranges that they claim, or all hashes among them; exercised where there are several."""
     is_all = len(receivers) == sum(1 for _ in state.of_subscription(key))
     if invariant.claims_hashes(state, key):
         return claims.shown_wrongly(state, outcome) or Allowed(None)

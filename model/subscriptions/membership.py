@@ -92,7 +92,7 @@ def passed(state: Consumption, key: Key, messages: Collection[Message]) -> Consu
 
 
 def outdone(state: Consumption, key: Key, name: str, positions: Collection[Position]) -> Consumption:
-    """Others acknowledged entries that a consumer has, or that come to it: the broker may count them as this one's."""
+    """Others acknowledged entries that a consumer has or will receive; the broker may still count them for it."""
     if not positions:
         return state
     keyed = state.keyed_of(key)
@@ -100,7 +100,7 @@ def outdone(state: Consumption, key: Key, name: str, positions: Collection[Posit
 
 
 def acknowledged(state: Consumption, key: Key, name: str, positions: Collection[Position]) -> Consumption:
-    """A consumer acknowledged entries, so the broker counts them no more, whoever else had acknowledged them."""
+    """A consumer acknowledged entries, so the broker no longer counts them, even if others had acknowledged them."""
     keyed = state.keyed_of(key)
     outdone = {at: who for at, who in keyed.outdone.items() if who != name or at not in positions}
     return state if len(outdone) == len(keyed.outdone) else state.with_keyed(key, replace(keyed, outdone=Map(outdone)))

@@ -143,7 +143,7 @@ class Stalling(LockstepMachine):
 
 
 class Endless(LockstepMachine):
-    """Creates topics for as long as it may."""
+    """Creates topics until it is stopped."""
 
     @rule()
     def create(self) -> None:

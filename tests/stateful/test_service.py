@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from conformance.engine.machines import Machine
+from conformance.history.document import Violation
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed
 from model.events import Abandoned, CursorRead, LogRead, Opened, ReceivedMessages, Refused, Skipped, Starved, Subscribed
@@ -125,6 +126,20 @@ FOUND: dict[Change, set[str]] = {
 }
 
 
+def found_first(machine: Machine, change: Change, *, examples: int) -> Violation:
+    """The first violation that a machine finds in a broker that misbehaves."""
+    campaign = play_in_rounds(
+        machine,
+        partial(Misbehaving, change=change),
+        rounds=6,
+        examples=examples,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    return found.violation
+
+
 def test_a_broker_that_serves_breaks_no_rule_and_all_rules_are_exercised() -> None:
     campaign = play(SERVICE.factory, SimulatedPerformer, examples=150, steps=SERVICE.steps, seeded=5)
     assert [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found] == []
@@ -133,16 +148,8 @@ def test_a_broker_that_serves_breaks_no_rule_and_all_rules_are_exercised() -> No
 
 @pytest.mark.parametrize("change", FOUND, ids=lambda change: change.__name__)
 def test_a_broker_that_does_not_is_found(change: Change) -> None:
-    campaign = play_in_rounds(
-        SERVICE,
-        partial(Misbehaving, change=change),
-        rounds=6,
-        examples=25,
-        known=frozenset(),
-        until=lambda campaign: bool(campaign.found),
-    )
-    found, *_ = campaign.found
-    assert found.violation.rule in FOUND[change], found.violation.because
+    violation = found_first(SERVICE, change, examples=25)
+    assert violation.rule in FOUND[change], violation.because
 
 
 def last_entry_lost(operation: AnyOperation, done: Performed) -> Performed:
@@ -169,16 +176,8 @@ def test_a_takeover_and_the_loss_of_a_bookie_break_no_rule(machine: Machine) -> 
 @pytest.mark.parametrize("change", [last_entry_lost, last_entry_stored_again], ids=lambda change: change.__name__)
 @pytest.mark.parametrize("machine", SIMULATED, ids=lambda machine: machine.name)
 def test_an_entry_that_is_lost_or_stored_twice_is_found(machine: Machine, change: Change) -> None:
-    campaign = play_in_rounds(
-        machine,
-        partial(Misbehaving, change=change),
-        rounds=6,
-        examples=10,
-        known=frozenset(),
-        until=lambda campaign: bool(campaign.found),
-    )
-    found, *_ = campaign.found
-    assert (found.violation.rule,) == machine.decides, found.violation.because
+    violation = found_first(machine, change, examples=10)
+    assert (violation.rule,) == machine.decides, violation.because
 
 
 def test_an_example_that_is_cut_short_without_a_bookie_gets_it_back_before_it_is_finished() -> None:

@@ -22,7 +22,7 @@ class WorldHost:
     def begin(
         self, *, footprint: Footprint, report: Path, seed: int, known: frozenset[str], deadline: float | None
     ) -> Begin:
-        """What lanes are told, but for their numbers."""
+        """The first message to each lane, except for the lane's number."""
         broker = self._world.broker
         return Begin(
             lane=0,

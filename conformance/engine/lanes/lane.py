@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -32,7 +31,7 @@ from conformance.engine.lanes.protocol import (
     Stop,
     Wants,
 )
-from conformance.engine.machines import Machine
+from conformance.engine.machines import Machine, with_factory
 from conformance.engine.rounds import Rounds
 from conformance.harness_error import HarnessError
 from conformance.lockstep.performer import Performer
@@ -175,8 +174,7 @@ class Lane:
 
 def machine_of(description: Description, factory: str) -> Machine:
     """The machine with this description whose class is written ``module:name``."""
-    said = {field.name: getattr(description, field.name) for field in fields(Description)}
-    return Machine(factory=pkgutil.resolve_name(factory), **said)
+    return with_factory(description, pkgutil.resolve_name(factory))
 
 
 def factory_of(machine: Machine) -> str | None:

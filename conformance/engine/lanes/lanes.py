@@ -80,7 +80,7 @@ class Lanes:
         modules: Sequence[str],
         numbers: Iterator[int],
     ) -> None:
-        """``begin``: what each is told, but for its number, the next of these; ``modules``: those of the machines."""
+        """``begin``: the first message to each lane; its number comes from ``numbers``. ``modules``: the machines'."""
         self._count = count
         self._begin = begin
         self._host = host

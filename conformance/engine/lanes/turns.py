@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.brokers.interface import Capability
-from conformance.engine.catalogue import Description
 from conformance.engine.lanes.lane import factory_of
 from conformance.engine.lanes.protocol import RoundEnded, RunRound
-from conformance.engine.machines import Machine
+from conformance.engine.machines import Machine, described
 
 FIRST_ROUND_S: Final = 5.0
 """How long a round of a machine is taken to last before one has ended."""
@@ -120,17 +119,3 @@ class Turns:
         turn.failures += 1
         turn.is_through = turn.failures >= FAILURES
         return turn.failures == FAILURES
-
-
-def described(machine: Machine) -> Description:
-    """What the catalogue says of a machine, without its class."""
-    return Description(
-        name=machine.name,
-        summary=machine.summary,
-        decides=machine.decides,
-        needs=machine.needs,
-        share=machine.share,
-        steps=machine.steps,
-        examples=machine.examples,
-        affects=machine.affects,
-    )

@@ -2,7 +2,7 @@
 
 Gathering waits for exactly what must come, and for the broker's account to say what follows from what came; for nothing
 else, and never for silence. What does not come, or is not shown, within the deadline is for the model to judge. Where a
-release does not say who has which hashes, or has the classic implementation, it waits until its counts stand still.
+release does not say who has which hashes, or has the classic implementation, it waits until its counts do not change.
 """
 
 from __future__ import annotations
