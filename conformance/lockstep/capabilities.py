@@ -218,7 +218,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         rules=("ACK-14",),
     ),
     Requirement(name="draining hashes", asks=Dispatcher("draining"), rules=tuple(OF_DRAINING)),
-    Requirement(name="classic implementation of Key_Shared", asks=Dispatcher("classic"), rules=("KEY-14",)),
+    Requirement(name="classic implementation of Key_Shared", asks=Dispatcher("classic"), rules=("KEY-14", "KEY-16")),
     Requirement(
         name="acks of parts of batches by pulsar-client",
         asks=ClientOption("batch_index_ack_enabled", ACKNOWLEDGES_PARTS),

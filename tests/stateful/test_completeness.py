@@ -44,7 +44,7 @@ FOUND = {
     "strict-less-than": (DEDUPLICATION, {"DEDUP-03", "DEDUP-09"}),
     "shared-maps": (DEDUPLICATION, {"DEDUP-07", "DEDUP-10"}),
     "duplicate-refused": (DEDUPLICATION, {"DEDUP-03"}),
-    "unknown-confirmed": (FAILURES, {"DEDUP-04", "DEDUP-09"}),
+    "unknown-confirmed": (FAILURES, {"DEDUP-03", "DEDUP-04", "DEDUP-09"}),
     "unknown-stored": (DEDUPLICATION, {"DEDUP-03", "DEDUP-04", "DEDUP-09"}),
     "reset-on-unknown": (DEDUPLICATION, {"DEDUP-03"}),
     "persisted-before-write": (FAILURES, {"DEDUP-04", "DEDUP-05", "DEDUP-06", "DEDUP-09"}),
@@ -55,9 +55,9 @@ FOUND = {
     "snapshot-not-cut": (DEDUPLICATION, {"DEDUP-10"}),
     "failed-snapshot-forgets": (FAILURES, {"DEDUP-10", "DEDUP-11"}),
     "recovery-without-replay": (KILLS, {"DEDUP-12"}),
-    "replay-skips-one": (KILLS, {"DEDUP-12"}),
+    "replay-skips-one": (KILLS, {"DEDUP-03", "DEDUP-12"}),
     "replay-counts-lowest": (KILLS, {"DEDUP-12"}),
-    "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-12"}),
+    "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-10", "DEDUP-12"}),
 }
 """For each variant the machine that must find it, and the rules that may be named for it."""
 
