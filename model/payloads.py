@@ -18,7 +18,7 @@ BLOCK_BYTES = 1 << 16
 REPEATED_BYTES = 64
 """What a compressible payload repeats."""
 CHUNK_BYTES = 8
-"""The length of each chunk that the wire client makes."""
+"""The length of each chunk that the wire client makes, unless its business id is longer."""
 _DIGEST_BYTES = 8
 
 
@@ -35,6 +35,8 @@ def blocks(name: str, size_bytes: int, *, is_compressible: bool = False) -> Iter
 
 def payload_of(message: Message) -> bytes:
     """The payload of a message, or of the one chunk of it."""
+    if message.chunk is not None and message.chunk.uuid is not None:
+        return message.business_id.encode().ljust(CHUNK_BYTES)
     if message.chunk is not None:
         return hashlib.shake_256(f"{message.business_id}/{message.chunk.chunk_id}".encode()).digest(CHUNK_BYTES)
     if message.content == "text":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from model.log import Position
-from model.vocabulary import Compression
+from model.vocabulary import ChunkNumber, Compression
 
 
 class Delivery(Struct, frozen=True, omit_defaults=True):
@@ -44,6 +44,11 @@ class Part(Struct, frozen=True, omit_defaults=True):
     def is_chunk(self) -> bool:
         """Whether it is a part of a message that was split."""
         return self.uuid is not None
+
+    @property
+    def chunk(self) -> ChunkNumber | None:
+        """Which chunk of a message it is; None if it is no chunk."""
+        return None if self.uuid is None else ChunkNumber(self.chunk_id, self.chunks, self.uuid)
 
     @property
     def is_last(self) -> bool:

@@ -97,11 +97,21 @@ Content = Literal["text", "noise", "pattern"]
 which do not compress, or do."""
 
 
-class ChunkNumber(Struct, frozen=True):
-    """The chunk that the wire client sends of a message; the message's business id is its uuid."""
+class ChunkNumber(Struct, frozen=True, omit_defaults=True):
+    """The chunk that the wire client sends of a message.
+
+    With a ``uuid`` the chunk has a business id of its own, and a payload of text, as consumers that take entries as
+    they are tell messages apart. Without one the business id is that of the message, and its uuid.
+    """
 
     chunk_id: int
     chunks: int
+    uuid: str | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the message is complete with it."""
+        return self.chunk_id == self.chunks - 1
 
 
 class Message(Struct, frozen=True, omit_defaults=True):
@@ -128,7 +138,8 @@ class Message(Struct, frozen=True, omit_defaults=True):
     def __str__(self) -> str:
         """Its business id, and its size where it has one."""
         if self.chunk is not None:
-            return f"chunk {self.chunk.chunk_id} of {self.chunk.chunks} of {self.business_id}"
+            of_uuid = self.business_id if self.chunk.uuid is None else f"{self.chunk.uuid}: {self.business_id}"
+            return f"chunk {self.chunk.chunk_id} of {self.chunk.chunks} of {of_uuid}"
         if self.only_to is not None:
             return f"{self.business_id}, only to {' and '.join(self.only_to) or 'no other cluster'}"
         if not self.size_bytes:
@@ -156,6 +167,14 @@ class Entry(Struct, frozen=True):
     def sticky_key(self) -> str | None:
         """The key that Key_Shared subscriptions use: that of its first message."""
         return self.messages[0].sticky_key
+
+    @property
+    def chunk(self) -> ChunkNumber | None:
+        """Which chunk of a message it is, with the message's uuid; None if it is no chunk."""
+        first = self.messages[0]
+        if first.chunk is None or first.chunk.uuid is not None:
+            return first.chunk
+        return ChunkNumber(first.chunk.chunk_id, first.chunk.chunks, first.business_id)
 
     @property
     def is_batch(self) -> bool:

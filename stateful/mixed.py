@@ -33,6 +33,7 @@ from model.operations import (
     Unload,
 )
 from model.vocabulary import Persistence
+from stateful.cursors.chunks import AcknowledgmentChunksMachine, KeysChunksMachine
 from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
 from stateful.cursors.network import (
     AcknowledgmentClientsNetworkMachine,
@@ -78,6 +79,13 @@ KINDS: Final = st.tuples(
     st.none() | st.sampled_from(PRODUCING), st.none() | st.sampled_from(CONSUMING), st.none() | st.sampled_from(ON_KEYS)
 ).filter(lambda kinds: sum(kind is not None for kind in kinds) > 1)
 """The parts of an example: two or three, each about another side of the topic."""
+CHUNKED: Final = (AcknowledgmentChunksMachine, KeysChunksMachine)
+CHUNKED_KINDS: Final = st.tuples(
+    st.none(),
+    st.sampled_from((AcknowledgmentChunksMachine, AcknowledgmentMachine, AcknowledgmentNetworkMachine)),
+    st.sampled_from((KeysChunksMachine, *(kind for kind in ON_KEYS if kind is not KeysClientsMachine))),
+).filter(lambda kinds: not set(CHUNKED).isdisjoint(kinds))
+"""The same with chunked messages, which pulsar-client would put together and deduplication treats in its own way."""
 UNLOADING: Final = (Unload, Kill, Restart)
 
 
@@ -118,7 +126,7 @@ class MixedMachine(LockstepMachine):
 
     @initialize(
         data=st.data(),
-        kinds=KINDS,
+        kinds=KINDS | CHUNKED_KINDS,
         kills=st.sampled_from([False] * 19 + [True]),
         switch=SWITCHES,
         persistence=st.none() | PERSISTENCE,
@@ -137,6 +145,8 @@ class MixedMachine(LockstepMachine):
     ) -> None:
         """A topic, and machines on it, of whose rules each is on or off in this example."""
         self.kills = kills
+        if not set(CHUNKED).isdisjoint(kinds):
+            persistence, is_deduplicated = persistence or "every-ack", False
         # Without a subscription there is nothing that keeps messages; only this part creates its own before it sends.
         keeps = kinds[2] is None and kinds[1] is not None and issubclass(kinds[1], AcknowledgmentMachine)
         self.is_trimmed = is_trimmed = is_trimmed and keeps and persistence is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
+from stateful.cursors.chunks import AcknowledgmentChunksMachine
 from stateful.cursors.kills import AcknowledgmentKillsMachine
 from stateful.cursors.machines import AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.cursors.network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
@@ -12,6 +13,7 @@ MACHINES = machines(
     {
         "acknowledgment": AcknowledgmentMachine,
         "acknowledgment-network": AcknowledgmentNetworkMachine,
+        "acknowledgment-chunks": AcknowledgmentChunksMachine,
         "acknowledgment-clients": AcknowledgmentClientsMachine,
         "acknowledgment-clients-network": AcknowledgmentClientsNetworkMachine,
         "acknowledgment-kills": AcknowledgmentKillsMachine,

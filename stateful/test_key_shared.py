@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
+from stateful.cursors.chunks import KeysChunksMachine
 from stateful.cursors.network import KeysNetworkMachine
 from stateful.exploring import exploring
 from stateful.key_shared.machines import KeysAgainMachine, KeysMachine
@@ -18,6 +19,7 @@ MACHINES = machines(
     {
         "keys": KeysMachine,
         "keys-again": KeysAgainMachine,
+        "keys-chunks": KeysChunksMachine,
         "keys-claimed": KeysClaimedMachine,
         "keys-races": KeysRacesMachine,
         "keys-switched": KeysSwitchedMachine,

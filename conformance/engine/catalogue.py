@@ -245,6 +245,12 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=2.0,
     ),
     Description(
+        name="acknowledgment-chunks",
+        summary="Does the same on topics with chunked messages, entry by entry. Wire client only.",
+        decides=("ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-05", "ACK-06", "ACK-07", "ACK-10", "ACK-12", "ACK-13"),
+        share=2.0,
+    ),
+    Description(
         name="acknowledgment-clients",
         summary="Consumes with pulsar-client, which groups acks and reconnects; partitioned topics too.",
         decides=("ACK-05", "ACK-11", "ACK-13"),
@@ -295,6 +301,12 @@ DESCRIPTIONS: tuple[Description, ...] = (
         summary="Consumers fail with pending acks, topics are unloaded, administrators reset subscriptions.",
         decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11", "KEY-14", "KEY-16"),
         share=4.0,
+    ),
+    Description(
+        name="keys-chunks",
+        summary="Does the same on topics with chunked messages, entry by entry. Wire client only.",
+        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11"),
+        share=2.0,
     ),
     Description(
         name="keys-claimed",

@@ -25,14 +25,14 @@ def record_journals(report: Path, folder: Path, *, run: str, about: About) -> in
     with HistoryWriter(folder, LANE, about=about) as writer:
         for journal in sorted(report.glob("journal*.jsonl")):
             of_lane = journal.stem.removeprefix("journal")
-            for example, steps in _examples(journal):
+            for example, steps in examples_of(journal):
                 for event in translated(steps, run=f"{run}{of_lane}-{example.number}-{example.machine}", lane=LANE):
                     writer.record(event)
                     events += 1
     return events
 
 
-def _examples(journal: Path) -> Iterator[tuple[ExampleBegins, list[Step]]]:
+def examples_of(journal: Path) -> Iterator[tuple[ExampleBegins, list[Step]]]:
     """Each example with its steps; several may have one number, because a replay is an example as well."""
     lines = read_journal(journal)
     example: ExampleBegins | None = None

@@ -178,7 +178,9 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
         if key[0] == topic and cursor.durable and key in lockstep.state.consumption.cursors:
             yield ReadCursor(topic, key[1])
             if not lockstep.state.consumption.topics[topic].limits.unacknowledged:  # one consumer would not get all
-                yield ReceiveAll(topic, key[1])
+                # A Shared dispatcher may not know whom to send the rest of a chunked message.
+                has_chunks = bool(lockstep.state.consumption.log(topic).chunks)
+                yield ReceiveAll(topic, key[1], "Exclusive" if has_chunks else "Shared")
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:

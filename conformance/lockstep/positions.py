@@ -5,15 +5,15 @@ Operations name messages by business id; the broker knows positions. Nothing is 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from model.cursors.log import EntryKey, key_of
 from model.events import Answer, Delivery, Stored
 from model.key_shared.hashing import sticky_hash
 from model.log import Position
-from model.vocabulary import Entry, HashRange
+from model.vocabulary import ChunkNumber, Entry, HashRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class Whereabouts:
         self._found: dict[str, Whereabout] = {}
         self._batch_sizes: dict[tuple[str, Position], int] = {}
         self._keys: dict[tuple[str, Position], EntryKey] = {}
+        self._chunks: dict[tuple[str, Position], ChunkNumber] = {}
+        self._begun: set[str | None] = set()
         self._unanswered: defaultdict[str, deque[tuple[str, str, Sequence[Entry]]]] = defaultdict(deque)
 
     def sending(self, session: str, topic: str, producer: str, entries: Sequence[Entry]) -> None:
@@ -51,6 +53,8 @@ class Whereabouts:
                 self._keys[topic, answer.position] = key_of(entry, producer)
 
     def _store(self, topic: str, position: Position, entry: Entry) -> None:
+        if entry.chunk is not None:
+            self._chunks[topic, position] = entry.chunk
         size = len(entry.messages) if entry.is_batch else 0
         self._batch_sizes[topic, position] = size
         for index, message in enumerate(entry.messages):
@@ -73,6 +77,8 @@ class Whereabouts:
 
     def delivered(self, topic: str, message: Delivery) -> None:
         """A message was delivered; one whose answer was lost is found by that."""
+        if (chunk := self._chunks.get((topic, message.position))) is not None:
+            self._begun.add(chunk.uuid)
         self._batch_sizes.setdefault((topic, message.position), message.batch_size)
         self._found.setdefault(
             message.business_id,
@@ -97,6 +103,16 @@ class Whereabouts:
         """Whether an entry is known to have a key."""
         found = self._keys.get((topic, position))
         return found is not None and found.key is not None
+
+    def begun(self, topic: str, positions: Iterable[Position]) -> frozenset[Position]:
+        """Those of these entries that are chunks, of messages of which others were delivered or are not among these."""
+        chunks = {position: chunk for position in positions if (chunk := self._chunks.get((topic, position)))}
+        there = Counter(chunk.uuid for chunk in chunks.values())
+        return frozenset(
+            position
+            for position, chunk in chunks.items()
+            if chunk.uuid in self._begun or there[chunk.uuid] < chunk.chunks
+        )
 
     def hash_of(self, topic: str, position: Position, within: HashRange) -> int | None:
         """What Key_Shared subscriptions go by for an entry, of these hashes; None where that is not known."""

@@ -18,7 +18,8 @@ from conformance.lockstep.world import World
 from conformance.wait import wait_until
 from model.events import Skipped, SnapshotRead
 from model.log import Position
-from model.vocabulary import Entry, Message, SnapshotSchedule
+from model.payloads import business_id_of
+from model.vocabulary import ChunkNumber, Entry, Message, SnapshotSchedule
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 SNAPSHOT_TIMEOUT_S: Final = 10.0
@@ -113,13 +114,18 @@ def read_whole_log(world: World, topic: str) -> list[logs.LoggedEntry]:
 
 
 def entry_of(logged: logs.LoggedEntry) -> Entry:
+    """The entry that was sent, by what is stored of it."""
+    said = logged.metadata
+    chunk = ChunkNumber(said.chunk_id, said.num_chunks_from_msg, said.uuid) if said.HasField("chunk_id") else None
     return Entry(
         tuple(
-            Message(sequence_id, _text(payload), key, None if ordering_key is None else _text(ordering_key))
+            Message(
+                sequence_id,
+                business_id_of(payload),
+                key,
+                None if ordering_key is None else ordering_key.decode(errors="replace"),
+                chunk=chunk,
+            )
             for (sequence_id, payload), (key, ordering_key) in zip(logged.messages, logged.keys, strict=True)
         )
     )
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode(errors="replace")

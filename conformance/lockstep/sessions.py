@@ -248,7 +248,7 @@ def chunk_metadata(message: Message) -> pb.MessageMetadata:
     if message.chunk is None:
         return pb.MessageMetadata()
     return pb.MessageMetadata(
-        uuid=message.business_id,
+        uuid=message.chunk.uuid or message.business_id,
         chunk_id=message.chunk.chunk_id,
         num_chunks_from_msg=message.chunk.chunks,
         total_chunk_msg_size=message.chunk.chunks * CHUNK_BYTES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,8 +12,9 @@ from model.chunking.storing import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken, in_turn
+from model.log import Position
 from model.rules.catalogue import carries
-from model.traffic import CommandAck, Delivery, Traffic
+from model.traffic import CommandAck, Delivery, LoggedPart, Traffic
 from model.vocabulary import IN_ORDER
 
 Judged = Allowed[Chunking] | Broken
@@ -196,7 +197,7 @@ def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
     is_shared = kind not in IN_ORDER and len(there) > 1
     is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
     if owed:
-        is_stuck = kind == "Shared" and dispatching.has_stuck_chunk(subscription, left, holds)
+        is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
         broken = dispatching.starved(key, topic, list(there.values()), owed, is_stuck=is_stuck)
         if broken.deviation is None or broken.deviation not in known:
             return broken
@@ -215,6 +216,14 @@ def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
     return Allowed(state, ("CHUNK-14",) if is_exercised else (), tuple(deviations))
 
 
+def _has_stuck_chunk(
+    subscription: Subscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
+) -> bool:
+    """Whether a chunk is not acknowledged, nobody has it, and the broker has no consumer for it."""
+    free = (one.part.chunk for one in left if not any(one.position in held for held in holds))
+    return subscription.assignment.is_stuck(chunk for chunk in free if chunk is not None)
+
+
 def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
     """A consumer is gone; what it was sent and did not acknowledge is the broker's again."""
     judged = all_passed(state, traffic, known)
@@ -223,6 +232,7 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozense
     after = judged.state
     consumer = after.consumers[name]
     key = (consumer.topic, consumer.subscription)
-    subscription = dispatching.orphaned(after.subscriptions[key], name)
+    before = after.subscriptions[key]
+    subscription = replace(before, assignment=before.assignment.without(name))
     gone = replace(consumer, is_there=False, holds=frozenset(), held=())
     return judged.of(after.with_subscription(key, subscription).with_consumer(name, gone))

@@ -31,7 +31,6 @@ from model.traffic import (
     CommandSubscribe,
     ConsumerCommand,
     LoggedPart,
-    Part,
 )
 from model.vocabulary import IN_ORDER, SubscriptionType
 
@@ -64,8 +63,8 @@ def met(
                 if isinstance(judged, Broken):
                     return judged
                 consumer = judged
-                if consumer.kind == "Shared":
-                    subscription = assigned(subscription, name, one.part)
+                if consumer.kind == "Shared" and (chunk := one.part.chunk) is not None:
+                    subscription = replace(subscription, assignment=subscription.assignment.sent(name, chunk))
             case CommandAck(positions, is_cumulative):
                 acknowledged = _acknowledged(topic, positions, is_cumulative=is_cumulative)
                 subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
@@ -73,7 +72,7 @@ def met(
             case CommandRedeliver(positions):
                 consumer = _asked(consumer, positions)
             case CommandSubscribe():
-                subscription = orphaned(subscription, name)
+                subscription = replace(subscription, assignment=subscription.assignment.without(name))
                 consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
                 consumer = replace(consumer, unsure=frozenset(), is_returning=False)
     return subscription, consumer, tuple(deviations)
@@ -218,40 +217,3 @@ def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer],
 
 def _by_broker(rule: str, because: str) -> Broken:
     return Broken(rule, because, None, "broker")
-
-
-# ------------------------------------------------------------------------- which consumer has the chunks of a message
-#
-# The dispatcher of a Shared subscription remembers by uuid which consumer it sent the first chunk of a message, until
-# it sends the last chunk. It does not forget a consumer that left. A later chunk whose uuid it does not remember waits
-# for the first chunk. Such a chunk is stuck: it stays in the replay queue, and meanwhile nothing else is read.
-
-
-def assigned(subscription: Subscription, name: str, part: Part) -> Subscription:
-    """A consumer was sent this part of a message."""
-    if part.uuid is None or not part.is_chunk:
-        return subscription
-    pairs = subscription.assigned
-    if part.chunk_id == 0:
-        pairs |= {(part.uuid, name)}
-        subscription = replace(subscription, orphaned=subscription.orphaned - {part.uuid})
-    if part.is_last:
-        pairs -= {(part.uuid, name)}
-    return replace(subscription, assigned=pairs)
-
-
-def orphaned(subscription: Subscription, name: str) -> Subscription:
-    """A consumer left, or subscribed again under its name, which makes it another consumer."""
-    gone = frozenset((uuid, consumer) for uuid, consumer in subscription.assigned if consumer == name)
-    without = subscription.orphaned | {uuid for uuid, _ in gone}
-    return replace(subscription, assigned=subscription.assigned - gone, orphaned=without)
-
-
-def has_stuck_chunk(
-    subscription: Subscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
-) -> bool:
-    """Whether a chunk is not acknowledged, nobody has it, and the broker has no consumer for it."""
-    free = [one for one in left if one.part.is_chunk and not any(one.position in held for held in holds)]
-    begun = {one.part.uuid for one in free if one.part.chunk_id == 0}
-    remembered = begun | {uuid for uuid, _ in subscription.assigned}
-    return any(one.part.uuid in subscription.orphaned or one.part.uuid not in remembered for one in free)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from model.chunking.assembly import Buffers
+from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.log import EARLIEST, Position
 from model.traffic import Delivery, Life, LoggedPart
 from model.vocabulary import Compression, SubscriptionType
@@ -146,13 +147,10 @@ class Subscription:
     ``settled``: what the broker was seen to have as acknowledged. ``perhaps_lost``: what it need not have any more:
     when a topic is closed, acknowledgments that may not have reached it; when it is killed, any. ``put_off``: entries
     that a client discarded or set aside, which come again later.
-    ``assigned``: the uuids of messages whose first chunk a consumer of a Shared subscription was sent, and whose last
-    one it was not, with that consumer; ``orphaned``: those whose consumer has left.
     """
 
     acknowledged: frozenset[Position] = frozenset()
-    assigned: frozenset[tuple[str, str]] = frozenset()
-    orphaned: frozenset[str] = frozenset()
+    assignment: Assignment = NOTHING_SENT
     settled: frozenset[Position] = frozenset()
     perhaps_lost: frozenset[Position] = frozenset()
     put_off: frozenset[Position] = frozenset()
@@ -164,7 +162,7 @@ class Subscription:
     def moved(self, *, is_graceful: bool) -> Subscription:
         """The same when its topic was closed, or its broker killed, and is loaded again."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
-        return replace(self, assigned=frozenset(), orphaned=frozenset(), perhaps_lost=self.perhaps_lost | lost)
+        return replace(self, assignment=NOTHING_SENT, perhaps_lost=self.perhaps_lost | lost)
 
 
 Key = tuple[str, str]

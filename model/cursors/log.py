@@ -16,7 +16,7 @@ from model.judgement import Broken
 from model.key_shared.hashing import key_of_message
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
-from model.vocabulary import Entry
+from model.vocabulary import ChunkNumber, Entry
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,8 +43,8 @@ def key_of(entry: Entry, producer: str) -> EntryKey:
 
 @dataclass(frozen=True, slots=True)
 class TopicLog:
-    """The entries of a topic: for each ledger, in order, how many; for each entry the ids of its messages, and its
-    key.
+    """The entries of a topic: for each ledger, in order, how many; for each entry the ids of its messages, its key,
+    and which chunk of a message it is.
 
     ``room``: how many entries a ledger takes (None: not known). ``ledgers`` has only ledgers with entries.
     """
@@ -55,6 +55,7 @@ class TopicLog:
     entries: Map[Position, tuple[str, ...]] = Map()
     places: Map[str, Place] = Map()
     keys: Map[Position, EntryKey] = Map()
+    chunks: Map[Position, ChunkNumber] = Map()
 
     @property
     def first(self) -> Position:
@@ -115,7 +116,13 @@ class TopicLog:
 
 
 @carries("ACK-06")
-def appended(log: TopicLog, position: Position, ids: tuple[str, ...], key: EntryKey | None = None) -> TopicLog | Broken:
+def appended(
+    log: TopicLog,
+    position: Position,
+    ids: tuple[str, ...],
+    key: EntryKey | None = None,
+    chunk: ChunkNumber | None = None,
+) -> TopicLog | Broken:
     """An entry with these messages was confirmed at a position, which must be the next one there can be."""
     if position.entry != (expected := log.counts.get(position.ledger, 0)):
         return Broken(
@@ -131,5 +138,6 @@ def appended(log: TopicLog, position: Position, ids: tuple[str, ...], key: Entry
         counts=log.counts.set(position.ledger, expected + 1),
         entries=log.entries.set(position, ids),
         keys=log.keys if key is None else log.keys.set(position, key),
+        chunks=log.chunks if chunk is None else log.chunks.set(position, chunk),
     )
     return replace(longer, places=log.places.update(dict(zip(ids, longer.places_at(position), strict=True))))

@@ -8,6 +8,7 @@ DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
+CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 
 DEVIATIONS = (
     Deviation(
@@ -66,5 +67,19 @@ DEVIATIONS = (
             by="small history",
             statement="A Shared consumer is let in beside a Key_Shared one.",
         ),
+    ),
+    Deviation(
+        name=CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS,
+        rule="SERVE-03",
+        statement="On a Shared subscription, a chunk whose consumer has no permits keeps the dispatcher from sending anything new to the other consumers, although they have permits. The subscription recovers when that consumer permits more.",
+        cause="PersistentDispatcherMultipleConsumers puts a chunk back into the replay queue when the consumer that has the message has no permits, and replays that queue before it reads anything new. While another consumer has permits, it reads the chunk again and again (4.0.8, sendChunkedMessagesToConsumers).",
+        side="broker",
+        releases=(">=3.3.6,<=4.0.8",),
+        shadow=Shadow(
+            name="test_another_starvation_of_a_shared_subscription_has_no_known_reason",
+            by="small history",
+            statement="A consumer is starved although nobody has begun the message of any chunk that is left, or nothing is left of that message.",
+        ),
+        seen=("4.0.8", "3.3.6"),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from model.deviations import DEVIATIONS
 from model.events import (
     AllReceived,
     AnyOutcome,
@@ -41,6 +42,7 @@ from model.service.judging import Reasons, judge
 from model.service.state import OpenedProducer, Service
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, ReadCursor, ReceiveAll
+from model.subscriptions import chunks
 from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, partition_name
 
@@ -100,7 +102,11 @@ def _starved(consumption: Consumption, operation: AnyOperation, outcome: Starved
             consumers = dict(consumption.of_subscription((topic, subscription)))
             if any(consumer.kind == "Key_Shared" for consumer in consumers.values()):
                 return None
-            return Broken("SERVE-03", f"{' and '.join(consumers)} of {subscription}: {outcome.why}")
+            starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
+            reason = chunks.reason(consumption, (topic, subscription), consumers)
+            if reason == chunks.WAITS:
+                return None
+            return Broken("SERVE-03", starved) if reason is None else DEVIATIONS[reason].broken(starved)
         case ReceiveAll(_, subscription):
             return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
         case Expire(_, subscription):

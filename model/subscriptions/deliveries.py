@@ -21,10 +21,9 @@ from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
 from model.events import Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
-from model.subscriptions import claims, invariant, membership
+from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Freed, Key, Message
-from model.subscriptions.left import surely_left
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, surely_left
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
 
@@ -110,7 +109,7 @@ def _received_one(
 def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late: bool) -> Consumption:
     """A consumer has a message; ``is_late``: others had acknowledged it, or have it too."""
     consumer = state.consumers[name]
-    state = state.with_consumer(name, consumer.given(message, is_late=is_late))
+    state = chunks.sent(state.with_consumer(name, consumer.given(message, is_late=is_late)), key, name, message)
     is_counted = is_late and consumer.kind == "Key_Shared"
     return membership.outdone(state, key, name, [message[1].position]) if is_counted else state
 

@@ -21,8 +21,7 @@ from model.rules.catalogue import carries
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import claims, deliveries, invariant, membership, order, recently_joined
 from model.subscriptions.consumers import Key
-from model.subscriptions.left import surely_left
-from model.subscriptions.state import Consumption, messages_at
+from model.subscriptions.state import Consumption, messages_at, surely_left
 from model.vocabulary import Outcome
 
 Judged = Allowed[Consumption] | Broken

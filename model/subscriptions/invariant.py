@@ -19,8 +19,7 @@ from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_H
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Key, Message
-from model.subscriptions.left import is_surely_left
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, is_surely_left
 
 
 def key_of(state: Consumption, message: Message) -> str | None:

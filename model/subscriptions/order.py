@@ -22,8 +22,7 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Freed, Key, Message
 from model.subscriptions.invariant import hash_of
-from model.subscriptions.left import surely_left
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, surely_left
 
 
 def out_of_order(state: Consumption, key: Key, name: str, position: Position) -> Broken | None:

@@ -33,8 +33,7 @@ from model.rules.catalogue import carries
 from model.subscriptions import deliveries
 from model.subscriptions.acks import no_longer_unacknowledged
 from model.subscriptions.consumers import SHARED, Key
-from model.subscriptions.left import upper
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, upper
 
 Judged = Allowed[Consumption] | Broken
 

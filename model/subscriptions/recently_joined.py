@@ -20,8 +20,7 @@ from model.key_shared.liveness import Open, Receiver, due
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Key
-from model.subscriptions.left import surely_left
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, surely_left
 
 
 @carries("KEY-14")

@@ -1,4 +1,4 @@
-"""What is known of all subscriptions of an example: topics, cursors, consumers, and what is due again."""
+"""What is known of all subscriptions of an example: topics, cursors, consumers, what is due again, and what is left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 from immutables import Map
 
+from model.chunking.assignment import NOTHING_SENT, Assignment
+from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
@@ -55,7 +57,7 @@ class Consumption:
     are not acknowledged and not yet delivered again, and why they are due. ``at_large``: messages that were
     acknowledged while they may have been on their way to somebody, and nobody had them: a broker does not look again.
     ``replaying``: messages that may have been read for replay when its last consumer left. ``keyed``: what is followed
-    of Key_Shared ones.
+    of Key_Shared ones. ``assignments``: of Shared ones, which consumer was sent which chunks.
     """
 
     topics: Map[str, Followed] = Map()
@@ -66,6 +68,7 @@ class Consumption:
     at_large: Map[Key, frozenset[Message]] = Map()
     replaying: Map[Key, frozenset[Message]] = Map()
     keyed: Map[Key, Keyed] = Map()
+    assignments: Map[Key, Assignment] = Map()
 
     @property
     def size(self) -> int:
@@ -92,7 +95,7 @@ class Consumption:
     def without_cursor(self, key: Key) -> Consumption:
         """The same when a subscription is not there any more."""
         cursors = self.cursors.delete(key) if key in self.cursors else self.cursors
-        return replace(self, cursors=cursors).without_due(key).with_at_large(key, frozenset())
+        return replace(self, cursors=cursors).without_due(key).with_at_large(key, frozenset()).without_assignment(key)
 
     def keyed_of(self, key: Key) -> Keyed:
         """What is followed of a Key_Shared subscription."""
@@ -106,13 +109,29 @@ class Consumption:
         """The same when a Key_Shared subscription is read from anew, by nobody yet."""
         return replace(self, keyed=self.keyed.delete(key)) if key in self.keyed else self
 
+    def assignment(self, key: Key) -> Assignment:
+        """Which consumer of a Shared subscription was sent which chunks."""
+        return self.assignments.get(key, NOTHING_SENT)
+
+    def with_assignment(self, key: Key, assignment: Assignment) -> Consumption:
+        """The same with another assignment of chunks."""
+        return replace(self, assignments=self.assignments.set(key, assignment))
+
+    def without_assignment(self, key: Key) -> Consumption:
+        """The same when the broker remembers nothing of chunks: it has another dispatcher."""
+        return replace(self, assignments=self.assignments.delete(key)) if key in self.assignments else self
+
     def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
         """The same with another view of a consumer."""
         return replace(self, consumers=self.consumers.set(name, consumer))
 
     def without_consumer(self, name: str) -> Consumption:
         """The same when a consumer is not there any more."""
-        return replace(self, consumers=self.consumers.delete(name))
+        assignments = self.assignments
+        for key in self.consumers[name].keys:
+            if key in assignments:
+                assignments = assignments.set(key, assignments[key].without(name))
+        return replace(self, consumers=self.consumers.delete(name), assignments=assignments)
 
     def of_subscription(self, key: Key) -> Iterator[tuple[str, Consumer]]:
         """The consumers of a subscription."""
@@ -180,3 +199,23 @@ class Consumption:
 def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
     """All messages of an entry."""
     return [(topic, place) for place in log.places_at(position)]
+
+
+def surely_left(state: Consumption, key: Key) -> Iterator[Message]:
+    """The messages that are not acknowledged in whatever state the subscription is in, in order."""
+    log, cursor = state.log(key[0]), state.cursors[key]
+    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
+    return ((key[0], place) for place in sorted(frozenset.intersection(*left)))
+
+
+def is_surely_left(state: Consumption, key: Key, message: Message) -> bool:
+    """Whether a message is not acknowledged in whatever state the subscription is in."""
+    log, cursor = state.log(key[0]), state.cursors[key]
+    return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.possible)
+
+
+def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:
+    """The state if all acknowledgments that may have taken effect did."""
+    for ack in cursor.unsure:
+        state = ack.on(state, log)
+    return state

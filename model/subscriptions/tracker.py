@@ -46,12 +46,11 @@ from model.subscription_operations import (
     Seek,
     Subscribe,
 )
-from model.subscriptions import acks, backoff, deliveries, due, membership, written
+from model.subscriptions import acks, backoff, chunks, deliveries, due, membership, written
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Key, Message
-from model.subscriptions.left import surely_left
-from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at
+from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at, surely_left
 from model.vocabulary import Limits, Outcome, partition_name
 
 Judged = Allowed[Consumption] | Broken
@@ -124,7 +123,7 @@ def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
     unacknowledged = [m for _, one in state.of_subscription(key) for m in one.unacknowledged if m[0] == key[0]]
     state = state.free(key, [*unacknowledged, *state.due(key)], "moved").with_replaying(key, frozenset())
-    return disconnected(state.without_keyed(key), key)
+    return disconnected(state.without_keyed(key), key).without_assignment(key)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -277,7 +276,8 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
     is_short = not is_blocked and len(outcome.messages) < count
     missed = deliveries.missed(judged.state, name) if is_short else Allowed(None)
     if isinstance(missed, Broken):
-        return missed
+        excused = chunks.excused(judged.state, name, missed, known)
+        return excused if isinstance(excused, Broken) else excused.after(judged, limited)
     judged = judged.after(limited, missed)
     if isinstance(outcome, Starved):
         starved = _starved(judged.state, name, outcome, known)
@@ -328,7 +328,7 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         is_of_others = any(state.due(key) for key in consumer.keys)
-        return Broken("ACK-12" if is_of_others else "SERVE-03", because)
+        return chunks.excused(state, name, Broken("ACK-12" if is_of_others else "SERVE-03", because), known)
     owed = [message for key in consumer.keys for message in _owed_to(state, key, name)]
     if owed:
         words = diagnosis.some([state.words(message) for message in owed])

@@ -28,13 +28,16 @@ def stored(state: Consumption, topic: str, producer: str, entry: Entry, position
     followed = state.topics.get(topic)
     if followed is None or not followed.is_sure:
         return Allowed(state)
-    log = appended(
-        followed.log, position, tuple(message.business_id for message in entry.messages), key_of(entry, producer)
-    )
+    log = _appended(followed.log, producer, entry, position)
     if isinstance(log, Broken):
         return log
     rolled_over = len(log.ledgers) > max(1, len(followed.log.ledgers))
     return Allowed(state.with_topic(topic, replace(followed, log=log)), ("ACK-06",) if rolled_over else ())
+
+
+def _appended(log: TopicLog, producer: str, entry: Entry, position: Position) -> TopicLog | Broken:
+    ids = tuple(message.business_id for message in entry.messages)
+    return appended(log, position, ids, key_of(entry, producer), entry.chunk)
 
 
 def unsure(state: Consumption, topic: str, producer: str | None = None) -> Consumption:
@@ -128,8 +131,7 @@ def read_back(state: Consumption, topic: str, entries: Sequence[LoggedEntry]) ->
     followed = state.topics[topic]
     log = TopicLog(followed.log.room)
     for one in entries:
-        ids = tuple(message.business_id for message in one.entry.messages)
-        longer = appended(log, one.position, ids, key_of(one.entry, one.producer))
+        longer = _appended(log, one.producer, one.entry, one.position)
         if isinstance(longer, Broken):
             return longer
         log = longer

@@ -19,6 +19,10 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     """An unload while the cursor's ledger is being opened loses the individually acknowledged entries."""
     leaver_given_twice: bool = False
     """What was pending at the last consumer that left, and not in the replay queue, is sent to the next one twice."""
+    ack_covers_whole_message: bool = False
+    """The individual ack of a chunk acknowledges all chunks of its message."""
+    chunk_assignment_outlives_consumer: bool = False
+    chunk_without_permits_blocks_others: bool = False
     unacked_count_lowered_by_nack: bool = False
     """A redelivery request lowers the consumer's count of unacknowledged messages by one too many."""
     unacked_hidden_by_client: bool = False
@@ -44,5 +48,7 @@ AS_RELEASES = SimulatedVariant(
     replay_read_outlives_consumers=True,
     unacked_count_lowered_by_any_ack=True,
     partial_batch_off_backlog=True,
+    chunk_assignment_outlives_consumer=True,
+    chunk_without_permits_blocks_others=True,
 )
 """Subscriptions with all known deviations of releases."""

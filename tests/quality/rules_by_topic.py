@@ -1,9 +1,10 @@
-"""What is judged on which topics: how often each rule is exercised on topics with deduplication and without it.
+"""What is judged on which topics: how often each rule is exercised on those with chunks, with deduplication, on others.
 
-Each machine runs on a real broker, and each of its histories is judged again step by step. A step counts for the topic
-that it names, or that its actor named last.
+A machine runs on a real broker, or the journals of runs are read; each history is judged again step by step. A step
+counts for the topic that it names, or that its actor named last.
 
     python -m tests.quality.rules_by_topic [--machine deduplication] [--broker 4.0.8] [--rounds 5] [--seed 1]
+    python -m tests.quality.rules_by_topic REPORT/journal.jsonl …
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final, Literal
 
 import click
 
@@ -21,6 +23,7 @@ from conformance.engine.performing import run_round
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.slices import topics_of
 from conformance.history.document import Step
+from conformance.history.from_journal import examples_of
 from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
@@ -31,10 +34,21 @@ from model.example import Example, judge
 from model.judgement import Broken
 from tests.quality.cost import MACHINES
 
+Kind = Literal["chunks", "deduplication", "others"]
+KINDS: Final[tuple[Kind, ...]] = ("chunks", "deduplication", "others")
 
-def counted(steps: Iterable[Step]) -> Counter[tuple[str, bool]]:
-    """How often each rule was exercised on topics with deduplication (True) and on others, up to a violation."""
-    counts: Counter[tuple[str, bool]] = Counter()
+
+def kind_of(state: Example, topic: str) -> Kind:
+    """What a topic has by now."""
+    followed, view = state.consumption.topics.get(topic), state.topics.get(topic)
+    if topic in state.chunking.topics or (followed is not None and followed.log.chunks):
+        return "chunks"
+    return "deduplication" if view is not None and view.enabled else "others"
+
+
+def counted(steps: Iterable[Step]) -> Counter[tuple[str, Kind]]:
+    """How often each rule was exercised on topics of each kind, up to a violation."""
+    counts: Counter[tuple[str, Kind]] = Counter()
     steps = list(steps)
     state = Example(known=frozenset(DEVIATIONS))
     for step, topic in zip(steps, topics_of([step.operation for step in steps]), strict=True):
@@ -43,21 +57,36 @@ def counted(steps: Iterable[Step]) -> Counter[tuple[str, bool]]:
             click.echo(f"{judged.rule} is broken: {judged.because}")
             break
         state = judged.state
-        view = state.topics.get(topic or "")
-        counts.update((rule, view is not None and view.enabled) for rule in judged.exercised)
+        kind = kind_of(state, topic or "")
+        counts.update((rule, kind) for rule in judged.exercised)
+        counts.update((name, kind) for name in judged.deviations)
     return counts
 
 
 @click.command()
+@click.argument("journals", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--machine", type=click.Choice(sorted(MACHINES)), default="deduplication", show_default=True)
 @click.option("--broker", default="4.0.8", show_default=True)
 @click.option("--rounds", default=5, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-def main(machine: str, broker: str, rounds: int, seed: int) -> None:
-    """Print for each rule how often it was exercised on topics with deduplication and on others."""
+def main(journals: tuple[Path, ...], machine: str, broker: str, rounds: int, seed: int) -> None:
+    """Print for each rule, and each deviation met, how often that was on topics of each kind."""
+    counts: Counter[tuple[str, Kind]] = Counter()
+    for journal in journals:
+        for _, steps in examples_of(journal):
+            counts.update(counted(steps))
+    if not journals:
+        counts = run(machine, broker, rounds, seed)
+    click.echo(f"rule or deviation: {', '.join(KINDS)}")
+    for name in sorted({name for name, _ in counts}):
+        click.echo(f"{name:40}" + "".join(f"{counts[name, kind]:8}" for kind in KINDS))
+
+
+def run(machine: str, broker: str, rounds: int, seed: int) -> Counter[tuple[str, Kind]]:
+    """Count what a machine exercises on a broker."""
     started = parse_broker(broker, settings=SUITE_SETTINGS)
     started.start()
-    counts: Counter[tuple[str, bool]] = Counter()
+    counts: Counter[tuple[str, Kind]] = Counter()
     try:
         with tempfile.TemporaryDirectory() as folder:
             world = World(started, place=Place(started))
@@ -75,9 +104,7 @@ def main(machine: str, broker: str, rounds: int, seed: int) -> None:
             journal.close()
     finally:
         started.stop()
-    click.echo(f"{machine} on {started.version}: rule, checks on topics with deduplication, on others")
-    for rule in sorted({rule for rule, _ in counts}):
-        click.echo(f"{rule:10} {counts[rule, True]:8} {counts[rule, False]:8}")
+    return counts
 
 
 if __name__ == "__main__":

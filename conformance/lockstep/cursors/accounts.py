@@ -9,7 +9,7 @@ all that it says to have sent has arrived.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,6 +23,10 @@ from model.log import Position
 
 STANDSTILL_S: Final = 0.05
 """How long counts stand still until the broker is held to be through; it reads and sends within a few milliseconds."""
+HELD_UP_S: Final = 2.0
+"""How long the rest of a chunked message may take, of which a dispatcher may not know whom to send it to."""
+HELD_UP_STILL_S: Final = 0.5
+"""The same, where it did not come before."""
 PAUSE_S: Final = 0.003
 """How long to leave a broker alone between two looks at it; a look takes as long."""
 
@@ -127,9 +131,15 @@ class Watch:
     topic: str
     subscription: str
     members: Sequence[Member]
+    begun: Callable[[Iterable[Position]], frozenset[Position]] = lambda _: frozenset()
+    """Which of some entries are chunks of messages that were delivered in part."""
+    stuck: set[Position] = field(default_factory=set)
+    """The chunks that did not come; of all who look at the subscription."""
     looks: int = 0
     _standing: object = None
     _since_s: float = field(default_factory=time.monotonic)
+    _held_up: frozenset[Position] = frozenset()
+    _held_up_since_s: float = field(default_factory=time.monotonic)
 
     def look(self) -> Account | None:
         """Look once, and take in what has arrived meanwhile; None where there is no such subscription."""
@@ -145,12 +155,28 @@ class Watch:
         account = Account(internal, cursor, subscription)
         if account.standing != self._standing or not account.has_all_arrived(self.members):
             self._standing, self._since_s = account.standing, time.monotonic()
+        if (held_up := self._chunks_left(account)) != self._held_up:
+            self._held_up, self._held_up_since_s = held_up, time.monotonic()
         return account
 
     @property
     def stands_still(self) -> bool:
         """Whether nothing has changed for a while, of all that was looked at."""
         return time.monotonic() - self._since_s >= STANDSTILL_S
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the rest of a chunked message has not come for so long that nobody waits for it any more."""
+        waits_s = HELD_UP_STILL_S if self._held_up & self.stuck else HELD_UP_S
+        is_held_up = bool(self._held_up) and time.monotonic() - self._held_up_since_s >= waits_s
+        if is_held_up:
+            self.stuck |= self._held_up
+        return is_held_up
+
+    def _chunks_left(self, account: Account) -> frozenset[Position]:
+        """The chunks that nobody has, of messages of which somebody has, or had, others, on a Shared subscription."""
+        is_shared = any(member.kind == "Shared" for member in self.members)
+        return self.begun(self._left(account)) if is_shared else frozenset()
 
     def has_nothing_for(self, member: Member) -> bool:
         """Look once: whether the broker can have nothing more for this consumer than what has arrived."""
@@ -211,7 +237,8 @@ class Watch:
             is_same, before = account.standing == before, account.standing
             return account if is_same else None
 
-        return wait_until(settled, deadline)
+        account = wait_until(lambda: settled() or self.is_held_up, deadline)
+        return account if isinstance(account, Account) else None
 
     def _is_settled(self, account: Account) -> bool:
         if not account.has_all_arrived(self.members):

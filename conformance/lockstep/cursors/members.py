@@ -42,6 +42,7 @@ class Members:
         self._whereabouts = whereabouts
         self._there: dict[str, Member] = {}
         self._partitions: dict[str, tuple[str, ...]] = {}
+        self._stuck: dict[tuple[str, str], set[Position]] = {}
 
     def knows_partitions(self, topic: str, partitions: tuple[str, ...]) -> None:
         """A partitioned topic has these partitions; all by their real names."""
@@ -65,7 +66,14 @@ class Members:
 
     def watch(self, topic: str, subscription: str) -> Watch:
         """Something to look at a subscription with."""
-        return Watch(self._world.admin, topic, subscription, list(self.on(topic, subscription).values()))
+        return Watch(
+            self._world.admin,
+            topic,
+            subscription,
+            list(self.on(topic, subscription).values()),
+            partial(self._whereabouts.begun, topic),
+            self._stuck.setdefault((topic, subscription), set()),
+        )
 
     # --------------------------------------------------------------------------------------------------------- coming
 
@@ -249,5 +257,5 @@ def receive(member: Member, count: int, watches: list[Watch]) -> tuple[tuple[Del
             member.pump()
             taken += member.take(count - len(taken))
             return tuple(taken), None
-        if deadline.passed:
+        if deadline.passed or any(watch.is_held_up for watch in watches):
             return tuple(taken), "; ".join(watch.missing() for watch in watches)

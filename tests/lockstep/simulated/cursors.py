@@ -57,7 +57,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.subscriptions import backoff
-from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start
+from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start, SubscriptionType
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.broker import LEDGER_ROOM
 from tests.lockstep.simulated.consumers import (
@@ -299,7 +299,7 @@ class SimulatedCursors:
                 self._quiet(key)
                 return subscription.await_persisted()
             case ReceiveAll():
-                return self._take_all(key)
+                return self._take_all(key, operation.kind)
             case _:
                 assert_never(operation)
         self._dispatcher.released(key)
@@ -505,10 +505,10 @@ class SimulatedCursors:
             info.mark_delete, info.ranges, subscription.backlog, total, tuple(arrived), written=subscription.written
         )
 
-    def _take_all(self, key: Key) -> AllReceived:
+    def _take_all(self, key: Key, kind: SubscriptionType) -> AllReceived:
         for name, one in list(self._dispatcher.on(key).items()):
             self._leave(name, self._chance.randint(0, len(one.held_back)))
-        taker = Consumer((key[0],), key[1], "Shared", "wire", queue=0, permits=10_000)
+        taker = Consumer((key[0],), key[1], kind, "wire", queue=0, permits=10_000)
         self._dispatcher.join("", taker)
         self._dispatcher.send_all(key)
         self._dispatcher.leave("")

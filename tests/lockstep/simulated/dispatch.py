@@ -13,11 +13,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.cursors import dispatch as reference
 from model.cursors.dispatch import Dispatch
 from model.events import Delivery
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Position
+from model.vocabulary import ChunkNumber
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.consumers import Consumer, Key
 from tests.lockstep.simulated.key_shared import Claims, Fires, KeyedSubscription, may_claim, never
@@ -45,6 +47,7 @@ class Dispatcher:
         self._dispatches: dict[Key, Dispatch] = {}
         self._replayed: dict[Key, list[Position]] = {}
         self._replay_queue: dict[Key, set[Position]] = {}
+        self._assignments: dict[Key, Assignment] = {}
         self._keyed: dict[Key, KeyedSubscription] = {}
         self.classic: dict[str, bool] = {}
         """For topics where this was set: whether they have the classic implementation, which is then as documented."""
@@ -109,6 +112,8 @@ class Dispatcher:
             self._dispatches[key] = reference.leave(self._dispatches[key], name)
             if consumer.kind == "Key_Shared":
                 self._keyed[key].leave(name)
+            if key in self._assignments:
+                self._assignments[key] = self._assignments[key].without(name)
             if consumer.kind == "Shared":
                 self._leave_shared(key, consumer, {where for topic, where in pending if topic == key[0]})
         self._elect(consumer)
@@ -140,6 +145,7 @@ class Dispatcher:
         self._keyed.pop(key, None)
         self._replayed.pop(key, None)
         self._replay_queue.pop(key, None)
+        self._assignments.pop(key, None)
         self._dispatches.pop(key, None)
         for name, one in self.on(key).items():
             if one.client == "wire":
@@ -171,6 +177,8 @@ class Dispatcher:
         keyed = self.keyed(key)
         if keyed is not None:
             return keyed.step() if receiver is None else self._send_by_key(keyed, receiver)
+        if self._is_held_up(key):
+            return False
         able = [name for name, one in self._receivers(key).items() if one.permits > 0]
         if not able or (receiver is not None and all(self.consumers[name] is not receiver for name in able)):
             return False
@@ -211,6 +219,29 @@ class Dispatcher:
             if (key[0], (position, index)) not in consumer.hidden:
                 consumer.waiting.append((key[0], message))
                 consumer.permits -= 1
+        chunk = subscription.log.of_model.chunks.get(position)
+        if chunk is not None and consumer.kind == "Shared":
+            name = next(name for name, one in self.consumers.items() if one is consumer)
+            self._assignments[key] = self._assignments.get(key, NOTHING_SENT).sent(name, chunk)
+
+    def _is_held_up(self, key: Key) -> bool:
+        """In variants, whether a chunk that cannot be sent keeps a Shared subscription from sending anything."""
+        if not any(one.kind == "Shared" for one in self.on(key).values()):
+            return False
+        free = [chunk for position, chunk in self._free_chunks(key)]
+        assignment = self._assignments.get(key, NOTHING_SENT)
+        if self._variant.chunk_assignment_outlives_consumer and assignment.is_stuck(free):
+            return True
+        holders = {holder for chunk in free if (holder := assignment.holder(chunk.uuid)) is not None}
+        blocks = any(name in self.consumers and self.consumers[name].permits <= 0 for name in holders)
+        return self._variant.chunk_without_permits_blocks_others and blocks
+
+    def _free_chunks(self, key: Key) -> list[tuple[Position, ChunkNumber]]:
+        """The chunks that nobody has and nobody acknowledged."""
+        subscription = self._subscriptions[key]
+        held = {position for name in self.on(key) for position in self.pending_of(key, name)}
+        chunks = subscription.log.of_model.chunks
+        return [(where, chunks[where]) for where in subscription.left() if where in chunks and where not in held]
 
     def _receivers(self, key: Key) -> dict[str, Consumer]:
         there = self._dispatches.get(key, Dispatch()).receivers
@@ -235,6 +266,9 @@ class Dispatcher:
     def missing_for(self, name: str) -> int:
         """How many pending entries a consumer's own client filters, with no other consumer to receive them."""
         consumer, pending = self.consumers[name], self.pending(name)
+        held_up = [key for key in consumer.keys if self._is_held_up(key)]
+        if held_up:
+            return sum(len(self._subscriptions[key].left()) for key in held_up)
         if any(len(self.on(key)) > 1 for key in consumer.keys):
             return 0
         return len({(topic, spot[0]) for topic, spot in consumer.hidden} & pending)
@@ -244,6 +278,8 @@ class Dispatcher:
     def acknowledge(self, key: Key, spots: Sequence[Spot], *, cumulative: bool) -> None:
         """The broker receives an ack."""
         keys = [key]
+        if self._variant.ack_covers_whole_message and not cumulative:
+            spots = [*spots, *self._rest_of_messages(key, spots)]
         if self._variant.acks_another_subscription:
             keys = [one for one in self._subscriptions if one[0] == key[0]]
         for one in keys:
@@ -252,6 +288,12 @@ class Dispatcher:
             else:
                 self._subscriptions[one].acknowledge(spots)
             self.released(one)
+
+    def _rest_of_messages(self, key: Key, spots: Sequence[Spot]) -> list[Spot]:
+        """All chunks of the messages that these are chunks of."""
+        chunks = self._subscriptions[key].log.of_model.chunks
+        uuids = {chunks[position].uuid for position, _ in spots if position in chunks}
+        return [(position, 0) for position, chunk in chunks.items() if chunk.uuid in uuids]
 
     def acknowledge_pending(self, name: str) -> None:
         """Acknowledge everything that is pending at a consumer."""

@@ -68,7 +68,7 @@ class Log:
         """Add the entries written since the last time."""
         for one in logged[len(self.entries) :]:
             ids = tuple(message.business_id for message in one.entry.messages)
-            longer = appended(self.of_model, one.position, ids, key_of(one.entry, one.producer))
+            longer = appended(self.of_model, one.position, ids, key_of(one.entry, one.producer), one.entry.chunk)
             assert not isinstance(longer, Broken), longer
             self.of_model = longer
             self.entries[one.position] = ids

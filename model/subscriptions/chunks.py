@@ -1,0 +1,78 @@
+"""Chunks on Shared subscriptions: which of them may keep a dispatcher from sending anything, as releases have it.
+
+Everything else is judged of a chunk as of any entry. A dispatcher sends all chunks of a message to one consumer
+(:mod:`model.chunking.assignment`), and those that it cannot send it reads again and again, before anything new.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+from model.deviations import requires
+from model.deviations.chunking import (
+    CHUNK_ASSIGNED_BEYOND_PERMITS,
+    CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
+)
+from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.subscriptions.consumers import Key, Message
+from model.subscriptions.state import Consumption
+from model.vocabulary import ChunkNumber
+
+WAITS: Final = "waits"
+"""Why a consumer is sent nothing where all that is left are chunks for another consumer."""
+
+
+def sent(state: Consumption, key: Key, name: str, message: Message) -> Consumption:
+    """A consumer was sent a message."""
+    chunk = state.log(key[0]).chunks.get(message[1].position)
+    if chunk is None or state.consumers[name].kind != "Shared":
+        return state
+    return state.with_assignment(key, state.assignment(key).sent(name, chunk))
+
+
+def excused(state: Consumption, name: str, broken: Broken, known: frozenset[str]) -> Allowed[Consumption] | Broken:
+    """A consumer is not sent what seems due to it: it is not due, a deviation is behind it, or a rule is broken."""
+    reasons = [reason(state, key, [name]) for key in state.consumers[name].keys]
+    if all(one == WAITS for one in reasons):
+        return Allowed(state)
+    deviation = next((one for one in reasons if one not in (None, WAITS)), None)
+    return broken if deviation is None else requires(deviation, state, known, broken.because)
+
+
+def reason(state: Consumption, key: Key, starved: Collection[str]) -> str | None:
+    """Why nothing is sent to these consumers of a subscription: the name of a deviation, ``WAITS``, or None."""
+    here = dict(state.of_subscription(key))
+    if not any(consumer.kind == "Shared" for consumer in here.values()):
+        return None
+    free, assignment = _free(state, key), state.assignment(key)
+    chunks = [chunk for chunk in free.values() if chunk is not None]
+    if assignment.is_stuck(chunks):
+        return CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+    # What a consumer was sent is learnt when it receives; so one of the others may have a first chunk.
+    others = [name for name in here if name not in starved or len(starved) > 1]
+    may_have_begun = any(not here[name].is_settled for name in others)
+
+    def waits(chunk: ChunkNumber | None) -> bool:
+        """Whether a chunk is for another consumer, which may have no permits."""
+        holder = None if chunk is None else assignment.holder(chunk.uuid)
+        return holder in others or (holder is None and chunk is not None and chunk.chunk_id > 0 and may_have_begun)
+
+    if any(map(waits, chunks)):
+        return WAITS if all(map(waits, free.values())) else CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+    left = Counter(chunk.uuid for chunk in chunks)
+    is_last_one_lost = any(one.is_last and left[one.uuid] == 1 and assignment.holder(one.uuid) for one in chunks)
+    return CHUNK_ASSIGNED_BEYOND_PERMITS if is_last_one_lost and len(here) > 1 else None
+
+
+def _free(state: Consumption, key: Key) -> dict[Position, ChunkNumber | None]:
+    """The entries that may not be acknowledged and that nobody is known to have, in order; which chunks they are."""
+    chunks = state.log(key[0]).chunks
+    if not chunks:
+        return {}
+    held = {message[1].position for _, one in state.of_subscription(key) for message in one.unacknowledged}
+    positions = {place.position for _, place in state.all_left(key)} - held
+    return {position: chunks.get(position) for position in sorted(positions)}

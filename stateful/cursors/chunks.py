@@ -1,0 +1,133 @@
+"""The machines of documents 003 and 004 on topics with chunked messages: entry by entry, as the wire client has them.
+
+To a subscription each chunk is an entry like any other. So whatever these machines do otherwise, they do to chunks: of
+whole messages, of those whose producer stopped half-way, and of those that have a chunk twice. What clients put
+together is document 002's. Topics have no deduplication, which is another matter for chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from model.operations import OpenProducer, Send
+from model.vocabulary import ChunkNumber, Entry, Message, Persistence, SubscriptionType
+from stateful.cursors.machines import KINDS, PERSISTENCE, SIZES, TOPIC, AcknowledgmentMachine
+from stateful.key_shared.machines import PERMITS, PICKS, KeysAgainMachine
+from stateful.key_shared.plan import KEYS, Pick
+
+COUNTS = st.integers(2, 4)
+STORED = st.integers(1, 4)
+"""How many chunks of a message are sent, at most."""
+REPEATED = st.sampled_from([None, None, None, 0, 1, 3])
+"""The chunk that is sent twice."""
+
+
+@dataclass(slots=True)
+class ChunkedMessages:
+    """The messages that one producer sends in chunks: the names of all entries are added to ``sent``.
+
+    ``mark`` begins the names, as in :class:`~stateful.cursors.plan.ConsumptionPlan`.
+    """
+
+    sent: list[str]
+    mark: str = ""
+    _messages: int = 0
+    _chunks: int = 0
+
+    def message(self, count: int, stored: int, repeated: int | None, *, key: str | None = None) -> Iterator[Entry]:
+        """The first ``stored`` of so many chunks of a new message, one by one; the ``repeated`` one comes twice."""
+        self._messages += 1
+        for number in range(min(count, stored)):
+            for _ in range(1 + (number == repeated)):
+                self._chunks += 1
+                self.sent.append(f"{self.mark}h{self._chunks}")
+                chunk = ChunkNumber(number, count, f"{self.mark}u{self._messages}")
+                yield Entry((Message(self._messages, self.sent[-1], key, chunk=chunk),))
+
+
+def sends(session: str, entries: Iterator[Entry]) -> Iterator[Send]:
+    """Chunks are sent one by one, because answers name sequence ids, and those of a message share one."""
+    return (Send(session=session, entries=(entry,)) for entry in entries)
+
+
+class AcknowledgmentChunksMachine(AcknowledgmentMachine):
+    """Another producer sends messages in chunks to the topic."""
+
+    session: Final = "chunks of a"
+
+    @initialize(
+        ends=st.sampled_from([False] * 9 + [True]),
+        persistence=PERSISTENCE,
+        kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
+        is_trimmed=st.sampled_from([False, False, False, True]),
+        sizes=SIZES,
+        chunks=COUNTS,
+    )
+    def begin(
+        self,
+        ends: bool,
+        persistence: Persistence,
+        kinds: tuple[SubscriptionType, ...],
+        is_trimmed: bool,
+        sizes: list[int],
+        chunks: int,
+    ) -> None:
+        """As there, with a chunked message in the topic."""
+        self.messages = ChunkedMessages(self.plan.sent, self.plan.mark)
+        super().begin(
+            ends=ends,
+            is_patient=False,
+            persistence=persistence,
+            kinds=kinds,
+            is_trimmed=is_trimmed,
+            is_deduplicated=False,
+            sizes=sizes,
+        )
+        self.send_chunks(chunks=chunks, stored=chunks, repeated=None, sizes=sizes)
+
+    def produce_again(self, topic: str = TOPIC) -> None:
+        """Both producers open, or come back."""
+        super().produce_again(topic)
+        self.do(OpenProducer(session=self.session, topic=topic, producer=f"{self.plan.mark}q"))
+
+    @precondition(lambda self: not self.is_over)
+    @rule(chunks=COUNTS, stored=STORED, repeated=REPEATED, sizes=SIZES)
+    def send_chunks(self, chunks: int, stored: int, repeated: int | None, sizes: list[int]) -> None:
+        """A message comes in chunks, the other producer's entries between them; some may be missing, or come twice."""
+        for number, send in enumerate(sends(self.session, self.messages.message(chunks, stored, repeated))):
+            self.do(send)
+            if not number:
+                self.send_entries(sizes)
+
+
+class KeysChunksMachine(KeysAgainMachine):
+    """Another producer sends messages with keys in chunks to the topic."""
+
+    session: Final = "chunks"
+
+    @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]), chunks=COUNTS)
+    def begin(self, picks: list[Pick], permits: int, out_of_order: bool, chunks: int) -> None:
+        """As there, with a chunked message in the topic."""
+        self.messages = ChunkedMessages(self.plan.sent)
+        super().begin(picks, permits, out_of_order)
+        self.send_chunks(key=0, chunks=chunks, stored=chunks, repeated=None, picks=picks)
+
+    def produce_again(self) -> None:
+        """Both producers open, or come back."""
+        super().produce_again()
+        self.do(OpenProducer(session=self.session, topic=TOPIC, producer="q"))
+
+    @rule(key=st.none() | st.integers(0, len(KEYS) - 1), chunks=COUNTS, stored=STORED, repeated=REPEATED, picks=PICKS)
+    def send_chunks(self, key: int | None, chunks: int, stored: int, repeated: int | None, picks: list[Pick]) -> None:
+        """A message comes in chunks, the other producer's entries between them; some may be missing, or come twice."""
+        entries = self.messages.message(chunks, stored, repeated, key=None if key is None else KEYS[key])
+        for number, send in enumerate(sends(self.session, entries)):
+            self.do(send)
+            if not number:
+                self.send_entries(picks)
+        self.gather()

@@ -1,0 +1,128 @@
+"""Chunks as entries of subscriptions: judged like all others, and which of them may starve a Shared subscription."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+from model.events import (
+    Acknowledged,
+    Created,
+    CursorRead,
+    Delivery,
+    Done,
+    Opened,
+    Range,
+    ReceivedMessages,
+    Sent,
+    Starved,
+    Stored,
+    Subscribed,
+)
+from model.log import Position
+from model.operations import CreateTopic, OpenProducer, Send, Unload
+from model.subscription_operations import AckById, CrashConsumer, ReadCursor, Receive, Subscribe
+from model.vocabulary import ChunkNumber, Entry, Message, SubscriptionType
+from tests.judging import Happened, allowed_by, broken_by, deviates
+
+KNOWN = frozenset(DEVIATIONS)
+LOG = ("a0", "a1", "a2", "x")
+"""A message in three chunks, and another one."""
+LEAVES: Happened = (CrashConsumer("c1"), Done())
+UNLOADED: Happened = (Unload("t"), Done())
+UNSETTLED: Happened = (ReadCursor("t", "s"), Starved("nothing comes"))
+
+
+def topic(*consumers: str, kind: SubscriptionType = "Shared") -> tuple[Happened, ...]:
+    sent = (Send("p", (entry(name),)) for name in LOG)
+    return (
+        (CreateTopic("t", persistence="every-ack"), Created(deduplication=False, snapshot_room=5)),
+        (OpenProducer("p", "t", "p"), Opened(-1)),
+        *((send, Sent((Stored(at(number)),))) for number, send in enumerate(sent)),
+        *(subscribed(name, kind=kind) for name in consumers),
+    )
+
+
+def entry(name: str) -> Entry:
+    chunk = ChunkNumber(int(name[1]), 3, name[0]) if len(name) > 1 else None
+    return Entry((Message(1 if chunk else 2, name, chunk=chunk),))
+
+
+def at(number: int) -> Position:
+    return Position(7, number)
+
+
+def subscribed(name: str, *, kind: SubscriptionType = "Shared") -> Happened:
+    return Subscribe(name, "t", "s", kind=kind), Subscribed()
+
+
+def delivered(*names: str) -> tuple[Delivery, ...]:
+    return tuple(Delivery(at(LOG.index(name)), -1, 0, name, 0) for name in names)
+
+
+def receives(consumer: str, *names: str) -> Happened:
+    """A consumer receives these, and has no permits then."""
+    return Receive(consumer, len(names)), ReceivedMessages(delivered(*names), settled=True)
+
+
+def acknowledges(consumer: str, *names: str) -> Happened:
+    return AckById(consumer, names), Acknowledged(delivered(*names), receipt=True)
+
+
+def starves(consumer: str, *names: str) -> Happened:
+    """A consumer receives these, and then nothing, although the broker has a backlog."""
+    return Receive(consumer, 9), Starved("nothing comes", delivered(*names))
+
+
+def test_the_ack_of_a_chunk_is_the_ack_of_one_entry() -> None:
+    before = (*topic("c1", kind="Exclusive"), receives("c1", *LOG), acknowledges("c1", "a1"))
+    allowed_by(*before, (ReadCursor("t", "s"), CursorRead(Position(7, -1), (Range(at(0), at(1)),), 3, 3)))
+    assert broken_by(*before, (ReadCursor("t", "s"), CursorRead(at(2), (), 1, 1))).rule == "ACK-03"
+
+
+@pytest.mark.parametrize(
+    ("history", "deviation"),
+    [
+        ((receives("c1", "a0"), LEAVES, starves("c2")), CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER),
+        ((acknowledges("c1", "a0"), starves("c2")), CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER),
+        ((receives("c1", "a0"), starves("c2")), CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS),
+        ((receives("c1", "a0", "a1"), acknowledges("c2", "x"), starves("c1")), CHUNK_ASSIGNED_BEYOND_PERMITS),
+    ],
+    ids=["its consumer left", "the first chunk is acknowledged", "its consumer has no permits", "the last chunk"],
+)
+def test_a_chunk_that_cannot_be_sent_explains_that_a_consumer_is_starved(
+    history: tuple[Happened, ...], deviation: str
+) -> None:
+    assert deviates(deviation, *topic("c1", "c2"), *history)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (*topic("c1", "c2"), starves("c1")),
+        (*topic("c1", "c2"), receives("c1", "a0", "a1", "a2"), LEAVES, starves("c2")),
+        (*topic("c1", "c2"), receives("c1", "a0"), acknowledges("c1", "a0", "a1", "a2"), starves("c2")),
+        (*topic("c1"), receives("c1", "a0"), starves("c1")),
+        (*topic("c1", kind="Failover"), receives("c1", "a0"), LEAVES, subscribed("c2", kind="Failover"), starves("c2")),
+        (*topic("c1"), receives("c1", "a0"), UNLOADED, subscribed("c2"), starves("c2")),
+    ],
+    ids=["not begun", "its consumer had all", "nothing left", "its consumer has permits", "Failover", "reloaded"],
+)
+def test_another_starvation_of_a_shared_subscription_has_no_known_reason(history: tuple[Happened, ...]) -> None:
+    broken = broken_by(*history, known=KNOWN)
+    assert broken.deviation is None
+    assert broken.rule in ("ACK-12", "SERVE-03")
+
+
+def test_a_chunk_that_waits_for_its_consumer_is_not_due_to_another_one() -> None:
+    before = (*topic("c1", "c2"), receives("c1", "a0"), acknowledges("c2", "x"))
+    for waiting in (starves("c2"), UNSETTLED):
+        assert allowed_by(*before, waiting).deviations == ()
+
+
+def test_a_cursor_that_does_not_settle_has_the_same_reasons() -> None:
+    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *topic("c1", "c2"), receives("c1", "a0"), LEAVES, UNSETTLED)
+    broken = broken_by(*topic("c1", "c2"), UNSETTLED, known=KNOWN)
+    assert (broken.rule, broken.deviation) == ("SERVE-03", None)
