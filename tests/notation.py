@@ -9,31 +9,42 @@
 | ``p opens 4``, ``p opens 4 official`` | a new session of producer p learns this last sequence id |
 | ``p sends 1@0 2-3@2:1 2=dup 4=? 5=Code`` | entries, each with its answer: stored, duplicate, unknown, refused |
 | ``p sends 1 2-3`` | the same, with the answers not awaited |
+| ``p sends 3@0 -> 3`` | the same, after which its client reports this last sequence id |
 | ``p closes``, ``p crashes`` | its session ends |
 | ``c subscribes``, ``c gets p1@0 p2@1`` | a consumer of subscription s, and the messages that it receives |
 | ``t unloads``, ``t skips`` | an unload; an entry of subscription s is skipped |
-| ``t fails-late``, ``t cleared`` | a failpoint on its writes; no more failpoints |
+| ``t off 2/2/2`` | a topic without deduplication, with these quorums |
+| ``bookies 2`` | so many of three bookies are left, or, with 3, back |
+| ``t moves``, ``t moves unload`` | another broker takes it over, after its owner was killed or in another way |
+| ``t freezes``, ``thaws p 3@2`` | another one does, while its owner is frozen; what that one answers to p later |
+| ``p sends-frozen 4`` | p sends to the frozen owner |
+| ``t fails-late``, ``t fails-snapshots``, ``t cleared`` | a failpoint; no more failpoints |
 | ``snapshot @4 p=4 q=1`` | the stored snapshot, and the ids in it |
-| ``log p:1 q:2-3`` | the log, entry by entry |
+| ``snapshot-due @4 p=4 of @5`` | the same, awaited; and the last entry of the log |
+| ``log p:1 q:2-3``, ``log p:1 p:2@2:0`` | the log, entry by entry, from ledger 1's first, or where it is said |
 | ``…  ~ p @0 ?`` | after any step: answers that p received before it |
 
-``2-3`` is a batch of 2 and 3, whose business ids are p2 and p3 if producer p sends it. ``@4`` is the fifth entry of
-ledger 1, ``@2:0`` the first of ledger 2.
+``2-3`` is a batch of 2 and 3, whose business ids are p2 and p3 if producer p sends it; ``1+3`` one of 1 and 3. ``@4``
+is the fifth entry of ledger 1, ``@2:0`` the first of ledger 2.
 """
 
 from __future__ import annotations
 
 import re
 
+from msgspec import convert
+
 from model.events import (
     Answer,
     AnyOutcome,
+    BookiesLeft,
     Cleared,
     Created,
     DeduplicationSet,
     Delivery,
     Done,
     Duplicate,
+    FormerAnswer,
     Late,
     LoggedEntry,
     LogRead,
@@ -44,6 +55,8 @@ from model.events import (
     SnapshotRead,
     Stored,
     Subscribed,
+    TakenOver,
+    Thawed,
     Unknown,
 )
 from model.log import Position
@@ -53,23 +66,31 @@ from model.operations import (
     CloseProducer,
     CrashProducer,
     CreateTopic,
+    Departure,
+    FreezeOwner,
+    LoseBookie,
     OpenProducer,
     ReadLog,
     ReadSnapshot,
+    RestoreBookies,
     Send,
+    SendToFrozen,
     SetDeduplication,
     SetFailpoint,
     Switch,
+    TakeOver,
+    ThawOwners,
     Unload,
 )
 from model.subscription_operations import Receive, Skip, Subscribe
-from model.vocabulary import Client, Entry, Message
+from model.vocabulary import Client, Entry, Message, Quorum
 from tests.judging import Happened
 
 TOPIC, SUBSCRIPTION = "t", "s"
 LEDGER_ROOM = 5
+BOOKIES = 3
 SWITCHES: dict[str, Switch] = {"on": "own-namespace-on", "off": "own-namespace-off", "topic-on": "topic-on"}
-_ENTRY = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?(?P<answer>[@=].+)?")
+_ENTRY = re.compile(r"(?P<ids>\d+(?:-\d+|(?:\+\d+)*))(?P<answer>[@=].+)?")
 
 
 def steps(text: str) -> list[Happened]:
@@ -85,20 +106,28 @@ def _step(text: str, sessions: dict[str, str]) -> Happened:
     arrived = _late(late.split(), sessions)
     match name:
         case "log":
-            entries = (word.split(":") for word in words)
-            logged = (LoggedEntry(Position(1, n), who, _entry(who, ids)[0]) for n, (who, ids) in enumerate(entries))
-            return ReadLog(TOPIC), LogRead(tuple(logged)), arrived
-        case "snapshot":
-            ids = (word.split("=") for word in words[1:])
-            taken = SnapshotRead(_position(words[0][1:]), {who: int(highest) for who, highest in ids})
-            return ReadSnapshot(TOPIC), taken, arrived
+            return ReadLog(TOPIC), LogRead(tuple(_logged(n, word) for n, word in enumerate(words))), arrived
+        case "snapshot" | "snapshot-due":
+            is_due = name == "snapshot-due"
+            last = _position(words[-1][1:]) if is_due else None
+            ids = (word.split("=") for word in words if "=" in word)
+            taken = SnapshotRead(_position(words[0][1:]), {who: int(highest) for who, highest in ids}, last)
+            return ReadSnapshot(TOPIC, due=is_due), taken, arrived
+        case "bookies":
+            left = int(words[0])
+            return LoseBookie(0) if left < BOOKIES else RestoreBookies(), BookiesLeft(left), arrived
+        case "thaws":
+            who, word = words
+            entry, answer = _entry(who, word)
+            assert answer is not None, f"{word} has no answer"
+            return ThawOwners(), Thawed((FormerAnswer(sessions[who], entry, answer),)), arrived
         case _ if name == TOPIC:
-            return *_of_topic(words[0]), arrived
+            return *_of_topic(*words), arrived
         case _:
             return *_of_client(name, words[0], words[1:], sessions), arrived
 
 
-def _of_topic(verb: str) -> tuple[AnyOperation, AnyOutcome]:
+def _of_topic(verb: str, how: str | None = None) -> tuple[AnyOperation, AnyOutcome]:
     match verb:
         case "unloads":
             return Unload(TOPIC), Done()
@@ -108,14 +137,22 @@ def _of_topic(verb: str) -> tuple[AnyOperation, AnyOutcome]:
             return policy, DeduplicationSet(on)
         case "skips":
             return Skip(TOPIC, SUBSCRIPTION, 1), Done()
+        case "moves":
+            return TakeOver(TOPIC, convert(how or "kill", Departure)), TakenOver((TOPIC,))
+        case "freezes":
+            return FreezeOwner(TOPIC), TakenOver((TOPIC,))
         case "fails-late":
             return SetFailpoint(TOPIC, "write-fails-late", 1, 100), Done()
+        case "fails-snapshots":
+            return SetFailpoint(TOPIC, "snapshot-write-fails"), Done()
         case "cleared":
             return ClearFailpoints(), Cleared(())
         case _:
             is_on = verb.endswith("on")
             created = Created(deduplication=is_on, snapshot_room=6, ledger_room=LEDGER_ROOM)
-            return CreateTopic(TOPIC, SWITCHES[verb]), created
+            if how is None:
+                return CreateTopic(TOPIC, SWITCHES[verb]), created
+            return CreateTopic(TOPIC, SWITCHES[verb], persistence="every-ack", quorum=convert(how, Quorum)), created
 
 
 def _of_client(name: str, verb: str, words: list[str], sessions: dict[str, str]) -> tuple[AnyOperation, AnyOutcome]:
@@ -129,11 +166,16 @@ def _of_client(name: str, verb: str, words: list[str], sessions: dict[str, str])
             return CloseProducer(sessions[name]), Done()
         case "crashes":
             return CrashProducer(sessions[name]), Done()
+        case "sends-frozen":
+            return SendToFrozen(sessions[name], tuple(_entry(name, word)[0] for word in words)), Done()
         case "sends":
+            words, reported = (words[:-2], int(words[-1])) if "->" in words else (words, None)
             sent = [_entry(name, word) for word in words]
             answers = tuple(answer for _, answer in sent if answer is not None)
             assert len(answers) in (0, len(sent)), f"some answers of {words} are missing"
-            return Send(sessions[name], tuple(one for one, _ in sent), wait=bool(answers)), Sent(answers)
+            return Send(sessions[name], tuple(one for one, _ in sent), wait=bool(answers)), Sent(
+                answers, last_sequence_id=reported
+            )
         case "subscribes":
             return Subscribe(name, TOPIC, SUBSCRIPTION), Subscribed()
         case "gets":
@@ -151,10 +193,18 @@ def _late(words: list[str], sessions: dict[str, str]) -> tuple[Late, ...]:
 def _entry(producer: str, word: str) -> tuple[Entry, Answer | None]:
     found = _ENTRY.fullmatch(word)
     assert found is not None, f"{word} is no entry"
-    first, last = int(found["first"]), int(found["last"] or found["first"])
+    numbers = [int(number) for number in re.split(r"[-+]", found["ids"])]
+    if "-" in found["ids"]:
+        numbers = list(range(numbers[0], numbers[1] + 1))
     answer = found["answer"]
-    messages = tuple(Message(number, f"{producer}{number}") for number in range(first, last + 1))
+    messages = tuple(Message(number, f"{producer}{number}") for number in numbers)
     return Entry(messages), None if answer is None else _answer(answer.removeprefix("="))
+
+
+def _logged(index: int, word: str) -> LoggedEntry:
+    said, _, position = word.partition("@")
+    producer, ids = said.split(":")
+    return LoggedEntry(_position(position or str(index)), producer, _entry(producer, ids)[0])
 
 
 def _answer(word: str) -> Answer:

@@ -8,42 +8,24 @@ from model.cursors.cursor import Interval
 from model.deduplication.topic_observer import RECOVERY_MS
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import SECOND_RECOVERY_NOT_AWAITED
-from model.events import Created, Done, Opened, Sent, Stored
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.log import Position
-from model.operations import CreateTopic, OpenProducer, Send, Unload
-from model.vocabulary import Entry, Message
-from tests.judging import Happened
+from tests.judging import judged
+from tests.notation import steps
 
 LOADED_MS = 100.0
-
-
-def stored(producer: str, number: int) -> Happened:
-    """A producer has one message stored, at the entry of this number."""
-    return Send(producer, (Entry((Message(1, producer),)),)), Sent((Stored(Position(1, number)),))
+HISTORY = "t topic-on; p opens -1; q opens -1; p sends 1@0; q sends 1@1; t unloads; p opens 1; q opens -1"
+"""After an unload one producer is let in, and then another one, whose sequence id is missing."""
 
 
 def opened_after(wait_ms: float) -> Allowed[Example] | Broken:
-    """After an unload one producer is let in, and so long after it another one, whose sequence id is missing."""
-    created = Created(deduplication=True, snapshot_room=9)
-    history: tuple[Happened, ...] = (
-        (CreateTopic("t", deduplication="topic-on"), created),
-        (OpenProducer("p", "t", "p"), Opened(-1)),
-        (OpenProducer("q", "t", "q"), Opened(-1)),
-        stored("p", 0),
-        stored("q", 1),
-        (Unload("t"), Done()),
-        (OpenProducer("p-again", "t", "p"), Opened(1)),
-    )
-    state = Example(known=frozenset(DEVIATIONS))
-    for number, happened in enumerate(history):
-        now_ms = LOADED_MS if number == len(history) - 1 else 0.0
-        after = judge(state, happened[0], happened[1], at=Interval(now_ms, now_ms))
-        assert isinstance(after, Allowed), after
-        state = after.state
-    now_ms = LOADED_MS + wait_ms
-    return judge(state, OpenProducer("q-again", "t", "q"), Opened(-1), at=Interval(now_ms, now_ms))
+    """What is judged if the second producer is let in so long after the first one."""
+    *before, first, second = steps(HISTORY)
+    verdict = judged(*before, known=DEVIATIONS)
+    for happened, now_ms in ((first, LOADED_MS), (second, LOADED_MS + wait_ms)):
+        assert isinstance(verdict, Allowed), verdict
+        verdict = judge(verdict.state, happened[0], happened[1], at=Interval(now_ms, now_ms))
+    return verdict
 
 
 def test_soon_after_a_topic_is_loaded_a_missing_sequence_id_is_a_deviation() -> None:
