@@ -193,7 +193,8 @@ def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
     for name, consumer in there.items():
         state = state.with_consumer(name, replace(consumer, is_returning=False))
     there = dict(state.of_subscription(key))
-    owed = dispatching.due(kind, left, holds)
+    skipped = {position for one in there.values() for position in one.skipped}
+    owed = [position for position in dispatching.due(kind, left, holds) if position not in skipped]
     is_shared = kind not in IN_ORDER and len(there) > 1
     is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
     if owed:

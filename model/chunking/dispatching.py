@@ -59,7 +59,9 @@ def met(
                 judged = broken or _sent(topic, subscription, name, consumer, one)
                 if isinstance(judged, Broken) and judged.deviation in known and judged.deviation is not None:
                     deviations.append(judged.deviation)
-                    judged = replace(consumer, holds=consumer.holds | {one.position})
+                    between = _between(topic, subscription, consumer.last, one.position)
+                    skipped = consumer.skipped.union(between) - consumer.holds
+                    judged = replace(consumer, holds=consumer.holds | {one.position}, skipped=skipped)
                 if isinstance(judged, Broken):
                     return judged
                 consumer = judged
@@ -74,7 +76,7 @@ def met(
             case CommandSubscribe():
                 subscription = replace(subscription, assignment=subscription.assignment.without(name))
                 consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
-                consumer = replace(consumer, unsure=frozenset(), is_returning=False)
+                consumer = replace(consumer, skipped=frozenset(), unsure=frozenset(), is_returning=False)
     return subscription, consumer, tuple(deviations)
 
 
@@ -87,7 +89,8 @@ def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulativ
 
 def _asked(consumer: Consumer, positions: tuple[Position, ...]) -> Consumer:
     if consumer.kind in IN_ORDER:
-        return replace(consumer, is_rewound=True, asked_after=consumer.last or EARLIEST, holds=frozenset())
+        asked_after = consumer.last or EARLIEST
+        return replace(consumer, is_rewound=True, asked_after=asked_after, holds=frozenset(), skipped=frozenset())
     if not positions:
         return replace(consumer, is_rewound=True, is_returning=True, holds=frozenset())
     return replace(consumer, holds=consumer.holds - frozenset(positions))
@@ -203,16 +206,19 @@ def starved(
 
 
 def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer], first: Position) -> bool:
-    """Whether the first entry owed is the last chunk of a message, and one of several Shared consumers has the others.
+    """Whether one of several Shared consumers, which may lack permits for a whole message, has its first chunks only.
 
-    It ends with that consumer: what it had is replayed from the first chunk on.
+    ``first``: the first entry owed, which must be the chunk after those. It ends with that consumer: what it had is
+    replayed from the first chunk on.
     """
     if len(consumers) < 2 or any(consumer.kind != "Shared" for consumer in consumers):
         return False
-    others = next(
-        ({entry.position for entry in whole[:-1]} for whole in wholes(topic.log) if whole[-1].position == first), set()
-    )
-    return bool(others) and any(others <= consumer.holds for consumer in consumers)
+    for whole in ([entry.position for entry in whole] for whole in wholes(topic.log)):
+        if first in whole[1:]:
+            before = set(whole[: whole.index(first)])
+            having = [consumer for consumer in consumers if not consumer.holds.isdisjoint(whole)]
+            return any(consumer.queue < len(whole) and consumer.holds & set(whole) == before for consumer in having)
+    return False
 
 
 def _by_broker(rule: str, because: str) -> Broken:

@@ -126,12 +126,16 @@ class Consumer:
     subscription: str
     kind: SubscriptionType
     hypotheses: tuple[ClientHypothesis, ...]
+    queue: int = 0
+    """Of how many messages its receiver queue is, which is the most permits that it gives; 0: it gives any number."""
     held: tuple[tuple[Delivery, Message], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
     asked_after: Position | None = None
     """What an ordered consumer was sent last when it requested redelivery, until all that was due has come."""
     holds: frozenset[Position] = frozenset()
+    skipped: frozenset[Position] = frozenset()
+    """What two reads in parallel skipped after a redelivery request, until everything is sent again."""
     unsure: frozenset[Position] = frozenset()
     """Of these, what the broker may have sent before it met a request for everything, or before the topic was moved.
     It may have sent that to another consumer since."""

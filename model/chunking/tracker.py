@@ -116,7 +116,9 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     key = (operation.topic, operation.subscription)
     hypotheses = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
-    consumer = Consumer(topic=key[0], subscription=key[1], kind=operation.kind, hypotheses=hypotheses)
+    consumer = Consumer(
+        topic=key[0], subscription=key[1], kind=operation.kind, hypotheses=hypotheses, queue=operation.queue
+    )
     state = state.with_consumer(operation.consumer, consumer)
     return state if key in state.subscriptions else state.with_subscription(key, Subscription())
 
@@ -129,7 +131,7 @@ def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True
             state = state.with_topic(name, replace(view, producers=producers))
     for name, consumer in state.consumers.items():
         if topic in (None, consumer.topic):
-            away = replace(consumer, holds=frozenset(), unsure=frozenset(), is_returning=True)
+            away = replace(consumer, holds=frozenset(), skipped=frozenset(), unsure=frozenset(), is_returning=True)
             state = state.with_consumer(name, away)
     for key, subscription in state.subscriptions.items():
         if topic in (None, key[0]):

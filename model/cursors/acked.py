@@ -181,6 +181,26 @@ def _words(log: TopicLog, behind: Position, last: Position) -> Iterator[Word]:
         yield from ((ledger, number) for number in range(first // WORD, end // WORD + 1))
 
 
+def found_by_search(state: Acked, log: TopicLog, up_to: Position) -> Position | None:
+    """Where a binary search for the newest entry up to a position ends that takes its probes for the end of the topic
+    if everything from there on is acknowledged; None where there is nothing to find.
+
+    It looks at the first entry, then at the last one, then in between.
+    """
+    entries = list(log.behind(state.mark_delete))
+    if not entries or entries[0] > up_to:
+        return None
+    last_left = max(number for number, position in enumerate(entries) if not state.has(position))
+    found, highest, probe = 0, len(entries), len(entries) - 1
+    while probe <= last_left and found < highest:
+        if entries[probe] <= up_to:
+            found = probe
+        else:
+            highest = probe - 1
+        probe = found + max((highest - found) // 2, 1)
+    return entries[found]
+
+
 def everything(log: TopicLog) -> Acked:
     """The state in which all that is in the log is acknowledged."""
     return Acked(log.last)

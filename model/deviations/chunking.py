@@ -53,13 +53,14 @@ DEVIATIONS = (
     Deviation(
         name=REDELIVERY_READS_IN_PARALLEL,
         rule="CHUNK-05",
-        statement="If a consumer of an Exclusive or Failover subscription requests redelivery while the broker reads, the broker starts a second read beside the first, and dispatches messages twice.",
+        also=("CHUNK-03",),
+        statement="If a consumer of an Exclusive or Failover subscription requests redelivery while the broker reads, the broker starts a second read beside the first. It dispatches messages twice, or skips some until redelivery is requested again.",
         cause="PersistentDispatcherSingleActiveConsumer.internalRedeliverUnacknowledgedMessages sets havePendingRead to false, although cancelPendingReadRequest cannot cancel a read in progress. The completion of that read then clears the flag of the new one (4.0.8).",
         upstream=("apache/pulsar#26174",),
         side="broker",
         seldom=("==3.3.6", "==4.0.8"),
         seen=("4.0.8", "3.3.6"),
-        occurrence="In 10 of 200 replays on a standalone, in 0 of 240 with a bookie as a process of its own.",
+        occurrence="In 10 of 200 replays on a standalone; with a bookie as a process of its own in 0 of 240 replays, and once in a check.",
     ),
     Deviation(
         name=CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
@@ -81,8 +82,8 @@ DEVIATIONS = (
     Deviation(
         name=CHUNK_ASSIGNED_BEYOND_PERMITS,
         rule="CHUNK-09",
-        statement="With several consumers on a Shared subscription, the last chunk of a message is not dispatched to the consumer that has all other chunks, nor is anything after it. The subscription recovers when that consumer leaves or the topic is reloaded.",
-        cause="SharedConsumerAssignor counts a chunk against the permits of the consumer whose turn it is, and not of the consumer that has the message. So a read may assign that consumer more chunks than it has permits for. It forgets the message with the last chunk, although the dispatcher returns that chunk to the replay queue for lack of permits. From then on the chunk has no consumer: the dispatcher replays it again and again without a pause, and reads nothing new (4.0.8, 3.3.6). 4.2.4 counts the chunk against the permits of the consumer that has the message.",
+        statement="With several consumers on a Shared subscription, the last chunks of a message are not dispatched to the consumer that has the first ones, nor is anything after them. It needs a receiver queue with fewer messages than the message has chunks. The subscription recovers when that consumer leaves or the topic is reloaded.",
+        cause="SharedConsumerAssignor counts a chunk against the permits of the consumer whose turn it is, and not of the consumer that has the message. So a read may assign that consumer more chunks than it has permits for. It forgets the message with the last chunk, although the dispatcher returns the chunks beyond the permits to the replay queue. From then on these chunks have no consumer: the dispatcher replays them again and again without a pause, and reads nothing new (4.0.8, 3.3.6). 4.2.4 counts the chunk against the permits of the consumer that has the message.",
         side="broker",
         releases=(">=3.3.6,<=4.0.8",),
         seen=("4.0.8", "3.3.6"),

@@ -9,6 +9,8 @@ SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
+SKIPPED_PARTS_COUNTED_OFF_AGAIN = "skipped-parts-counted-off-again"
+EXPIRY_STOPS_AT_ACKNOWLEDGED = "expiry-stops-at-acknowledged"
 
 DEVIATIONS = (
     Deviation(
@@ -81,5 +83,37 @@ DEVIATIONS = (
             statement="A consumer is starved although nobody has begun the message of any chunk that is left, or nothing is left of that message.",
         ),
         seen=("4.0.8", "3.3.6"),
+    ),
+    Deviation(
+        name=SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+        rule="SERVE-04",
+        statement="If an administrator skips the rest of a batch that a consumer has acknowledged in part, and the consumer then acknowledges a part of it, the parts of before are counted off its unacknowledged messages a second time. The count is too low, even below zero.",
+        cause="An ack of a part carries the whole ack set of the batch. Consumer.getAckedCountForBatchIndexLevelEnabled compares it with the acknowledged parts of the cursor, which forgets them when mark-delete passes the batch. Then all parts in the ack set count as new, as long as the batch is pending at the consumer.",
+        side="broker",
+        releases=(">=2.11,<=4.0.8",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+        gone=("4.2.4",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part",
+            by="small history",
+            statement="The count is lower by more than the parts of before, or without a skip.",
+        ),
+    ),
+    Deviation(
+        name=EXPIRY_STOPS_AT_ACKNOWLEDGED,
+        rule="SERVE-04",
+        statement="If all messages from some position to the end of the topic are acknowledged, expiring messages up to a position may expire fewer of them than the request asked for, often only the first one.",
+        cause="OpFindNewest searches for the position in halves. Before it reads an entry, ManagedCursorImpl.hasMoreEntries counts the unacknowledged entries from there on. If there are none, the search takes this for the end of the topic, and returns what it found so far. A seek by time searches without the cursor since apache/pulsar#20568, an expiry does not. Releases with apache/pulsar#24622 search only in the open ledger. Read in 2.6.0, 2.11.0, 3.3.6, 4.0.8 and 4.2.4.",
+        upstream=("apache/pulsar#20368",),
+        side="broker",
+        releases=(">=2.11,<=4.2.4",),
+        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_an_expiry_ends_early_only_where_everything_behind_is_acknowledged",
+            by="small history",
+            statement="Messages do not expire although the last one of the topic is unacknowledged, or fewer expire than the search finds.",
+        ),
     ),
 )

@@ -37,8 +37,8 @@ class Keyed:
     consumers that left with nothing unacknowledged, where nothing shows yet that the broker read what was held up.
     ``may_be_read``: the broker may have been sending something to the last consumer when it left, and nothing was
     delivered since. ``has_left``: a consumer left since all was gathered, so a hash may have gone to another consumer
-    and come back meanwhile. ``left_reading``: one left, and nothing was delivered since, so something may have been on
-    its way then.
+    and come back meanwhile. ``left_reading``: one left, and nothing was delivered since, so what was there then, up
+    to this entry, may have been on its way.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;
@@ -72,7 +72,7 @@ class Keyed:
     unread: tuple[HashRange, ...] = ()
     may_be_read: bool = False
     has_left: bool = False
-    left_reading: bool = False
+    left_reading: Position | None = None
     draining: Map[int, str] = Map()
     back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()

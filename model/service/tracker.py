@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from model.deviations import DEVIATIONS
+from model.deviations import requires
+from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     AllReceived,
     AnyOutcome,
@@ -42,7 +43,7 @@ from model.service.judging import Reasons, judge
 from model.service.state import OpenedProducer, Service
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, ReadCursor, ReceiveAll
-from model.subscriptions import chunks
+from model.subscriptions import administration, chunks
 from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, partition_name
 
@@ -79,8 +80,12 @@ def served(
     judged = refusals.judge(state, consumption, operation, outcome, known, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
-    if isinstance(outcome, Starved) and is_certain and (starved := _starved(consumption, operation, outcome)):
-        return starved
+    deviations = judged.deviations
+    if isinstance(outcome, Starved) and is_certain:
+        starved = _starved(state, consumption, operation, outcome, known)
+        if isinstance(starved, Broken):
+            return starved
+        deviations += starved.deviations
     exercised = ("SERVE-01", *judged.exercised)
     if isinstance(outcome, DELIVERED):
         exercised = (*exercised, "SERVE-03")
@@ -88,11 +93,13 @@ def served(
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
-    return Allowed(_after(state, operation, outcome), exercised, judged.deviations, judged.excused)
+    return Allowed(_after(state, operation, outcome), exercised, deviations, judged.excused)
 
 
 @carries("SERVE-03", "SERVE-04")
-def _starved(consumption: Consumption, operation: AnyOperation, outcome: Starved) -> Broken | None:
+def _starved(
+    state: Service, consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
+) -> Allowed[Service] | Broken:
     """Reading a cursor waits until its consumers have what is due to them, receiving all for all, expiring for that.
 
     What a consumer misses that receives is judged with its subscription, and so is Key_Shared.
@@ -101,18 +108,21 @@ def _starved(consumption: Consumption, operation: AnyOperation, outcome: Starved
         case ReadCursor(topic, subscription):
             consumers = dict(consumption.of_subscription((topic, subscription)))
             if any(consumer.kind == "Key_Shared" for consumer in consumers.values()):
-                return None
+                return Allowed(state)
             starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
             reason = chunks.reason(consumption, (topic, subscription), consumers)
             if reason == chunks.WAITS:
-                return None
-            return Broken("SERVE-03", starved) if reason is None else DEVIATIONS[reason].broken(starved)
+                return Allowed(state)
+            return Broken("SERVE-03", starved) if reason is None else requires(reason, state, known, starved)
         case ReceiveAll(_, subscription):
             return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
-        case Expire(_, subscription):
-            return Broken("SERVE-04", f"after the broker agreed to expire messages of {subscription}, {outcome.why}")
+        case Expire(topic, subscription, up_to=up_to):
+            because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
+            if administration.stopping_early(consumption, (topic, subscription), str(up_to)):
+                return requires(EXPIRY_STOPS_AT_ACKNOWLEDGED, state, known, because)
+            return Broken("SERVE-04", because)
         case _:
-            return None
+            return Allowed(state)
 
 
 def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Service:

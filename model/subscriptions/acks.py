@@ -12,7 +12,7 @@ from model.cursors.log import Place, TopicLog
 from model.events import Acknowledged, Delivery
 from model.log import Position
 from model.subscriptions import membership
-from model.subscriptions.consumers import Key, Message
+from model.subscriptions.consumers import Consumer, Key, Message
 from model.subscriptions.state import Consumption, messages_at
 
 
@@ -46,19 +46,31 @@ def acknowledged(
 
 
 def _with_unheld(state: Consumption, key: Key, name: str, touched: Iterable[Message]) -> Consumption:
-    """A consumer acknowledged these; it is counted how many of them were unacknowledged at nobody."""
+    """A consumer acknowledged these; how many of them nobody has, nor the broker counts at it, is kept."""
     held = {message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged}
-    consumer, unheld = state.consumers[name], sum(message not in held for message in touched)
+    consumer = state.consumers[name]
+    pending = {place.position for _, place in consumer.outdone}
+    unheld = sum(message not in held and message[1].position not in pending for message in touched)
     return state.with_consumer(name, replace(consumer, acked_unheld=consumer.acked_unheld + unheld))
 
 
 def _counted_no_more(state: Consumption, key: Key, name: str, messages: Iterable[Message]) -> Consumption:
     """A consumer acknowledged these, so the broker counts just them no more; of a batch, perhaps the others."""
     messages = list(messages)
-    consumer = state.consumers[name].acknowledging(messages)
+    before = state.consumers[name]
+    recounted = sum(_acked_before(state, before, key, at) for at in {place.position for _, place in messages})
+    consumer = before.acknowledging(messages)
+    consumer = replace(consumer, parts_recounted=consumer.parts_recounted + recounted)
     counted = {place.position for topic, place in consumer.outdone if topic == key[0]}
     state = state.with_consumer(name, consumer)
     return membership.acknowledged(state, key, name, {place.position for _, place in messages} - counted)
+
+
+def _acked_before(state: Consumption, consumer: Consumer, key: Key, position: Position) -> int:
+    """How many messages a consumer had acknowledged of a batch when others acknowledged the rest of it."""
+    batch = messages_at(key[0], state.log(key[0]), position)
+    left = sum(message in consumer.outdone for message in batch)
+    return len(batch) - left if left else 0
 
 
 def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:

@@ -163,16 +163,37 @@ def _changed(
 
 
 def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:
-    """Everything up to a message expired; or some of it, for no rule says that all must."""
+    """Everything up to a message expired; or some of it, if the broker did not finish: what it found, or anything."""
     log = state.log(key[0])
     place = log.places.get(up_to)
     if place is None:
         return state
     whole = Place(place.position)
-    if not is_through:
-        before = state.cursors[key]
-        return state.with_cursor(key, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
-    return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, whole), at)
+    if is_through:
+        return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, whole), at)
+    before = state.cursors[key]
+    if found := stopping_early(state, key, up_to):
+        state = state.with_cursor(key, replace(before, possible=frozenset(found)))
+        return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, Place(found[one])), at)
+    return state.with_cursor(key, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
+
+
+def stopping_early(state: Consumption, key: Key, up_to: str) -> dict[Acked, Position]:
+    """The states of a subscription in which a search for what is up to a message ends before it
+    (:func:`acked.found_by_search`), each with where."""
+    if key not in state.cursors or up_to not in (log := state.log(key[0])).places:
+        return {}
+    last = log.places[up_to].position
+    found = {one: acked.found_by_search(one, log, last) for one in state.cursors[key].possible}
+    return {
+        one: position
+        for one, position in found.items()
+        if position is not None and any(left <= last for left in _left_behind(one, log, position))
+    }
+
+
+def _left_behind(state: Acked, log: TopicLog, position: Position) -> Iterable[Position]:
+    return acked.acknowledge_up_to(state, log, Place(position)).unacknowledged(log)
 
 
 def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Interval) -> Consumption:

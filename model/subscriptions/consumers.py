@@ -67,6 +67,8 @@ class Consumer:
     outdone: frozenset[Message] = frozenset()
     acked_outdone: int = 0
     """How many messages it acknowledged once more that others had acknowledged before."""
+    parts_recounted: int = 0
+    """How many parts of batches may have been counted off again, with another part that others had acknowledged."""
 
     @property
     def keys(self) -> tuple[Key, ...]:

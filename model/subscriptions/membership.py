@@ -35,7 +35,7 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
         ready = keyed.ready - {name}
         keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
     unread = keyed.unread if had else (*keyed.unread, *keyed.ranges_of(name))
-    keyed = replace(keyed, unread=unread, has_left=True, left_reading=True, is_woken=True)
+    keyed = replace(keyed, unread=unread, has_left=True, left_reading=state.log(key[0]).last, is_woken=True)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 

@@ -16,6 +16,7 @@ from model.deviations.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PENDING_READ_OUTLIVES_CONSUMERS,
+    REPLAY_READ_OVERTAKES_LEAVER,
 )
 from model.judgement import Broken
 from model.log import Position
@@ -60,11 +61,21 @@ def _ahead_of_those_left(
     if first is None or _was_failed(state, key, position):
         return None
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
-    return (
-        DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-        if _is_passed(state, key, name)
-        else Broken("KEY-06", because)
-    )
+    if _is_passed(state, key, name):
+        return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
+    if _may_be_read_for_replay(state, key, position):
+        return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
+    return Broken("KEY-06", because)
+
+
+def _may_be_read_for_replay(state: Consumption, key: Key, position: Position) -> bool:
+    """Whether an entry may have been on its way from the replay queue when a consumer left, with draining hashes.
+
+    Nothing was delivered since then, and the entry was there before.
+    """
+    keyed = state.keyed_of(key)
+    was_there = keyed.left_reading is not None and position <= keyed.left_reading
+    return state.topics[key[0]].drains and was_there and position not in keyed.got
 
 
 def _is_passed(state: Consumption, key: Key, name: str) -> bool:
@@ -73,7 +84,7 @@ def _is_passed(state: Consumption, key: Key, name: str) -> bool:
     That waits without its hash: for permits of another consumer, and without holding up what was being read just then.
     """
     has_others = any(other != name for other, _ in state.of_subscription(key))
-    return not state.topics[key[0]].drains and (has_others or state.keyed_of(key).left_reading)
+    return not state.topics[key[0]].drains and (has_others or state.keyed_of(key).left_reading is not None)
 
 
 @carries("KEY-09")
@@ -87,8 +98,11 @@ def _ahead_of_replay(
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
     if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
         return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
-    if state.due(key).get(first) == "left" and _is_passed(state, key, name):
-        return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
+    if state.due(key).get(first) == "left":
+        if _is_passed(state, key, name):
+            return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
+        if _may_be_read_for_replay(state, key, position):
+            return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     return Broken("KEY-09", because)
 
 

@@ -25,7 +25,7 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
+from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_PARTS_COUNTED_OFF_AGAIN
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
@@ -197,11 +197,18 @@ def _counted_at_consumers(
                 return DEVIATIONS[DROPPED_PENDING_ACKS_STILL_COUNTED].broken(because)
             deviations += (DROPPED_PENDING_ACKS_STILL_COUNTED,)
             continue
-        if not 0 < consumer.least - arrived.unacknowledged <= consumer.acked_unheld:
+        missing = consumer.least - arrived.unacknowledged
+        bounds = {
+            SKIPPED_PARTS_COUNTED_OFF_AGAIN: consumer.parts_recounted,
+            UNACKED_COUNT_LOWERED_BY_ANY_ACK: consumer.acked_unheld,
+        }
+        explaining = [name for name, bound in bounds.items() if 0 < missing <= bound]
+        if not explaining:
             return Broken("SERVE-04", because)
-        if UNACKED_COUNT_LOWERED_BY_ANY_ACK not in known:
-            return DEVIATIONS[UNACKED_COUNT_LOWERED_BY_ANY_ACK].broken(because)
-        deviations += (UNACKED_COUNT_LOWERED_BY_ANY_ACK,)
+        name = preferred(explaining, known)
+        if name not in known:
+            return DEVIATIONS[name].broken(because)
+        deviations += (name,)
     return Allowed(None, ("SERVE-04",) * compared, deviations)
 
 

@@ -10,7 +10,6 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies, Retention
-from conformance.clients.driver.client import OfficialClient
 from conformance.clients.wire.client import WireClient
 from tests.polling import TIMEOUT_S
 
@@ -39,25 +38,16 @@ def topic(admin: Admin, namespace: str) -> str:
 
 
 @pytest.fixture
-def is_before_4(admin: Admin) -> bool:
-    """Whether the broker has no draining hashes, and splits all possible hashes."""
-    return int(admin.broker_version().partition(".")[0]) < 4
-
-
-def _connected(broker: Broker) -> Iterator[WireClient]:
+def client(broker: Broker) -> Iterator[WireClient]:
+    """A wire client."""
     client = WireClient.connect(broker.addresses.service_url, timeout_s=TIMEOUT_S)
     yield client
     client.abort()
 
 
-client = pytest.fixture(_connected, name="client")
-"""A wire client."""
-another = pytest.fixture(_connected, name="another")
-"""Another one, as if in another process."""
-
-
 @pytest.fixture
-def official(broker: Broker) -> Iterator[OfficialClient]:
-    """A client of pulsar-client."""
-    with OfficialClient(broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
-        yield client
+def another(broker: Broker) -> Iterator[WireClient]:
+    """Another one, as if in another process."""
+    client = WireClient.connect(broker.addresses.service_url, timeout_s=TIMEOUT_S)
+    yield client
+    client.abort()

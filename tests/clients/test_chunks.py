@@ -7,7 +7,7 @@ says which.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -54,6 +54,13 @@ def topic_without_deduplication(admin: Admin, namespace_without_deduplication: s
     topic = f"persistent://{namespace_without_deduplication}/{uuid.uuid4().hex[:8]}"
     admin.create_topic(topic)
     return topic
+
+
+@pytest.fixture
+def official(broker: Broker) -> Iterator[OfficialClient]:
+    """A client of pulsar-client."""
+    with OfficialClient(broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+        yield client
 
 
 def chunk_of(text: str) -> Chunk:

@@ -29,6 +29,12 @@ Held = list[tuple[str, list[HashRange]]]
 
 
 @pytest.fixture
+def is_before_4(admin: Admin) -> bool:
+    """Whether the broker splits all possible hashes."""
+    return int(admin.broker_version().partition(".")[0]) < 4
+
+
+@pytest.fixture
 def ring(is_before_4: bool) -> Ring:
     """The ring of this broker, without consumers."""
     return Ring(hashes=HASHES_OF_3_3 if is_before_4 else AUTO_SPLIT_HASHES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,6 +22,13 @@ from model.log import Position
 from tests.polling import eventually
 
 TIMEOUT_S = 10.0
+
+
+@pytest.fixture
+def official(broker: Broker) -> Iterator[OfficialClient]:
+    """A client of pulsar-client."""
+    with OfficialClient(broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+        yield client
 
 
 def test_the_client_reports_its_release() -> None:

@@ -17,6 +17,7 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     partial_batch_off_backlog: bool = False
     opening_loses_ranges: bool = False
     """An unload while the cursor's ledger is being opened loses the individually acknowledged entries."""
+    expiry_stops_at_acknowledged: bool = False
     leaver_given_twice: bool = False
     """What was pending at the last consumer that left, and not in the replay queue, is sent to the next one twice."""
     ack_covers_whole_message: bool = False
@@ -50,5 +51,6 @@ AS_RELEASES = SimulatedVariant(
     partial_batch_off_backlog=True,
     chunk_assignment_outlives_consumer=True,
     chunk_without_permits_blocks_others=True,
+    expiry_stops_at_acknowledged=True,
 )
 """Subscriptions with all known deviations of releases."""

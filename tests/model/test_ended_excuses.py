@@ -13,12 +13,16 @@ from model.deviations.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
 )
-from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
-from model.events import ConsumerRead, CursorRead, Done
+from model.deviations.service import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    EXPIRY_STOPS_AT_ACKNOWLEDGED,
+    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+)
+from model.events import ConsumerRead, CursorRead, Done, Range, Starved
 from model.judgement import Allowed
 from model.key_shared.hashing import sticky_hash
 from model.log import Position
-from model.subscription_operations import ReadCursor, Skip
+from model.subscription_operations import Expire, ReadCursor, Skip
 from model.vocabulary import HashRange
 from tests.judging import Happened
 from tests.model import test_subscriptions as shared
@@ -157,6 +161,46 @@ def test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again() -> No
     assert shared.deviation_met(*history, counts(2, backlog=2, mark_delete=shared.at(0)), known=known)
     wrong = counts(3, backlog=2, mark_delete=shared.at(0))
     assert shared.rule_broken(*history, wrong, known=known) == "SERVE-04"
+
+
+def test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part() -> None:
+    """A consumer acknowledges two of three; the batch is skipped; it acknowledges the second one once more."""
+    known = SKIPPED_PARTS_COUNTED_OFF_AGAIN
+    first, second, _ = parts = tuple(shared.part(index, 3) for index in range(3))
+    acked = (*shared.topic(3, 1), shared.taken(*parts), shared.acknowledged(first, second))
+    skipped: Happened = (Skip("t0", "s0", 1), Done())
+    again = shared.acknowledged(second)
+    for number in (0, 1):
+        right = counts(number, backlog=1, mark_delete=shared.at(0))
+        assert isinstance(shared.judged(*acked, skipped, again, right), Allowed)
+    too_few, fewer = (counts(number, backlog=1, mark_delete=shared.at(0)) for number in (-1, -3))
+    assert shared.deviation_met(*acked, skipped, again, too_few, known=known)
+    assert shared.rule_broken(*acked, skipped, again, fewer, known=known) == "SERVE-04"
+    assert shared.rule_broken(*acked, skipped, too_few, known=known) == "SERVE-04"
+    not_skipped = counts(0, backlog=2, mark_delete=Position(0, -1))
+    assert shared.rule_broken(*acked, again, not_skipped, known=known) == "ACK-12"
+
+
+# ------------------------------------------------------------------------------------------------------- expiry
+
+
+def test_an_expiry_ends_early_only_where_everything_behind_is_acknowledged() -> None:
+    """Of six messages the 2nd, 4th and last are acknowledged: a search for the 5th looks at the last one first."""
+    known = EXPIRY_STOPS_AT_ACKNOWLEDGED
+    stopped: Happened = (Expire("t0", "s0", "b5"), Starved("2 entries up to 0:4 do not expire"))
+    taken = shared.taken(*(shared.single(number) for number in range(6)))
+    middle = (*shared.topic(1, 1, 1, 1, 1, 1), taken, *map(shared.acknowledged, map(shared.single, (1, 3))))
+    assert shared.rule_broken(*middle, stopped, known=known) == "SERVE-04"
+    tail = (*middle, shared.acknowledged(shared.single(5)))
+    assert shared.deviation_met(*tail, stopped, known=known)
+
+    def with_ranges(mark_delete: Position, *acknowledged: int) -> Happened:
+        ranges = tuple(Range(shared.at(number - 1), shared.at(number)) for number in acknowledged)
+        return ReadCursor("t0", "s0"), CursorRead(mark_delete, ranges, len(ranges), len(ranges))
+
+    assert isinstance(shared.judged(*tail, stopped, with_ranges(shared.at(1), 3, 5), known=known), Allowed)
+    for wrong in (with_ranges(Position(0, -1), 1, 3, 5), with_ranges(shared.at(3), 5)):
+        assert shared.rule_broken(*tail, stopped, wrong, known=known) == "ACK-04"
 
 
 # ------------------------------------------------------------------------------------------------------- stalls

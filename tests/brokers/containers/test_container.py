@@ -17,7 +17,7 @@ import pytest
 import urllib3
 
 from conformance.brokers.container import ContainerBroker
-from conformance.brokers.containers.engine import DockerClient
+from conformance.brokers.containers.engine import DockerClient, connect
 from conformance.brokers.containers.image import IMAGE_VARIABLE, present_image
 from conformance.brokers.containers.leftovers import Claim, claimed, remove_leftovers
 from conformance.brokers.interface import Broker
@@ -27,6 +27,17 @@ from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, st
 from tests.polling import eventually
 
 RELEASE = "4.0.8"
+
+
+@pytest.fixture(scope="module")
+def engine() -> DockerClient:
+    """The engine; where one was promised by naming an image, its absence is an error and no reason to skip."""
+    try:
+        return connect()
+    except HarnessError as harness_error:
+        if IMAGE_VARIABLE in os.environ:
+            raise
+        pytest.skip(str(harness_error))
 
 
 @pytest.fixture(scope="module")

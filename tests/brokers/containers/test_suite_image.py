@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -10,14 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.containers.engine import DockerClient
-from conformance.brokers.containers.image import base_image
+from conformance.brokers.containers.engine import DockerClient, connect
+from conformance.brokers.containers.image import IMAGE_VARIABLE, base_image
 from conformance.brokers.launching.agent import agent_jar
 from conformance.brokers.release import fetched_release
+from conformance.harness_error import HarnessError
 
 ROOT = Path(__file__).parents[3]
 NAME = "localhost/pulsar-conformance-suite:test"
 RELEASE = "4.0.8"
+
+
+@pytest.fixture(scope="module")
+def engine() -> DockerClient:
+    """The engine; where one was promised by naming an image, its absence is an error and no reason to skip."""
+    try:
+        return connect()
+    except HarnessError as harness_error:
+        if IMAGE_VARIABLE in os.environ:
+            raise
+        pytest.skip(str(harness_error))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from model.cursors import reference
-from model.cursors.acked import Acked
+from model.cursors.acked import Acked, found_by_search
 from model.cursors.info import PositionInfo
 from model.cursors.log import Place, TopicLog, appended, key_of
 from model.cursors.reference import CursorLedger
@@ -187,6 +187,8 @@ class Subscription:
 
     def expire(self, up_to: Position) -> None:
         """Everything up to an entry is acknowledged."""
+        if self.variant.expiry_stops_at_acknowledged:
+            up_to = found_by_search(self.state.acked, self.log.of_model, up_to) or up_to
         self._change(lambda state, log: reference.expire(state, log, up_to))
 
     def set_to(self, to: Position | None) -> None:

@@ -293,24 +293,27 @@ def test_a_complete_message_of_a_shared_subscription_is_due_at_some_consumer() -
 
 
 @pytest.mark.parametrize(
-    ("kind", "holds", "deviation"),
+    ("kind", "queue", "holds", "deviation"),
     [
-        ("Shared", [{0, 1}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),
-        ("Shared", [set(), {0, 1}], CHUNK_ASSIGNED_BEYOND_PERMITS),
-        ("Shared", [{0, 1}], None),  # there is nobody else whose permits could have been counted
-        ("Shared", [{0}, {1}], None),
-        ("Shared", [{0, 2}, set()], None),  # not the last chunk
-        ("Shared", [{0, 1, 2}, set()], None),  # the message after it
-        ("Key_Shared", [{0, 1}, set()], None),
+        ("Shared", 2, [{0, 1}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),
+        ("Shared", 2, [set(), {0, 1}], CHUNK_ASSIGNED_BEYOND_PERMITS),
+        ("Shared", 1, [{0}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),  # two chunks are beyond the permits
+        ("Shared", 3, [{0, 1}, set()], None),  # it has permits for all
+        ("Shared", 2, [{0, 1}], None),  # there is nobody else whose permits could have been counted
+        ("Shared", 2, [{0}, {1}], None),
+        ("Shared", 2, [{0, 2}, {3}], None),  # one in the middle
+        ("Shared", 2, [set(), set()], None),  # nobody has the first one
+        ("Shared", 2, [{0, 1, 2}, set()], None),  # the message after it
+        ("Key_Shared", 2, [{0, 1}, set()], None),
     ],
 )
-def test_a_last_chunk_without_a_consumer_is_a_deviation_only_where_one_of_several_has_all_others(
-    kind: SubscriptionType, holds: list[set[int]], deviation: str | None
+def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_permits_explain_it(
+    kind: SubscriptionType, queue: int, holds: list[set[int]], deviation: str | None
 ) -> None:
     log = logged("a0/3 a1/3 a2/3 x")
     topic, consumers = (
         replace(PLAIN, log=log),
-        [replace(consumer(), kind=kind, holds=frozenset(map(at, one))) for one in holds],
+        [replace(consumer(), kind=kind, queue=queue, holds=frozenset(map(at, one))) for one in holds],
     )
     sent = {position for one in consumers for position in one.holds}
     owed = [one.position for one in log if one.position not in sent]
@@ -340,6 +343,23 @@ def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to
     assert needed(first, second, third, CommandRedeliver(()), first, first) is None
     assert needed(first, first) is None
     assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
+
+
+def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again() -> None:
+    first, last = entry(0, "a0/2"), entry(2, "a1/2")
+    topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
+    skipping = (first, CommandRedeliver(()), first, last)
+
+    def skipped(*passed: ConsumerCommand) -> set[object]:
+        known = {REDELIVERY_READS_IN_PARALLEL}
+        judged = dispatching.met(topic, Subscription(), "c", consumer(), passed, known, is_read=True)
+        assert not isinstance(judged, Broken)
+        return set(judged[1].skipped)
+
+    assert skipped(*skipping) == {at(1)}
+    assert skipped(*skipping, CommandRedeliver(())) == set()
+    assert skipped(*skipping, CommandSubscribe()) == set()
+    assert skipped(first) == set()
 
 
 # --------------------------------------------------------------------------------------------------------- answers

@@ -15,6 +15,7 @@ from model.deviations.key_shared import (
     RECENTLY_JOINED_RECEIVES_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
+    REPLAY_READ_OVERTAKES_LEAVER,
     RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
 )
@@ -149,6 +150,18 @@ def test_messages_of_a_key_are_delivered_in_log_order() -> None:
     begin = [*sent(A, A), *joins("c")]
     assert broken(*begin, gathers(share("c", 2, 1))) == "KEY-02"
     assert broken(*begin, gathers(share("c", 1, 2))) is None
+
+
+def test_what_was_read_for_replay_overtakes_only_a_consumer_that_has_just_left() -> None:
+    known = REPLAY_READ_OVERTAKES_LEAVER
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    overtaken = gathers(share("d", 2, 1))
+    assert broken(*begin, leaves("c"), overtaken) == "KEY-06"
+    assert broken(*begin, leaves("c"), overtaken, known=known) is None
+    published_later = [*begin, leaves("c"), more(Position(1, 2), 3, A), gathers(share("d", 3, 1, 2))]
+    assert broken(*published_later, known=known) == "KEY-06"
+    others = [*sent(A, A, B), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
+    assert broken(*others, gathers(share("d", 3)), gathers(share("d", 2, 1)), known=known) == "KEY-06"
 
 
 def test_messages_of_a_consumer_that_left_precede_later_messages_of_their_keys() -> None:
