@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -89,11 +90,26 @@ class ViolationFound(Event, frozen=True, kw_only=True):
     operations: int
 
 
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """One stage of making a history short: what it tried, in which time, and how many steps were left.
+
+    ``recording``: parts of the recording were judged again by the model, without a broker. ``broker``: parts were
+    performed, in ``runs`` runs. ``candidates``: the parts that were tried.
+    """
+
+    name: Literal["recording", "broker"]
+    seconds: float
+    candidates: int
+    steps: int
+    runs: int = 0
+
+
 class ViolationMinimised(Event, frozen=True, kw_only=True):
     """A violation's history was shortened and replayed; the file ``history`` stands beside ``original``.
 
     It is told again when the violation was replayed more often: the last one counts. ``broke_in`` is the number of
-    examples of the run that broke the rule in this way so far, of ``checked_in`` that checked it.
+    examples of the run that broke the rule in this way so far, of ``checked_in`` that checked it. ``stages``: how it
+    was shortened.
     """
 
     original: str
@@ -103,6 +119,7 @@ class ViolationMinimised(Event, frozen=True, kw_only=True):
     came_back: int
     broke_in: int = 1
     checked_in: int = 0
+    stages: tuple[Stage, ...] = ()
 
 
 class ReplayedSoundly(Event, frozen=True, kw_only=True):

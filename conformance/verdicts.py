@@ -35,6 +35,7 @@ from conformance.events import (
     RunAsked,
     RunFinished,
     RunStarted,
+    Stage,
     ViolationFound,
     ViolationMinimised,
 )
@@ -68,7 +69,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One violation as it was found: by which machine, the file of its shortest history, how often it came back."""
+    """One violation as it was found: by which machine, the file of its shortest history, how often it came back.
+
+    ``whole``: the file of the history as it was found. ``stages``: how it was shortened.
+    """
 
     machine: str
     violation: Violation
@@ -78,6 +82,8 @@ class Finding:
     rate: Rate | None = None
     steps: int | None = None
     known: bool = False
+    whole: str = ""
+    stages: tuple[Stage, ...] = ()
 
     @property
     def is_suspected(self) -> bool:
@@ -368,6 +374,7 @@ class _Told:
             machine=found.machine,
             violation=found.violation,
             history=found.history,
+            whole=found.history,
             operations=found.operations,
             known=found.violation.deviation in in_force,
         )
@@ -378,9 +385,10 @@ class _Told:
         return replace(
             finding,
             history=minimised.history,
-            replays=Replays(tries=minimised.tries, came_back=minimised.came_back),
+            replays=Replays(tries=minimised.tries, came_back=minimised.came_back) if minimised.tries else None,
             rate=rate if minimised.checked_in else None,
             steps=minimised.steps,
+            stages=minimised.stages,
         )
 
     def all_harness_errors(self, listed: dict[str, KnownDeviation]) -> tuple[HarnessErrorHappened, ...]:

@@ -9,6 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from conformance import events
@@ -16,9 +17,12 @@ from conformance.brokers.settings import Base
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.found import Found
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import ExampleEnded, Rounds
+from conformance.engine.shortening.attempt import Attempt, is_same
+from conformance.engine.shortening.minimise import FINAL_REPLAYS, minimise
+from conformance.engine.shortening.recording import Recording, shorten_recording
+from conformance.engine.shortening.replays import CONFIRMATIONS, Shortest, only_recorded, replay_on
 from conformance.faults.seeding import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
@@ -28,6 +32,8 @@ MINIMISE_SHARE = 0.25
 """At most this part of what is left of the budget goes into making one violation's history short."""
 MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
+RECORDING_AT_MOST_S = 10.0
+"""How long parts of one recording are judged again, at most, and a quarter of the time for making it short."""
 SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
 COMPARISON_S = 20.0
@@ -144,7 +150,7 @@ class Findings:
             operations=self.operations,
         )
 
-    def _history(self, machine: str, attempt: Attempt, replays: Replays | None = None) -> History:
+    def _history(self, machine: str, attempt: Attempt, replays: Replays | None = None, *, left_out: int = 0) -> History:
         broker = self._rounds.world.broker
         return History(
             machine=machine,
@@ -160,51 +166,68 @@ class Findings:
             defect=self.plan.defect,
             replays=replays,
             minimal=replays is not None,
+            left_out=left_out,
         )
 
     def shorten(self, one: Found) -> None:
+        """Make a violation's history short: over its recording first, which needs no broker, then by replays."""
         self.tell_phase(f"making the history of {one.violation.rule} short")
+        recording = self._recording(one.attempt)
         try:
-            shortest = self._shortest(one)
+            shortest = self._shortest(one, recording)
         except HarnessError as harness_error:
-            self.tell_harness_error(f"The history of {one.violation.rule} is as it was found: {harness_error}")
+            self.tell_harness_error(f"The history of {one.violation.rule} was not replayed: {harness_error}")
             self._on_failure(harness_error)
+            self._tell_replays(one, only_recorded(one.attempt, recording))
             return
-        if shortest.tries:
-            self._tell_replays(one, shortest)
+        self._tell_replays(one, shortest)
         if self._seeded is None and shortest.is_in_doubt:
             one.is_steady = False
             self._doubted.append((one, shortest))
         if self._seeded is not None and shortest.tries:
             self._replay_soundly(one, shortest.attempt, self._seeded)
 
-    def _shortest(self, one: Found) -> Shortest:
-        """Make a violation's history short: from the example that showed it first, or from one that comes back."""
+    def _recording(self, attempt: Attempt) -> Recording | None:
+        limit_s = min(RECORDING_AT_MOST_S, self._limit_s() / 4)
+        return shorten_recording(attempt, self.plan.known, limit_s=limit_s)
+
+    def _shortest(self, one: Found, recording: Recording | None) -> Shortest:
+        """The shortest history: from the example that showed a violation first, or from one that comes back."""
+        first = only_recorded(one.attempt, recording)
         tries = 0
-        shortest = Shortest(one.attempt, tries, 0)
-        for attempt in one.attempts:
-            limit_s, replay_limit_s = self._limit_s(), self._replay_limit_s()
-            shortest = minimise(attempt, self._rounds.attempt, limit_s=limit_s, replay_limit_s=replay_limit_s)
+        for number, attempt in enumerate(one.attempts):
+            shortest = minimise(
+                attempt,
+                self._rounds.attempt,
+                limit_s=self._limit_s() - (0.0 if recording is None else recording.stage.seconds),
+                replay_limit_s=self._replay_limit_s(),
+                recording=recording if number == 0 else self._recording(attempt),
+            )
             if shortest.came_back:
                 return shortest
             tries += shortest.tries
-        return Shortest(one.attempt, tries, 0)
+            first = shortest if number == 0 else first
+        return replace(first, tries=tries)
 
     def _tell_replays(self, one: Found, shortest: Shortest) -> None:
         """Write a violation's history as short as it became, with its replays, and tell of it."""
+        if not shortest.tries and not shortest.left_out:
+            return
         path = one.path.with_name(f"{one.path.stem}-minimal.json")
         replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
-        document.write(self._history(one.machine.name, shortest.attempt, replays), path)
+        history = self._history(one.machine.name, shortest.shown, replays, left_out=shortest.left_out)
+        document.write(history, path)
         self._tell(
             events.ViolationMinimised(
                 at_s=self._tell.now_s,
                 original=str(one.path),
                 history=str(path),
-                steps=len(shortest.attempt.steps),
+                steps=len(history.steps),
                 tries=shortest.tries,
                 came_back=shortest.came_back,
                 broke_in=one.broke_in,
                 checked_in=max(one.broke_in, self._checked_in[one.violation.rule]),
+                stages=shortest.stages,
             )
         )
 

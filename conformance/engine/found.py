@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import Attempt
+from conformance.engine.shortening.attempt import Attempt
 from conformance.history.document import Violation
 
 KEPT_ALIKE = 2

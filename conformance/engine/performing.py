@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.engine.example import RunningExample, idle
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import Attempt
+from conformance.engine.shortening.attempt import Attempt
 from conformance.history.document import Violation
 from conformance.lockstep.lockstep import CutShort, Lockstep, RuleBroken
 from model.operations import AnyOperation, Send

@@ -73,9 +73,19 @@ def nonsense(history: History) -> str | None:
     return next(_complaints(history), None)
 
 
+def made_by(step: Step) -> frozenset[Name]:
+    """What is there once a step was performed."""
+    return frozenset(_made(step.operation))
+
+
+def used_by(step: Step) -> frozenset[Name]:
+    """What must be made in a history for a step to make sense: something was done with it."""
+    return frozenset() if isinstance(step.outcome, Skipped) else frozenset(_used(step.operation))
+
+
 def _complaints(history: History) -> Iterator[str]:
     yield from _of_the_whole(history)
-    made = {name for step in history.steps for name in _made(step.operation)}
+    made = {name for step in history.steps for name in made_by(step)}
     for number, step in enumerate(history.steps, start=1):
         for what in _of_a_step(step, made):
             yield f"makes no sense in step {number} ({type(step.operation).__name__}): {what}"
@@ -115,9 +125,8 @@ def _of_a_step(step: Step, made: set[Name]) -> Iterator[str]:
     for label in _clusters(step.operation):
         if label not in LABELS:
             yield f"there is no cluster {label!r}; there are: {', '.join(LABELS)}"
-    for kind, name in _used(step.operation):
-        if (kind, name) not in made:
-            yield f"no operation of the history makes the {kind} {name!r}"
+    for kind, name in sorted(used_by(step) - made):
+        yield f"no operation of the history makes the {kind} {name!r}"
 
 
 def _of_a_value(value: Any) -> Iterator[str]:

@@ -10,7 +10,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
+from conformance.events import Stage
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays
@@ -57,7 +59,38 @@ class Story:
         rate = (
             f"; the rule was broken in {self.finding.rate}" if self.finding.is_suspected and self.finding.rate else ""
         )
-        return f"it came back in {self.replays.came_back} of {self.replays.tries} replays{rate}"
+        return f"{came_back(self.replays)}{rate}"
+
+    @property
+    def shortened(self) -> tuple[str, ...]:
+        """How the history was made short, and what of the recording it does not have, in sentences."""
+        told = tuple(_stage(stage) for stage in self.finding.stages)
+        if self.history is None or not self.history.left_out:
+            return told
+        steps = len(self.history.steps)
+        return (
+            *told,
+            f"These {steps} of {steps + self.history.left_out} recorded steps are enough to contradict the rule.",
+            "Nothing shorter than the whole came back on the broker: the cause may be a step that is left out.",
+        )
+
+
+def came_back(replays: Replays) -> str:
+    """How often a violation came back, and in what part of all replays it does, as half a sentence."""
+    low, high = (round(100 * end) for end in replays.interval)
+    return f"it came back in {replays.came_back} of {replays.tries} replays, 95 % interval {low} to {high} %"
+
+
+def _stage(stage: Stage) -> str:
+    tried = f"{stage.candidates} {'part' if stage.candidates == 1 else 'parts'} tried"
+    left = f"{stage.steps} {'step' if stage.steps == 1 else 'steps'}"
+    match stage.name:
+        case "recording":
+            return f"Without a broker, in {stage.seconds:.1f} s: {left} of the recording left, {tried}."
+        case "broker":
+            return f"On the broker, in {stage.seconds:.1f} s: {left} left, {tried} in {stage.runs} runs."
+        case other:
+            assert_never(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +171,9 @@ def _story(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]
     options = ["--defect", history.defect] if history is not None and history.defect is not None else []
     if finding.violation.deviation is not None:
         options += ["--known", "none"]  # a replay would tolerate it otherwise
-    command = _replay(path, broker, *options, *of_client)
+    is_part = history is not None and history.left_out > 0
+    replayed = _from_here(_found(folder, finding.whole)) if is_part else path
+    command = _replay(replayed, broker, *options, *of_client)
     return Story(finding=finding, path=path, history=history, problem=problem, command=command)
 
 

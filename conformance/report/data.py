@@ -55,14 +55,25 @@ def _rule(verdict: RuleVerdict, account: Account, folder: Path) -> RuleForm:
         case NotExercised(why=why) | NotDecidable(why=why):
             return told.__replace__(because=why)
         case Contradicted():
-            history = account.history_of(verdict)
+            history, worst = account.history_of(verdict), verdict.worst
+            told_of = next(iter(account.stories.get(verdict.rule.id, ())), None)
+            part = None if told_of is None else told_of.history
+            replays = None if worst is None else worst.replays
             return told.__replace__(
                 deviation=verdict.deviation,
                 history=None if history is None else os.path.relpath(history, folder),
                 because=because(verdict, account),
                 met=verdict.occurrences,
-                replays=None if verdict.worst is None else verdict.worst.replays,
-                rate=None if verdict.worst is None else verdict.worst.rate,
+                replays=replays,
+                interval=None if replays is None else _rounded(replays.interval),
+                rate=None if worst is None else worst.rate,
+                left_out=0 if part is None else part.left_out,
+                shortening=() if worst is None else worst.stages,
             )
         case _:
             return told
+
+
+def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
+    low, high = interval
+    return round(low, 4), round(high, 4)

@@ -109,6 +109,8 @@ class _State:
                 self.operations = max(self.operations, operations)
                 self.violated.add(violation.rule)
                 return f"VIOLATION of {violation.rule}: {violation.because}"
+            case ViolationMinimised(steps=steps, tries=0):
+                return f"its history was shortened to {steps} steps, without a replay"
             case ViolationMinimised(steps=steps, tries=tries, came_back=came_back):
                 return f"its history was shortened to {steps} steps; it came back in {came_back} of {tries} replays"
             case ReplayedSoundly(tries=tries, came_back=came_back):

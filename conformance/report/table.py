@@ -212,6 +212,8 @@ def _show_story(story: Story, console: Console, *, verbose: bool) -> None:
         say(console, line, indent=4)
     if story.problem is not None:
         say(console, f"Its history cannot be shown: {story.problem}.", indent=2)
+    for sentence in story.shortened:
+        say(console, sentence, indent=2)
     say(console, f"To replay it ({story.came_back}):", indent=2)
     console.print(Text(f"    {story.command}"), soft_wrap=True)
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, cycle, repeat
 
-from conformance.engine.minimise import (
-    CONFIRMATIONS,
-    FINAL_REPLAYS,
-    Attempt,
-    Shortest,
-    minimise,
-    replay_on,
-)
+from conformance.engine.shortening.attempt import Attempt
+from conformance.engine.shortening.minimise import FINAL_REPLAYS, minimise
+from conformance.engine.shortening.replays import CONFIRMATIONS, Shortest, replay_on
 from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
 from model.events import Done, Skipped
 from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Unload

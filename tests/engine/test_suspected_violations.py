@@ -16,8 +16,8 @@ from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.engine import findings, rounds, run
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import FINAL_REPLAYS
 from conformance.engine.plan import Plan
+from conformance.engine.shortening.minimise import FINAL_REPLAYS, PATIENCE
 from conformance.history.document import ENOUGH_REPLAYS
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
@@ -96,7 +96,7 @@ def replays(told: Told) -> list[tuple[int, int]]:
 
 def test_a_violation_that_does_not_come_back_is_replayed_thirty_times(told_by: Callable[..., Told]) -> None:
     told = told_by(0)
-    assert replays(told) == [(FINAL_REPLAYS, 0), (ENOUGH_REPLAYS, 0)]
+    assert replays(told) == [(PATIENCE, 0), (ENOUGH_REPLAYS, 0)]
     last = [one for one in told if isinstance(one, events.ViolationMinimised)][-1]
     assert (last.broke_in, last.checked_in) == (1, 1)
     phases = [one for one in told if isinstance(one, events.Phase) and one.until_s is not None]
@@ -107,7 +107,7 @@ def test_a_violation_that_does_not_come_back_is_replayed_thirty_times(told_by: C
 def test_a_violation_is_replayed_until_it_comes_back(told_by: Callable[..., Told]) -> None:
     tries, came_back = replays(told_by(0, 20))[-1]
     assert came_back == 1
-    assert FINAL_REPLAYS < tries < ENOUGH_REPLAYS
+    assert PATIENCE < tries < ENOUGH_REPLAYS
 
 
 def test_replays_of_suspected_violations_may_exceed_the_budget_by_a_limit(told_by: Callable[..., Told]) -> None:
@@ -130,4 +130,4 @@ def test_a_violation_that_always_comes_back_is_not_replayed_again(told_by: Calla
 
 
 def test_an_interrupted_run_replays_nothing_more(told_by: Callable[..., Told]) -> None:
-    assert replays(told_by(0, interrupted=True)) == [(FINAL_REPLAYS, 0)]
+    assert replays(told_by(0, interrupted=True)) == [(PATIENCE, 0)]

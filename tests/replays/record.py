@@ -11,7 +11,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from conformance.engine.minimise import Attempt, Shortest, minimise
+from conformance.engine.shortening.attempt import Attempt
+from conformance.engine.shortening.minimise import minimise
+from conformance.engine.shortening.recording import shorten_recording
+from conformance.engine.shortening.replays import Shortest
 from conformance.faults import catalogue
 from conformance.faults.defect import Defect
 from conformance.history import document
@@ -35,7 +38,8 @@ def shortest(seeded: SeededWorld, operations: list[AnyOperation], rule: str | No
     for _ in range(TRIES):
         last = seeded.perform(operations)
         if last.violation is not None and rule in (None, last.violation.rule):
-            return minimise(last, seeded.perform, limit_s=limit_s)
+            recording = shorten_recording(last, seeded.known, limit_s=limit_s / 4)
+            return minimise(last, seeded.perform, limit_s=limit_s, recording=recording)
     assert last is not None
     raise NotShown(f"never broke {rule or 'a rule'}; last time: {last.violation}")
 

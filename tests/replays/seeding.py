@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from conformance.brokers.interface import AgentAddress, Broker
 from conformance.brokers.select import parse_broker
 from conformance.clusters import QUICK
-from conformance.engine.minimise import Attempt
 from conformance.engine.performing import perform
 from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.engine.shortening.attempt import Attempt
 from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.defect import Defect
 from conformance.faults.defects import switch_off, switch_on

@@ -8,6 +8,7 @@ from conformance.events import (
     ReplayedSoundly,
     RunFinished,
     RunStarted,
+    Stage,
     ViolationFound,
     ViolationMinimised,
 )
@@ -64,6 +65,10 @@ MINIMISED = ViolationMinimised(
     came_back=4,
     broke_in=1,
     checked_in=2,
+    stages=(
+        Stage(name="recording", seconds=0.4, candidates=77, steps=7),
+        Stage(name="broker", seconds=31.2, candidates=12, runs=40, steps=8),
+    ),
 )
 
 REPLAYED_SOUNDLY = ReplayedSoundly(at_s=12.0, original="histories/1.json", tries=6, came_back=0)

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable
+from conformance.history import document
 from conformance.report.account import Account, stories
 from conformance.report.github import ANNOTATIONS_AT_MOST, as_markdown, commands, tell
 from conformance.verdicts import verdicts
 from model.rules.catalogue import select
-from tests.report.samples import FOUND, MINIMISED, QUIRK, example, run
+from tests.report.samples import FOUND, MINIMISED, QUIRK, example, history, run
 
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
@@ -30,6 +31,21 @@ def account(folder: Path, *events: AnyEvent, rules: str = "DEDUP-01,DEDUP-03", k
         defect=None,
         command="pulsar-conformance check",
     )
+
+
+def test_a_part_of_a_recording_says_so_and_the_whole_is_what_replays(tmp_path: Path) -> None:
+    """What only the model was asked about need not have the cause in it."""
+    (tmp_path / "histories").mkdir()
+    part = msgspec.structs.replace(history(), left_out=40)
+    for written, name in ((history(), FOUND.history), (part, MINIMISED.history)):
+        document.write(written, tmp_path / name)
+    (story,) = account(tmp_path, BOTH, FOUND, MINIMISED).stories["DEDUP-03"]
+    assert story.path == tmp_path / MINIMISED.history
+    assert story.command.split()[2] == str(tmp_path / FOUND.history)
+    *stages, part_of, why = story.shortened
+    assert len(stages) == len(MINIMISED.stages)
+    assert part_of.startswith(f"These {len(part.steps)} of {len(part.steps) + 40} recorded steps")
+    assert "the cause may be a step that is left out" in why
 
 
 def test_a_violation_is_an_error_with_the_command_that_replays_it(tmp_path: Path) -> None:

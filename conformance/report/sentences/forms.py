@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from conformance.events import Stage
 from conformance.history.document import Replays
 from conformance.verdicts import Rate, VerdictName
 
@@ -29,9 +30,11 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     ``exercised`` counts the checks that could have failed, ``excused`` those that could not, or that only a known
     deviation passed. ``seconds`` is the time of all examples that exercised the
     rule; an example counts in full for each rule that it exercises. ``deviation`` names what the model knows of what
-    broke the rule, ``met`` counts each known deviation that was met, ``replays`` how often the history came back, and
-    ``rate`` in how many examples something else broke the rule. ``history`` is relative to the folder of this file.
-    ``because`` says why the rule did not simply hold.
+    broke the rule, ``met`` counts each known deviation that was met, ``replays`` how often the history came back,
+    ``interval`` in what part of all replays it does (95 % confidence), and ``rate`` in how many examples something else
+    broke the rule. ``history`` is relative to the folder of this file; ``left_out`` counts the steps of the recording
+    that are not in it, if it is a part of that, and ``shortening`` says how it was made short. ``because`` says why the
+    rule did not simply hold.
     """
 
     id: str
@@ -44,7 +47,10 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     because: str | None = None
     met: dict[str, Count] = {}
     replays: Replays | None = None
+    interval: tuple[float, float] | None = None
     rate: Rate | None = None
+    left_out: Count = 0
+    shortening: tuple[Stage, ...] = ()
 
 
 class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):

@@ -1,0 +1,261 @@
+"""Makes a violation's history short on a broker, and says how surely it comes back.
+
+Shortening works on the operations of the history itself, not on the choices that Hypothesis made: a part of a history
+is a history, and performing it again is all it takes. How an example is finished follows from the rest, so only what
+comes before that is made shorter. It begins with the shortest part of the recording that shows the violation, and adds
+what else of the recording the broker needs to break the rule. How many runs a part needs to be kept follows from how
+often the violation comes back (:mod:`conformance.engine.shortening.replays`). What does not come back at all is
+reported whole, and *in doubt*. Everything is bounded by a deadline, and nothing is begun that is not expected to end
+before it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from conformance.engine.shortening.attempt import Attempt, Operations, RunOperations, is_same, parts
+from conformance.engine.shortening.recording import Recording
+from conformance.engine.shortening.replays import CONFIRMATIONS, SELDOM, Shortest, Tally, only_recorded
+from conformance.engine.slices import topics_of
+from conformance.events import Stage
+from conformance.history.document import ENOUGH_REPLAYS
+from model.events import Skipped
+from model.operations import Send, StartSource
+
+FINAL_REPLAYS = 5
+"""How often the shortest history is run at the end, to say how often it comes back; more often if not always."""
+PATIENCE = 10
+"""How often the whole is replayed until it comes back, while other machines are to be run."""
+
+
+def minimise(
+    original: Attempt,
+    run: RunOperations,
+    *,
+    limit_s: float,
+    replay_limit_s: float = math.inf,
+    recording: Recording | None = None,
+    patience: int = PATIENCE,
+) -> Shortest:
+    """The shortest history with the same broken rule that can be had within ``limit_s`` seconds.
+
+    ``replay_limit_s``: seconds from now by which the last replay of that must have ended as well. ``recording``: what
+    the recording was shortened to. ``patience``: how often the whole is replayed, if need be, until it comes back.
+    """
+    assert original.violation is not None
+    now = time.monotonic()
+    search = _Search(run, original, now + limit_s, now + replay_limit_s, original.took_s, patience)
+    best = original if recording is None else _from_recording(search, recording)
+    best = search.better(best, _of_one_topic(best))
+    best = search.better(best, _of_what_was_performed(best))
+    size = max(1, best.chosen // 2)
+    while not search.is_over and not search.is_in_vain:
+        shorter = _without_parts(search, best, size)
+        if size == 1:
+            shorter = _without_entries(search, shorter)
+            if _length(shorter.operations) == _length(best.operations):
+                break
+        best, size = shorter, max(1, size // 2)
+    shortest = search.replayed(best)
+    stage = Stage(
+        name="broker",
+        seconds=round(time.monotonic() - now, 3),
+        candidates=search.candidates,
+        runs=search.runs,
+        steps=len(shortest.attempt.steps),
+    )
+    before = only_recorded(original, recording)
+    recorded = before.recorded if shortest.attempt.chosen >= original.chosen else None
+    return replace(shortest, recorded=recorded, stages=(*before.stages, stage))
+
+
+def _from_recording(search: _Search, recording: Recording) -> Attempt:
+    """The shortest part of a recording that breaks the rule on the broker, or that and what else it needs.
+
+    What it needs is found by bisection: of the parts that were left out of the recording one after the other, the first
+    one without which the rule is not broken any more stays in, until the rule is broken without all others.
+    """
+    best, rungs, needed = search.original, list(recording.rungs), set(recording.rungs[-1])
+    found = search.better(best, _operations(recording, needed))
+    if found is best and search.comes_back() and search.tally.rate < 1:  # not tried often enough
+        found = search.better(best, _operations(recording, needed))
+    if found is not best or not search.tally.came_back:
+        return found
+    while len(rungs) > 1 and not search.is_over:
+        low, high = 0, len(rungs) - 1
+        while high - low > 1 and not search.is_over:
+            middle = (low + high) // 2
+            wanted = _operations(recording, needed.union(rungs[middle]))
+            found = search.better(best, wanted)
+            low, high = (low, middle) if found is best and wanted != best.operations else (middle, high)
+            best = found
+        needed |= set(rungs[low]) - set(rungs[high])
+        rungs = rungs[high:]
+        found = search.better(best, _operations(recording, needed))
+        if found is not best:
+            return found
+    return best
+
+
+def _operations(recording: Recording, kept: set[int]) -> Operations:
+    """The operations of a part of a recording, without those that finished the example."""
+    whole = recording.whole
+    return [step.operation for at, step in enumerate(whole.steps[: whole.chosen]) if at in kept]
+
+
+def _of_one_topic(attempt: Attempt) -> Operations:
+    """Only what has to do with the topic of the step that breaks the rule, if it has one."""
+    assert attempt.violation is not None
+    topics = topics_of([step.operation for step in attempt.steps[: attempt.violation.step]])
+    chosen = zip(attempt.operations, topics, strict=False)
+    return [operation for operation, topic in chosen if topics[-1] is None or topic in (None, topics[-1])]
+
+
+def _of_what_was_performed(attempt: Attempt) -> Operations:
+    """Only what could be performed in this attempt."""
+    return [step.operation for step in attempt.steps[: attempt.chosen] if not isinstance(step.outcome, Skipped)]
+
+
+def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
+    """Leave out each run of ``size`` operations, from the last to the first, where the rule still breaks without it."""
+    for part in parts(best.chosen, size):
+        if search.is_over:
+            break
+        operations = best.operations
+        best = search.better(best, [*operations[: part.start], *operations[part.stop :]])
+    return best
+
+
+def _without_entries(search: _Search, best: Attempt) -> Attempt:
+    """Leave out single entries of sends and sources, where the rule still breaks without them."""
+    for candidate in _fewer_entries(best.operations):
+        found = search.better(best, candidate)
+        if found is not best:
+            return _without_entries(search, found)
+    return best
+
+
+def _length(operations: Operations) -> tuple[int, int]:
+    """How many operations there are, and how many entries they send."""
+    entries = (len(one.entries) for one in operations if isinstance(one, Send | StartSource))
+    return len(operations), sum(entries)
+
+
+@dataclass(slots=True)
+class _Search:
+    run: RunOperations
+    original: Attempt
+    deadline: float
+    replays_until: float
+    expected_s: float
+    """How long the last run took: so long will the next one."""
+    patience: int
+    tally: Tally = field(default_factory=Tally)
+    """The runs of all that was kept, one part after the other."""
+    kept: Tally = field(default_factory=Tally)
+    """The runs of what was kept last."""
+    once: Shortest | None = None
+    """A part that broke the rule, but not as often as it must."""
+    candidates: int = 0
+    runs: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() + self.expected_s > self.deadline
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether it never came back, often as it was tried."""
+        return self.tally.came_back == 0 and self.tally.tries >= self.patience
+
+    def performed(self, operations: Operations) -> Attempt:
+        """What these operations come to, now."""
+        attempt = self.run(operations)
+        self.runs += 1
+        self.expected_s = attempt.took_s
+        return attempt
+
+    def better(self, best: Attempt, operations: Operations) -> Attempt:
+        """What these operations come to, if there is time, they are fewer, and the rule breaks often enough."""
+        if _length(operations) >= _length(best.operations) or self.is_over or self.is_in_vain:
+            return best
+        self.candidates += 1
+        wanted, runs = self.tally.confirmations
+        attempt, came_back = best, 0
+        for tried in range(1, runs + 1):
+            again = self.performed(operations)
+            if self._is_wanted(again):
+                attempt, came_back = again, came_back + 1
+            if came_back == wanted:
+                self.kept = Tally(tried, came_back)
+                self.tally = self.tally.with_runs(tried, came_back)
+                return attempt
+            if came_back + runs - tried < wanted or self.is_over:
+                break
+        if came_back:
+            self.once = Shortest(attempt, tried, came_back)
+        return best
+
+    def comes_back(self) -> bool:
+        """Replay the whole until it came back as often as a part must; whether it came back at all.
+
+        That says how often parts have to be tried.
+        """
+        while self.tally.came_back < CONFIRMATIONS and not self.is_over:
+            if self.tally.tries >= self.patience:
+                break
+            came_back = int(self._is_wanted(self.performed(self.original.operations)))
+            self.tally = self.tally.with_runs(1, came_back)
+        return self.tally.came_back > 0
+
+    def replayed(self, best: Attempt) -> Shortest:
+        """Run the shortest history a few times more; the count says how sure it is.
+
+        Those runs alone count where the rule broke in one of them, because what was kept was chosen by those before.
+        """
+        shortest = self._replays(best, self.tally if best is self.original else Tally())
+        if shortest.came_back:
+            return shortest
+        if best is not self.original:
+            return Shortest(best, shortest.tries + self.kept.tries, self.kept.came_back)
+        if self.once is not None:
+            part = self._replays(self.once.attempt, Tally())
+            return Shortest(part.attempt, self.once.tries + part.tries, self.once.came_back + part.came_back)
+        return shortest
+
+    def _replays(self, best: Attempt, before: Tally) -> Shortest:
+        """Replays of one history, added to those before."""
+        tally = before
+        while tally.tries < self._replays_of(tally) and self._can_replay():
+            attempt = self.performed(best.operations)
+            is_back = self._is_wanted(attempt)
+            tally = tally.with_runs(1, int(is_back))
+            best = attempt if is_back else best
+        return Shortest(best, tally.tries, tally.came_back)
+
+    def _replays_of(self, tally: Tally) -> int:
+        """How many replays are enough: a few, and more of what comes back, but not always."""
+        if self.is_over:
+            return CONFIRMATIONS
+        is_seldom = 0 < tally.came_back < tally.tries or (self.tally.rate < SELDOM and not self.is_in_vain)
+        return ENOUGH_REPLAYS if is_seldom else FINAL_REPLAYS
+
+    def _is_wanted(self, attempt: Attempt) -> bool:
+        assert self.original.violation is not None
+        return is_same(attempt.violation, self.original.violation)
+
+    def _can_replay(self) -> bool:
+        return time.monotonic() + self.expected_s <= self.replays_until
+
+
+def _fewer_entries(operations: Operations) -> Iterator[Operations]:
+    for at, operation in enumerate(operations):
+        if isinstance(operation, Send | StartSource) and len(operation.entries) > 1:
+            for out in range(len(operation.entries)):
+                entries = operation.entries[:out] + operation.entries[out + 1 :]
+                yield [*operations[:at], msgspec.structs.replace(operation, entries=entries), *operations[at + 1 :]]

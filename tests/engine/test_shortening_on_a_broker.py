@@ -1,0 +1,164 @@
+"""Shortening on a broker from what the recording was shortened to, and how often parts are run there.
+
+The broker breaks the rule where the operations that it needs are performed, and as often as it is told to.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from conformance.engine.shortening.attempt import Attempt
+from conformance.engine.shortening.minimise import FINAL_REPLAYS, PATIENCE, minimise
+from conformance.engine.shortening.recording import Recording
+from conformance.engine.shortening.replays import CONFIRMATIONS, SURE, Shortest, Tally
+from conformance.events import Stage
+from conformance.history.document import ENOUGH_REPLAYS, Replays
+from model.operations import AnyOperation, CreateTopic, Send, Unload
+from tests.engine.test_minimise import LIMIT_S, attempt
+from tests.report.samples import entry
+
+LENGTH = 64
+WHOLE: tuple[AnyOperation, ...] = tuple(Send("s", (entry(number),)) for number in range(1, LENGTH + 1))
+SHOWN = frozenset({20, 60})
+"""The steps that show the violation to the model."""
+CAUSE = 41
+"""The step that the broker needs, and the model does not."""
+
+
+@dataclass(slots=True)
+class Broken:
+    """A broker that breaks the rule if it is asked for these operations, in this part of the runs."""
+
+    needed: frozenset[int]
+    rate: float = 1.0
+    runs: list[int] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def __call__(self, operations: Sequence[AnyOperation]) -> Attempt:
+        self.runs.append(len(operations))
+        is_shown = all(WHOLE[at] in operations for at in self.needed) and self.chance.random() < self.rate
+        return attempt(operations, "DEDUP-03" if is_shown else None)
+
+
+def recording(shown: frozenset[int] = SHOWN) -> Recording:
+    """A recording shortened as it is: half of what is not needed is left out first, then less and less."""
+    whole = attempt(WHOLE)
+    last = len(whole.steps) - 1
+    rungs = [tuple(range(last + 1))]
+    size = LENGTH // 2
+    while size:
+        for start in range(LENGTH - size, -1, -size):
+            out = set(range(start, start + size))
+            if not out & shown and out & set(rungs[-1]):
+                rungs.append(tuple(at for at in rungs[-1] if at not in out))
+        size //= 2
+    assert set(rungs[-1]) == {*shown, last}
+    return Recording(whole, tuple(rungs), Stage(name="recording", seconds=0.1, candidates=9, steps=len(rungs[-1])))
+
+
+def shortest(broker: Callable[[Sequence[AnyOperation]], Attempt], *, patience: int = PATIENCE) -> Shortest:
+    return minimise(attempt(WHOLE), broker, limit_s=LIMIT_S, recording=recording(), patience=patience)
+
+
+def places(of: Attempt) -> list[int]:
+    return [WHOLE.index(operation) for operation in of.operations]
+
+
+def test_the_broker_is_asked_first_for_what_the_model_needs() -> None:
+    broker = Broken(SHOWN)
+    short = shortest(broker)
+    assert broker.runs[:CONFIRMATIONS] == [len(SHOWN)] * CONFIRMATIONS
+    assert places(short.attempt) == sorted(SHOWN)
+    assert (short.left_out, short.shown) == (0, short.attempt)
+
+
+def test_a_cause_that_the_model_does_not_need_is_added_again() -> None:
+    broker = Broken(SHOWN | {CAUSE})
+    short = shortest(broker)
+    assert places(short.attempt) == sorted(SHOWN | {CAUSE})
+    without = Broken(SHOWN | {CAUSE})
+    minimise(attempt(WHOLE), without, limit_s=LIMIT_S)
+    assert len(broker.runs) < len(without.runs), "the recording saves runs"
+
+
+@pytest.mark.parametrize("more", [{0}, {63}, {5, CAUSE}, {0, 30, 31, 63}])
+def test_every_cause_is_found(more: set[int]) -> None:
+    assert places(shortest(Broken(SHOWN | more)).attempt) == sorted(SHOWN | more)
+
+
+def test_what_the_broker_does_not_need_is_left_out_too() -> None:
+    assert places(shortest(Broken(frozenset({20}))).attempt) == [20]
+
+
+def test_each_stage_is_told_with_its_time_and_steps() -> None:
+    broker = Broken(SHOWN)
+    of_recording, on_broker = shortest(broker).stages
+    assert of_recording == recording().stage
+    assert (on_broker.name, on_broker.runs) == ("broker", len(broker.runs))
+    assert on_broker.steps == len(SHOWN) + 1
+    assert on_broker.candidates > 0
+    assert on_broker.seconds >= 0
+
+
+def test_a_violation_that_comes_back_seldom_is_shortened_with_patience() -> None:
+    short = shortest(Broken(SHOWN, rate=0.05), patience=200)
+    assert len(short.attempt.operations) < LENGTH // 4
+    assert 0 < short.came_back < short.tries / 2
+    assert short.left_out == 0
+
+
+def test_a_violation_that_comes_back_too_seldom_keeps_a_readable_history() -> None:
+    broker = Broken(SHOWN, rate=0.0)
+    short = shortest(broker)
+    assert (short.came_back, short.tries) == (0, PATIENCE)
+    assert places(short.shown) == sorted(SHOWN)
+    assert short.left_out == LENGTH - len(SHOWN)
+    assert short.shown.violation is not None
+    assert short.shown.violation.step == len(short.shown.steps)
+    assert len(short.attempt.operations) == LENGTH, "the whole is what is replayed on"
+
+
+def test_a_violation_that_only_the_whole_shows_keeps_a_readable_history() -> None:
+    short = shortest(Broken(frozenset(range(LENGTH))))
+    assert (short.came_back, short.tries) == (FINAL_REPLAYS, FINAL_REPLAYS)
+    assert (len(short.shown.operations), len(short.attempt.operations)) == (len(SHOWN), LENGTH)
+
+
+def test_a_violation_that_does_not_always_come_back_is_replayed_thirty_times() -> None:
+    short = shortest(Broken(SHOWN, rate=0.6))
+    assert short.tries == ENOUGH_REPLAYS
+    assert 0 < short.came_back < ENOUGH_REPLAYS
+
+
+@pytest.mark.parametrize(("tries", "came_back"), [(0, 0), (2, 2), (5, 4), (10, 5), (20, 1), (30, 0), (200, 10)])
+def test_a_part_is_run_as_often_as_shows_a_violation_of_this_rate(tries: int, came_back: int) -> None:
+    tally = Tally(tries, came_back)
+    wanted, runs = tally.confirmations
+    chance = random.Random(7)
+    trials = [sum(chance.random() < tally.rate for _ in range(runs)) >= wanted for _ in range(4000)]
+    assert sum(trials) / len(trials) > SURE - 0.03
+    assert (wanted, runs) == (CONFIRMATIONS, CONFIRMATIONS) if came_back == tries else runs > CONFIRMATIONS
+
+
+@pytest.mark.parametrize(
+    ("came_back", "tries", "low", "high"),
+    [(10, 200, 0.0274, 0.0896), (0, 30, 0.0, 0.1135), (5, 5, 0.5655, 1.0), (1, 50, 0.0035, 0.1050), (0, 0, 0.0, 1.0)],
+)
+def test_the_interval_of_a_rate_is_that_of_wilson(came_back: int, tries: int, low: float, high: float) -> None:
+    assert Replays(tries=tries, came_back=came_back).interval == pytest.approx((low, high), abs=5e-4)
+
+
+def test_without_a_recording_there_is_one_stage() -> None:
+    noise: list[AnyOperation] = [CreateTopic("t1"), Unload("t1")]
+    needed = CreateTopic("t0")
+    short = minimise(
+        attempt((needed, *noise)),
+        lambda operations: attempt(operations, "DEDUP-03" if needed in operations else None),
+        limit_s=LIMIT_S,
+    )
+    assert short.attempt.operations == [needed]
+    assert [stage.name for stage in short.stages] == ["broker"]
