@@ -71,7 +71,7 @@ class Story:
         return (
             *told,
             f"These {steps} of {steps + self.history.left_out} recorded steps are enough to contradict the rule.",
-            "Nothing shorter than the whole came back on the broker: the cause may be a step that is left out.",
+            "In that time nothing shorter than the whole came back on the broker: a step left out may be the cause.",
         )
 
 

@@ -144,6 +144,12 @@ def test_a_part_is_run_as_often_as_shows_a_violation_of_this_rate(tries: int, ca
     assert (wanted, runs) == (CONFIRMATIONS, CONFIRMATIONS) if came_back == tries else runs > CONFIRMATIONS
 
 
+def test_a_part_need_come_back_only_once_where_the_violation_is_seldom() -> None:
+    """Twice would take most of twice the runs."""
+    assert Tally(20, 1).confirmations == (1, 24)
+    assert Tally(5, 4).confirmations[0] == CONFIRMATIONS
+
+
 @pytest.mark.parametrize(
     ("came_back", "tries", "low", "high"),
     [(10, 200, 0.0274, 0.0896), (0, 30, 0.0, 0.1135), (5, 5, 0.5655, 1.0), (1, 50, 0.0035, 0.1050), (0, 0, 0.0, 1.0)],
