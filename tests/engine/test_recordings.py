@@ -27,13 +27,15 @@ from model.subscription_operations import ReadCursor
 from stateful.test_cursors import MACHINES as OF_CURSORS
 from stateful.test_deduplication import MACHINES as OF_DEDUPLICATION
 from tests.judging import judged
-from tests.lockstep.campaigns import MakePerformer, play
+from tests.lockstep.campaigns import MakePerformer, play_in_rounds
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.report.samples import answers, entry, history, step
 
 KNOWN = frozenset(DEVIATIONS)
 LIMIT_S = 60.0
+ROUNDS = 20
+"""From how many seeds a machine may look for a variant; most are found from the first."""
 SHORT = 8
 """A history of which a reader sees at once what it shows."""
 
@@ -108,7 +110,7 @@ OF_VARIANTS: dict[str, tuple[int, MakePerformer]] = {
     "recovery-without-replay": (4, partial(SimulatedPerformer, variant=named("recovery-without-replay").variant)),
     "hole_jumped": (0, partial(SimulatedPerformer, cursors=SimulatedVariant(hole_jumped=True))),
     "left_forgotten": (0, partial(SimulatedPerformer, cursors=SimulatedVariant(left_forgotten=True))),
-    "kill_loses_all": (4, partial(SimulatedPerformer, cursors=SimulatedVariant(kill_loses_all=True))),
+    "nack_ignored": (0, partial(SimulatedPerformer, cursors=SimulatedVariant(nack_ignored=True))),
 }
 
 
@@ -116,26 +118,24 @@ OF_VARIANTS: dict[str, tuple[int, MakePerformer]] = {
 def test_every_part_makes_sense_and_breaks_the_rule_of_the_whole_with_its_last_step(name: str) -> None:
     number, performer = OF_VARIANTS[name]
     machine = (OF_CURSORS if name in CursorVariant.__struct_fields__ else OF_DEDUPLICATION)[number]
-    campaign = play(
-        machine.factory,
+    campaign = play_in_rounds(
+        machine,
         performer,
-        examples=100,
-        steps=machine.steps,
-        seeded=3,
+        rounds=ROUNDS,
+        examples=25,
         known=KNOWN,
-        until=lambda so_far: len(so_far.found) == 1,
+        until=lambda so_far: any(len(found.steps) > SHORT for found in so_far.found),
     )
-    assert campaign.found
-    for found in campaign.found:
-        recording = shortened(Attempt(found.steps, len(found.steps), found.violation))
-        for kept in recording.rungs:
-            steps = [found.steps[at] for at in kept]
-            broken = judged(*steps, known=KNOWN)
-            assert isinstance(broken, Broken)
-            assert violation_of(broken, found.violation.step) == found.violation
-            assert not isinstance(judged(*steps[:-1], known=KNOWN), Broken)
-            assert nonsense(history(*steps, violation=None)) is None
-        assert len(recording.shortest.steps) < len(found.steps)
+    found = max(campaign.found, key=lambda found: len(found.steps))
+    recording = shortened(Attempt(found.steps, len(found.steps), found.violation))
+    for kept in recording.rungs:
+        steps = [found.steps[at] for at in kept]
+        broken = judged(*steps, known=KNOWN)
+        assert isinstance(broken, Broken)
+        assert violation_of(broken, found.violation.step) == found.violation
+        assert not isinstance(judged(*steps[:-1], known=KNOWN), Broken)
+        assert nonsense(history(*steps, violation=None)) is None
+    assert len(recording.shortest.steps) < len(found.steps)
 
 
 def test_a_violation_that_the_model_does_not_find_in_the_recording_is_left_alone() -> None:
