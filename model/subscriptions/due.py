@@ -186,7 +186,7 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
         # What waits in the queues of other clients is not known.
         return Allowed(state, excused=("KEY-16",) if is_classic else ("KEY-11", "KEY-13"))
     if is_classic:
-        return _with_classic(state, key, receivers)
+        return _with_classic(state, key, receivers, known)
     split = _split(state, key, outcome, receivers)
     if isinstance(split, Broken):
         return split
@@ -216,13 +216,15 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
     return counted.of(state.with_keyed(key, counted.state)).after(split, late)
 
 
-def _with_classic(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Judged:
+def _with_classic(state: Consumption, key: Key, receivers: Sequence[Receiver], known: frozenset[str]) -> Judged:
     """The classic implementation's account: nothing is left that must have come."""
     entries = list(_open(state, key))
     owed = recently_joined.owed(state, key, entries, receivers, _unsure_hashes(state, key))
     starved = recently_joined.starved(state, key, owed, receivers)
+    if starved is not None:
+        return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved
     is_tested = any(entry.holder is not None for entry in entries)
-    return starved or Allowed(state, ("KEY-16",) if is_tested else ())
+    return Allowed(state, ("KEY-16",) if is_tested else ())
 
 
 def _late(

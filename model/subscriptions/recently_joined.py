@@ -15,12 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
 from model.judgement import Broken
-from model.key_shared.liveness import Open, Receiver, due
+from model.key_shared.liveness import Open, Receiver, due, owner_of
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Key
 from model.subscriptions.state import Consumption, surely_left
+
+LOWEST_HASH = 1
+"""Its owner is the consumer that a message without a hash is assigned to."""
 
 
 @carries("KEY-14")
@@ -65,10 +70,16 @@ def _is_anybody_recent(state: Consumption, key: Key) -> bool:
 
 @carries("KEY-16")
 def starved(state: Consumption, key: Key, owed: Mapping[Position, str], receivers: Sequence[Receiver]) -> Broken | None:
-    """Something must have come and did not."""
-    if not owed:
-        return None
-    position, name = next(iter(owed.items()))
-    permits = next(one.permits for one in receivers if one.name == name)
-    entries = ", ".join(state.log(key[0]).entries[position])
-    return Broken("KEY-16", f"{name} has {permits} permits, but does not receive {entries} at {position}")
+    """Something must have come and did not; the first of it that no deviation explains."""
+    left = {message[1].position for message, why in state.due(key).items() if why == "left"}
+    without_hash = owner_of(LOWEST_HASH, receivers)
+    is_blocked = without_hash is not None and without_hash.permits <= 0
+    explained: Broken | None = None
+    for position, name in owed.items():
+        permits = next(one.permits for one in receivers if one.name == name)
+        entries = ", ".join(state.log(key[0]).entries[position])
+        because = f"{name} has {permits} permits, but does not receive {entries} at {position}"
+        if not (is_blocked and position in left):
+            return Broken("KEY-16", because)
+        explained = explained or DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
+    return explained

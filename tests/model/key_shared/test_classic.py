@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
 from model.key_shared.hashing import CLASSIC_HASHES, keys_of, sticky_hash
 from model.vocabulary import HashRange
 from tests.judging import Happened, exercised
@@ -50,3 +51,13 @@ def test_once_everything_read_before_is_acknowledged_a_consumer_that_joined_wait
 
 def test_messages_without_a_key_are_not_judged() -> None:
     assert broken(*classic(LOW, None), *joins("c", "d"), look(c=(1,))) is None
+
+
+def test_a_leavers_message_may_wait_for_the_consumer_of_the_lowest_hashes_only() -> None:
+    known = PENDING_ACKS_WITHOUT_HASH
+    begin = [*classic(HIGH, HIGH), *joins("a", "c", "d"), gathers(share("a", 1)), leaves("a")]
+    assert broken(*begin, look(permits=(0, 9))) == "KEY-06"
+    assert broken(*begin, look(permits=(0, 9)), known=known) is None
+    assert broken(*begin, look(permits=(9, 9)), known=known) == "KEY-16"
+    never_delivered = [*classic(HIGH), *joins("c", "d")]
+    assert broken(*never_delivered, look(permits=(0, 9)), known=known) == "KEY-16"
