@@ -6,6 +6,7 @@ from model.deviation import Deviation, Shadow
 
 DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
+RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
@@ -24,6 +25,18 @@ DEVIATIONS = (
         seldom=("==4.0.8",),
         seen=("4.0.8",),
         occurrence="About one in ten brokers that were frozen and thawed on a machine with a load of 25 on two cores.",
+        has_history=False,
+    ),
+    Deviation(
+        name=RECONNECT_OVERFLOWS_STACK,
+        rule="SERVE-01",
+        statement="A producer whose connection ended opens again before the broker has handled that. It is refused with an internal error (StackOverflowError).",
+        cause="AbstractTopic.tryOverwriteOldProducer asks ServerCnx.checkConnectionLiveness whether the producer that has the name is still connected. If its channel is inactive, the answer is there at once, and internalAddProducer is called again in the same call. channelInactive, which removes the old producer, runs in another thread: until then the two methods call each other until the stack is full.",
+        upstream=("apache/pulsar#24934", "apache/pulsar#21220"),
+        side="broker",
+        seldom=("==3.3.6", "==4.0.8"),
+        seen=("4.0.8", "3.3.6"),
+        occurrence="once on 4.0.8, in a run at a load of 25 on two cores; on both releases in 7 of 10 reconnects with `channelInactive` held for 0.3 s after it has cleared `isActive`",
         has_history=False,
     ),
     Deviation(

@@ -128,6 +128,7 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
+        unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
         is_thawed=isinstance(operation, ThawOwners),
         known=state.known,

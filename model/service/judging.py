@@ -19,6 +19,8 @@ from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unex
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
 """How brokers refuse clients while they load a topic, by release; the protocol has them ask again."""
+FAILED_LOAD: Final = "500"
+"""How the admin API refuses a request for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
@@ -38,6 +40,8 @@ class Reasons:
     """Producer sessions whose connection a network fault may have cut, which nobody noticed yet."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
+    unsaved: frozenset[str] = frozenset()
+    """Topics whose deduplication snapshot cannot be written: the recovery that a load ends with may need that."""
     is_disturbed: bool = False
     is_thawed: bool = False
     """Brokers that lost their sessions while they were frozen go on."""
@@ -69,6 +73,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     if is_binary and answer.topic in reasons.failing and answer.code in OF_FAILED_WRITES:
         return Allowed(None, excused=("SERVE-01",))
     if is_binary and answer.topic in reasons.loading and answer.code in OF_LOADING and not answer.is_last:
+        return Allowed(None, excused=("SERVE-01",))
+    if answer.topic in reasons.loading & reasons.unsaved and answer.code == FAILED_LOAD:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"

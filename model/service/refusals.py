@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from model.deviations import requires
-from model.deviations.service import KEY_SHARED_POLICIES_MIXED
+from model.deviations.service import KEY_SHARED_POLICIES_MIXED, RECONNECT_OVERFLOWS_STACK
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
@@ -33,6 +33,7 @@ NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
 EXISTS: Final = "409"
 IS_USED: Final = "412"
 IS_BUSY: Final = "ProducerBusy"
+STACK_OVERFLOW: Final = "StackOverflowError"
 
 
 def judge(
@@ -47,7 +48,10 @@ def judge(
     """Whether this was refused, or not refused, for a reason; ``is_certain``: who is connected is known for sure."""
     if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
         what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
-        return Broken("SERVE-01", f"{what} is refused with {outcome.code}: {outcome.message}")
+        because = f"{what} is refused with {outcome.code}: {outcome.message}"
+        if _recursed(service, operation, outcome):
+            return requires(RECONNECT_OVERFLOWS_STACK, None, known, because)
+        return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)
@@ -60,6 +64,13 @@ def judge(
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
+
+
+def _recursed(service: Service, operation: AnyOperation, refused: Refused) -> bool:
+    """Whether a producer comes back, and the broker may not have removed the one before, whose connection ended."""
+    if not isinstance(operation, OpenProducer) or STACK_OVERFLOW not in refused.message:
+        return False
+    return (operation.topic, operation.cluster, operation.producer) in service.cut_off
 
 
 @carries("SERVE-05")

@@ -27,11 +27,15 @@ NEVER: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is known of one example: its topics, those that nobody was let into since a load, and its producers."""
+    """What is known of one example: its topics, those that nobody was let into since a load, and its producers.
+
+    ``cut_off``: topic, cluster and name of producers whose connection ended, until another one has the name.
+    """
 
     topics: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
     producers: Mapping[str, OpenedProducer] = field(default_factory=dict)
+    cut_off: frozenset[tuple[str, str | None, str]] = frozenset()
     ensembles: Map[str, int] = field(default_factory=Map)
     """Of each topic whose ledgers may lose a bookie, how many they take."""
     bookies_left: int | None = None

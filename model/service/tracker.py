@@ -59,7 +59,7 @@ def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons)
         judged = judge(one, reasons)
         if isinstance(judged, Broken):
             return judged
-        after = _without(all_of_it.state, [one.actor]) if isinstance(one, Closed) else all_of_it.state
+        after = _cut_off(all_of_it.state, one.actor) if isinstance(one, Closed) else all_of_it.state
         all_of_it = judged.of(after).after(all_of_it)
     return all_of_it
 
@@ -141,9 +141,12 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
             return replace(state, bookies_left=None)
         case OpenProducer(session, topic, producer, client=client, cluster=cluster) if isinstance(outcome, Opened):
             opened = OpenedProducer(topic, cluster, producer, is_wire=client == "wire")
-            return replace(state, producers={**state.producers, session: opened})
-        case CloseProducer(session) | CrashProducer(session):
+            cut_off = state.cut_off - {(topic, cluster, producer)}
+            return replace(state, producers={**state.producers, session: opened}, cut_off=cut_off)
+        case CloseProducer(session):
             return _without(state, [session])
+        case CrashProducer(session):
+            return _cut_off(state, session)
         case Unload(name):
             dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic == name]
             return _without(replace(state, loading=state.loading | {name}), dropped)
@@ -160,6 +163,14 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
             return _without(replace(state, loading=state.topics), dropped)
         case _:
             return state
+
+
+def _cut_off(state: Service, session: str) -> Service:
+    """A producer's connection ended; the broker may not have noticed yet."""
+    one = state.producers.get(session)
+    if one is not None and one.is_wire:
+        state = replace(state, cut_off=state.cut_off | {(one.topic, one.cluster, one.name)})
+    return _without(state, [session])
 
 
 def _without(state: Service, sessions: Collection[str]) -> Service:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from model.deviations.service import STATS_OF_TERMINATED_TOPIC_FAIL
+from model.deviations.service import RECONNECT_OVERFLOWS_STACK, STATS_OF_TERMINATED_TOPIC_FAIL
 from model.events import (
     Abandoned,
     AnyOutcome,
@@ -28,6 +28,8 @@ from model.operations import (
     AnyOperation,
     ClearFailpoints,
     ClearNetworkFaults,
+    CloseProducer,
+    CrashProducer,
     CreateTopic,
     InjectNetworkFault,
     OpenProducer,
@@ -116,6 +118,16 @@ def test_writes_that_fail_explain_refusals_and_closed_producers_of_their_topic_a
     assert broken(failing, SILENT) == "SERVE-01"
     slow = after(CREATED, OPENED, (SetFailpoint("t0", "read-slow"), Done()))
     assert broken(slow, CLOSED) == "SERVE-02"
+
+
+def test_a_snapshot_that_cannot_be_written_explains_why_the_admin_api_has_no_topic_while_it_is_loaded() -> None:
+    not_saved: Happened = (SetFailpoint("t0", "snapshot-write-fails"), Done())
+    failed = ErrorAnswer("admin", "GET internalStats of topic t0", "500", "the snapshot failed", "t0")
+    loading = (CREATED, OPENED, (Unload("t0"), Done()))
+    assert broken(after(*loading, not_saved), failed) is None
+    assert broken(after(*loading, not_saved, OPENED), failed) == "SERVE-01", "it is loaded"
+    assert broken(after(*loading), failed) == "SERVE-01"
+    assert broken(after(*loading, not_saved), replace_struct(failed, topic="t1")) == "SERVE-01"
 
 
 def test_the_network_explains_silence_on_the_wire_but_not_of_the_admin_api() -> None:
@@ -230,6 +242,29 @@ def test_a_refusal_that_names_no_reason_breaks_a_rule_unless_writes_fail() -> No
     assert answer(after(CREATED, OPENED), again, not_ready) == "SERVE-01"
     failing = after(CREATED, OPENED, (SetFailpoint("t0", "write-fails"), Done()))
     assert answer(failing, again, not_ready) != "SERVE-01"
+
+
+def test_a_stack_overflow_is_a_deviation_only_where_a_producer_comes_back_after_its_connection_ended() -> None:
+    overflow = Refused("UnknownError", "java.lang.StackOverflowError")
+    again = OpenProducer("s2", "t0", "p")
+    cut = after(CREATED, OPENED, (CrashProducer("s1"), Done()))
+    judged = judge(cut, again, overflow)
+    assert isinstance(judged, Broken)
+    assert (judged.rule, judged.deviation) == ("SERVE-01", RECONNECT_OVERFLOWS_STACK)
+    known = judge(replace(cut, known=frozenset({RECONNECT_OVERFLOWS_STACK})), again, overflow)
+    assert isinstance(known, Allowed)
+    assert known.deviations == (RECONNECT_OVERFLOWS_STACK,)
+    back = after(CREATED, OPENED, (CrashProducer("s1"), Done()), (again, Opened(-1)), (CloseProducer("s2"), Done()))
+    others = [
+        (after(CREATED, OPENED, (CloseProducer("s1"), Done())), again, overflow),
+        (cut, OpenProducer("s2", "t0", "q"), overflow),
+        (cut, again, Refused("UnknownError", "java.lang.NullPointerException")),
+        (back, again, overflow),
+    ]
+    for state, operation, outcome in others:
+        judged = judge(state, operation, outcome)
+        assert isinstance(judged, Broken)
+        assert judged.deviation is None
 
 
 def test_a_subscription_is_created_unless_it_exists_and_deleted_unless_it_is_used() -> None:
