@@ -13,7 +13,7 @@ from model.failpoints import FailpointKind
 from model.log import Position
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
-from model.vocabulary import Entry, HashRange, Outcome, SnapshotSchedule
+from model.vocabulary import Entry, HashRange, Outcome, SnapshotSchedule, Withheld
 
 # ----------------------------------------------------------------------------------------------------- any operation's
 
@@ -62,9 +62,9 @@ class Created(Outcome, frozen=True):
     takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
     most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
     implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
-    before no new ones are read (0: any). ``replication``: of a topic that several clusters have. ``limit_bytes``: the
-    largest entry of a chunked topic, as clients learn it. ``snapshots``: when one of deduplication is due (None: not
-    known).
+    before no new ones are read (0: any). ``unacknowledged_in_all``: how many unacknowledged messages a subscription may
+    have (0: any). ``replication``: of a topic that several clusters have. ``limit_bytes``: the largest entry of a
+    chunked topic, as clients learn it. ``snapshots``: when one of deduplication is due (None: not known).
     """
 
     deduplication: bool
@@ -75,6 +75,7 @@ class Created(Outcome, frozen=True):
     stored_ranges: int = 1000
     has_draining_hashes: bool = True
     look_ahead: tuple[int, int] = (2000, 20000)
+    unacknowledged_in_all: int = 0
     replication: ReplicationSettings | None = None
     limit_bytes: int | None = None
     snapshots: SnapshotSchedule | None = None
@@ -240,12 +241,14 @@ class Subscribed(Outcome, frozen=True):
 class ReceivedMessages(Outcome, frozen=True):
     """What a consumer received. ``settled``: the broker cannot have sent it anything more.
 
-    ``blocked``: by the broker's stats it is sent nothing, because too much is unacknowledged.
+    ``blocked``: by the broker's stats it is sent nothing, because it has too many unacknowledged messages;
+    ``withheld``: because its subscription has.
     """
 
     messages: tuple[Delivery, ...]
     settled: bool = False
     blocked: bool = False
+    withheld: Withheld | None = None
 
 
 class Acknowledged(Outcome, frozen=True, omit_defaults=True):
@@ -319,7 +322,8 @@ class DueReceived(Outcome, frozen=True, omit_defaults=True):
 
     The draining hashes, their unacknowledged messages, and how many are cleared. ``waited_ms``: the time until nothing
     more was due. ``is_waiting``: the broker had read all entries and waited for a new one; ``in_replay``: the number of
-    entries in the replay queue then. On a chunked topic: what passed to each consumer, and the log, read after that.
+    entries in the replay queue then; ``withheld``: as of :class:`ReceivedMessages`. On a chunked topic: what passed to
+    each consumer, and the log, read after that.
     """
 
     consumers: tuple[ConsumerRead, ...] = ()
@@ -329,6 +333,7 @@ class DueReceived(Outcome, frozen=True, omit_defaults=True):
     waited_ms: float = 0.0
     is_waiting: bool = False
     in_replay: int = 0
+    withheld: Withheld | None = None
     traffic: tuple[Traffic, ...] = ()
     log: tuple[LoggedPart, ...] = ()
 
@@ -347,7 +352,8 @@ class CursorRead(Outcome, frozen=True):
     """A subscription's state, by the broker's stats.
 
     ``backlog`` counts entries; ``unacknowledged`` counts messages at consumers; ``arrived`` is what each consumer was
-    sent and had not received; ``written`` counts the entries that the cursor's own ledger got since its creation.
+    sent and had not received; ``written`` counts the entries that the cursor's own ledger got since its creation;
+    ``withheld``: as of :class:`ReceivedMessages`.
     """
 
     mark_delete: Position
@@ -356,6 +362,7 @@ class CursorRead(Outcome, frozen=True):
     unacknowledged: int
     arrived: tuple[ConsumerRead, ...] = ()
     written: int = 0
+    withheld: Withheld | None = None
 
 
 class MessagePeeked(Outcome, frozen=True):

@@ -34,12 +34,13 @@ ENSEMBLE: Final[dict[Quorum, int]] = {"2/2/2": 2, "3/3/2": 3, "3/2/2": 3}
 class Limits(Struct, frozen=True):
     """What a topic's namespace allows each subscription; 0 is any number.
 
-    ``consumers``: so many at a time. ``unacknowledged``: so many unacknowledged messages at a consumer, where consumers
-    share the messages.
+    ``consumers``: so many at a time. Where consumers share the messages, ``unacknowledged``: so many unacknowledged
+    messages at a consumer, and ``in_all``: so many at all consumers of the subscription.
     """
 
     consumers: int = 0
     unacknowledged: int = 0
+    in_all: int = 0
 
 
 class SnapshotSchedule(Struct, frozen=True):
@@ -51,6 +52,16 @@ class SnapshotSchedule(Struct, frozen=True):
 
     entries: int
     period_s: float | None = None
+
+
+class Withheld(Struct, frozen=True):
+    """By the broker's stats, new messages are withheld from a subscription with too many ``unacknowledged`` messages.
+
+    ``read_pending``: a read that began before may still end with new messages.
+    """
+
+    unacknowledged: int
+    read_pending: bool = False
 
 
 ACTORS: Final = ("session", "consumer", "source", "program")

@@ -177,10 +177,11 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
         # Once the log turns out not to be known, its subscriptions are not tracked any more.
         if key[0] == topic and cursor.durable and key in lockstep.state.consumption.cursors:
             yield ReadCursor(topic, key[1])
-            if not lockstep.state.consumption.topics[topic].limits.unacknowledged:  # one consumer would not get all
-                # A Shared dispatcher may not know whom to send the rest of a chunked message.
-                has_chunks = bool(lockstep.state.consumption.log(topic).chunks)
-                yield ReceiveAll(topic, key[1], "Exclusive" if has_chunks else "Shared")
+            limits = lockstep.state.consumption.topics[topic].limits
+            is_limited = limits.unacknowledged > 0 or limits.in_all > 0  # where consumers share the messages
+            # A Shared dispatcher may not know whom to send the rest of a chunked message, either.
+            has_chunks = bool(lockstep.state.consumption.log(topic).chunks)
+            yield ReceiveAll(topic, key[1], "Exclusive" if is_limited or has_chunks else "Shared")
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:

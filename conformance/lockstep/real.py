@@ -221,7 +221,7 @@ class RealPerformer:
             if status != STATUS[on]:
                 return Performed(PolicyIgnored(status))
         self._snapshots.created(name, self._world.snapshots, is_timed=operation.is_timed)
-        return self._created([name], deduplication=on, persistence="shipped")
+        return self._created([name], deduplication=on, persistence="shipped", in_all=0)
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         try:
@@ -241,27 +241,27 @@ class RealPerformer:
         else:
             made = {operation.topic: name}
         self._topics.update(made)
-        return self._created(made.values(), deduplication=False, persistence=persistence)
+        in_all = self._world.traits.unacknowledged_in_all if operation.limits is None else operation.limits.in_all
+        return self._created(made.values(), deduplication=False, persistence=persistence, in_all=in_all)
 
-    def _created(self, names: Iterable[str], *, deduplication: bool, persistence: Persistence) -> Performed:
+    def _created(self, made: Iterable[str], *, deduplication: bool, persistence: Persistence, in_all: int) -> Performed:
         world = self._world
-        limit = world.persisted_per_s(persistence)
-        if limit is not None:
-            for name in names:
+        if (limit := world.persisted_per_s(persistence)) is not None:
+            for name in made:
                 self._cursors.knows_limit(name, limit)
-        return Performed(
-            Created(
-                deduplication=deduplication,
-                snapshot_room=world.snapshot_room,
-                ledger_room=world.ledger_room,
-                persisted_per_s=limit,
-                flush_s=world.flush_interval_s,
-                stored_ranges=world.stored_ranges,
-                has_draining_hashes=world.has_draining_hashes,
-                look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
-                snapshots=next((self._snapshots.due(name) for name in names), None),
-            )
+        created = Created(
+            deduplication=deduplication,
+            snapshot_room=world.snapshot_room,
+            ledger_room=world.ledger_room,
+            persisted_per_s=limit,
+            flush_s=world.flush_interval_s,
+            stored_ranges=world.stored_ranges,
+            has_draining_hashes=world.has_draining_hashes,
+            look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
+            unacknowledged_in_all=in_all,
+            snapshots=next((self._snapshots.due(name) for name in made), None),
         )
+        return Performed(created)
 
     def _switch(self, operation: SetDeduplication) -> Performed:
         name = self._topics.get(operation.topic)

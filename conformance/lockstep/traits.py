@@ -14,17 +14,29 @@ PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
 PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
 
 
+MANY: Final = 10_000
+"""More messages than an example has."""
+
+
+def limit_in_all(runtime: Mapping[str, str]) -> int:
+    """How many unacknowledged messages a subscription may have by default; 0: more than an example has."""
+    limit = int(runtime.get("maxUnackedMessagesPerSubscription", "0"))
+    return limit if 0 < limit < MANY else 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """``acknowledges_parts``: of a batch, messages are acknowledged one by one. Clients ask for that only where the
     broker has it: otherwise it takes no notice of such acks. ``counts_redeliveries``: it says of a message how often it
     delivered it before. ``look_ahead``: how many messages may wait on a Key_Shared subscription before it reads no
-    more.
+    more. ``unacknowledged_in_all``: how many messages a subscription may have unacknowledged; 0: more than an example
+    has.
     """
 
     acknowledges_parts: bool
     counts_redeliveries: bool
     look_ahead: LookAhead
+    unacknowledged_in_all: int
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -32,6 +44,7 @@ class Traits:
         return cls(
             acknowledges_parts=runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true",
             counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
+            unacknowledged_in_all=limit_in_all(runtime),
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
         )
 

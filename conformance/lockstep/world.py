@@ -25,7 +25,7 @@ from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
-from conformance.lockstep.traits import Traits, snapshot_schedule
+from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import LanePlace, Place
 from conformance.wait import wait_until
@@ -99,6 +99,7 @@ class World:
         self._cursor_namespaces: dict[tuple[Persistence, bool, Limits | None, Quorum | None], str] = {}
         self._untimed: dict[str, str] = {}
         self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
+        self._limits_subscriptions = limit_in_all(self.runtime or {}) > 0
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(name, deduplication)
         runtime = self.runtime or shipped_settings(has_draining_hashes=self.has_stats_field(*DRAINING_FIELD))
@@ -153,13 +154,16 @@ class World:
         self.admin.create_topic(topic)
         return self.admin.stats(topic).deduplication_status == "Enabled"
 
-    def _make_namespace(self, kind: str, deduplication: bool | None) -> str:
+    def _make_namespace(self, kind: str, deduplication: bool | None, *, is_limited: bool = False) -> str:
+        """``is_limited``: it keeps the broker's limit on the unacknowledged messages of a subscription."""
         namespace = self._place.tenant.create_namespace(kind)
         # Without it, ledgers whose messages are all acknowledged are trimmed, which looks like loss.
         self.admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
         # Otherwise topics that an example does not use for a minute are deleted where a cluster is set so, as shipped.
         if self._deletes_inactive_topics:
             self._keep_inactive(namespace)
+        if self._limits_subscriptions and not is_limited:
+            self.admin.set_max_unacknowledged_in_all(namespace, 0)
         if deduplication is not None:
             self.admin.set_namespace_deduplication(namespace, deduplication)
         return namespace
@@ -223,13 +227,14 @@ class World:
         if chosen not in self._cursor_namespaces:
             kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
             if limits is not None:
-                kind = f"{kind}-{limits.consumers}-{limits.unacknowledged}"
+                kind = f"{kind}-{limits.consumers}-{limits.unacknowledged}-{limits.in_all}"
             if quorum is not None:
                 kind = f"{kind}-{quorum.replace('/', '-')}"
-            namespace = self._make_namespace(kind, deduplication=False)
+            namespace = self._make_namespace(kind, deduplication=False, is_limited=True)
             if limits is not None:
                 self.admin.set_max_consumers(namespace, limits.consumers)
                 self.admin.set_max_unacknowledged(namespace, limits.unacknowledged)
+                self.admin.set_max_unacknowledged_in_all(namespace, limits.in_all)
             if is_trimmed:
                 self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
             rate = self.persisted_per_s(persistence) or 0.0

@@ -262,13 +262,18 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         room=outcome.ledger_room,
         persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
         is_trimmed=operation.is_trimmed,
-        limits=operation.limits or Limits(),
+        limits=_limits_of(operation, outcome),
         drains=outcome.has_draining_hashes,
         look_ahead=LookAhead(*outcome.look_ahead),
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)
     return Allowed(replace(state, consumption=consumption))
+
+
+def _limits_of(operation: CreateTopic, outcome: Created) -> Limits:
+    asked_for = operation.limits or Limits()
+    return Limits(asked_for.consumers, asked_for.unacknowledged, outcome.unacknowledged_in_all)
 
 
 def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) -> Judgement:

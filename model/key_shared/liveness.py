@@ -5,8 +5,8 @@ draining at another consumer, and no earlier entry of the hash is held back. Thi
 waits for exactly this and for nothing else, and the model judges by it (KEY-05, KEY-13).
 
 Nothing new is read while the replay queue is full (PIP-379, ``keySharedLookAheadMsgInReplayThreshold…``). Nothing is
-said here of subscriptions without draining hashes (the classic implementation), nor of limits on how many messages may
-be unacknowledged, which no example comes near.
+said here of subscriptions without draining hashes (the classic implementation), nor of those that are blocked by a
+limit on unacknowledged messages.
 """
 
 from __future__ import annotations

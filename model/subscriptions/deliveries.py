@@ -6,7 +6,7 @@ failed with, or that was unacknowledged at one that left, must come again (ACK-1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,12 +18,13 @@ from model.cursors.cursor import Cursor
 from model.deviations import requires
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
 from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
-from model.events import Delivery, ReceivedMessages, Starved
+from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Freed, Key, Message
 from model.subscriptions.state import Consumption, surely_left
+from model.vocabulary import Withheld
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
 
@@ -235,3 +236,54 @@ def limited(
             return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, None, known, because)
         return Broken("SERVE-05", because)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())
+
+
+# ---------------------------------------------------------------------------------- limits of a subscription as a whole
+#
+# At its limit the broker reads no new messages; it redelivers all the same. It says itself whether that is so, and how
+# many messages it counts: :mod:`model.subscriptions.reading` compares that with what its consumers have. What it read
+# before it stopped may still be dispatched, so what counts is a message that was sent after it had stopped.
+
+
+@carries("SERVE-05")
+def withheld(state: Consumption, key: Key, told: Withheld | None) -> Allowed[Consumption] | Broken:
+    """The broker says that it reads nothing new for a subscription; below half of the limit it must read again."""
+    if told is None:
+        return Allowed(state)
+    limit = state.topics[key[0]].limits.in_all
+    if not limit or told.unacknowledged < limit // 2:
+        allowed = f"where {limit} are allowed" if limit else "where any number is"
+        return Broken("SERVE-05", f"subscription {key[1]} is blocked for {told.unacknowledged} messages, {allowed}")
+    cursor, last = state.cursors[key], state.log(key[0]).last
+    may_go_on = told.read_pending or len(cursor.possible) > 1 or bool(cursor.unsure)
+    may_go_on |= any(one.client != "wire" for _, one in state.of_subscription(key))
+    if not may_go_on and key not in state.withheld:
+        state = replace(state, withheld=state.withheld.set(key, last))
+    return Allowed(state, ("SERVE-05",))
+
+
+@carries("SERVE-05")
+def not_blocked(state: Consumption, key: Key, told: CursorRead) -> Allowed[None] | Broken:
+    """A subscription that has as many unacknowledged messages as it may have is blocked, whoever has them."""
+    limit = state.topics[key[0]].limits.in_all
+    kinds = {consumer.kind for _, consumer in state.of_subscription(key)}
+    if not limit or told.unacknowledged < limit or not kinds or kinds - SHARED:
+        return Allowed(None)
+    if told.withheld is not None:
+        return Allowed(None, ("SERVE-05",))
+    because = f"subscription {key[1]} has {told.unacknowledged} unacknowledged messages, where {limit} are allowed"
+    return Broken("SERVE-05", f"{because}, and is not blocked")
+
+
+@carries("SERVE-05")
+def not_withheld(
+    state: Consumption, key: Key, name: str, messages: Iterable[Delivery]
+) -> Allowed[Consumption] | Broken:
+    """A consumer was given a message that was sent after the broker had ceased to read for its subscription."""
+    last = state.withheld.get(key)
+    late = [one.business_id for one in messages if last is not None and one.position > last]
+    if not late:
+        return Allowed(state)
+    limit = state.topics[key[0]].limits.in_all
+    because = f"{name} received {', '.join(late)}, sent when subscription {key[1]} was blocked"
+    return Broken("SERVE-05", f"{because} by its limit of {limit} unacknowledged messages")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -63,24 +63,33 @@ def received(
 
 
 def _gathered(state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str]) -> Judged:
-    reads = [read for read in outcome.consumers if read.consumer in state.consumers]
-    arrived = in_turn(state, [partial(_arrived, key=key, read=read, known=known) for read in reads])
+    steps: list[Callable[[Consumption], Judged]] = []
+    for read in outcome.consumers:
+        if read.consumer in state.consumers:
+            steps.append(partial(deliveries.not_withheld, key=key, name=read.consumer, messages=read.messages))
+            steps.append(partial(_arrived, key=key, read=read, known=known))
+    arrived = in_turn(state, steps)
     if isinstance(arrived, Broken):
         return arrived
     accounted = _accounted(arrived.state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
+    withheld = deliveries.withheld(accounted.state, key, outcome.withheld)
+    if isinstance(withheld, Broken):
+        return withheld
     has_come = any(read.messages for read in outcome.consumers)
-    state = _all_seen(accounted.state, key, outcome, has_come=has_come, is_stalled=bool(accounted.deviations))
-    return accounted.of(state).after(arrived)
+    is_stalled = bool(accounted.deviations) or outcome.withheld is not None
+    state = _all_seen(withheld.state, key, outcome, has_come=has_come, is_stalled=is_stalled)
+    return withheld.of(state).after(arrived, accounted)
 
 
 def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: bool, is_stalled: bool) -> Consumption:
     """All is gathered that was on its way: what waits for replay from now on was there before anything that comes.
 
-    ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
+    ``is_stalled``: by a known deviation nobody looks at what waits for replay, or the subscription is blocked; nothing
+    is said on what comes before it.
     """
-    keyed = state.keyed_of(key)
+    keyed, is_withheld = state.keyed_of(key), outcome.withheld is not None
     ready = [read.consumer for read in outcome.consumers if read.permits > 0]
     after = replace(
         keyed,
@@ -93,8 +102,8 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
         read_twice=_still_read_twice(state, key, outcome) | invariant.came_beside_news(state, key),
         last=state.log(key[0]).last if has_come or keyed.last is None else keyed.last,
         read_to=state.log(key[0]).last if outcome.is_waiting else keyed.read_to,
-        is_woken=False,
-        is_permitted=False,
+        is_woken=is_withheld and keyed.is_woken,
+        is_permitted=is_withheld and keyed.is_permitted,
         ready=frozenset(ready) if outcome.in_replay else frozenset(),
         is_skip_kept=keyed.is_skip_kept and not ready,
         ranges=Map({read.consumer: read.ranges for read in outcome.consumers if read.ranges is not None}),
@@ -186,7 +195,7 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
         # What waits in the queues of other clients is not known.
         return Allowed(state, excused=("KEY-16",) if is_classic else ("KEY-11", "KEY-13"))
     if is_classic:
-        return _with_classic(state, key, receivers, known)
+        return _with_classic(state, key, outcome, receivers, known)
     split = _split(state, key, outcome, receivers)
     if isinstance(split, Broken):
         return split
@@ -195,19 +204,12 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
     is_ordered = invariant.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
     owed = {at: name for at, name in owed.items() if invariant.hash_of(state, key, at) not in keyed.on_top}
-    failed = frozenset(message[1].position for message, why in state.due(key).items() if why == "failed")
-    look = Look(
-        entries,
-        receivers,
-        without_hash=failed if is_ordered else frozenset(entry.position for entry in entries),
-        passed=frozenset(invariant.hash_of(state, key, position) for position in keyed.passed),
-        is_passed_over=_may_be_passed_over(state, key, outcome, owed),
-        has_come=any(read.messages for read in outcome.consumers),
-    )
-    late = _late(state, key, owed, look, known)
-    if isinstance(late, Broken):
-        return late
-    keyed = replace(keyed, unread=(), stalled=late.state)
+    late = Allowed(keyed.stalled, excused=("KEY-13",) if owed else ())
+    if outcome.withheld is None:  # else what is to be redelivered is not told from what was not read yet
+        judged = _late(state, key, owed, _look(state, key, outcome, owed, entries, receivers), known)
+        if isinstance(judged, Broken):
+            return judged
+        late, keyed = judged, replace(keyed, unread=(), stalled=judged.state)
     if not is_ordered or invariant.claims_hashes(state, key):
         return Allowed(state.with_keyed(key, keyed)).after(split, late)
     counted = _counted(keyed, outcome, entries, receivers, unsure, known)
@@ -216,10 +218,35 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
     return counted.of(state.with_keyed(key, counted.state)).after(split, late)
 
 
-def _with_classic(state: Consumption, key: Key, receivers: Sequence[Receiver], known: frozenset[str]) -> Judged:
+def _look(
+    state: Consumption,
+    key: Key,
+    outcome: DueReceived,
+    owed: Mapping[Position, str],
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+) -> Look:
+    """What the look at the subscription says of why something that is owed may not have come."""
+    failed = frozenset(message[1].position for message, why in state.due(key).items() if why == "failed")
+    is_ordered = invariant.is_ordered(state, key)
+    return Look(
+        entries,
+        receivers,
+        without_hash=failed if is_ordered else frozenset(entry.position for entry in entries),
+        passed=frozenset(invariant.hash_of(state, key, position) for position in state.keyed_of(key).passed),
+        is_passed_over=_may_be_passed_over(state, key, outcome, owed),
+        has_come=any(read.messages for read in outcome.consumers),
+    )
+
+
+def _with_classic(
+    state: Consumption, key: Key, outcome: DueReceived, receivers: Sequence[Receiver], known: frozenset[str]
+) -> Judged:
     """The classic implementation's account: nothing is left that must have come."""
     entries = list(_open(state, key))
     owed = recently_joined.owed(state, key, entries, receivers, _unsure_hashes(state, key))
+    if outcome.withheld is not None:  # what is to be redelivered is not told from what was not read yet
+        return Allowed(state, excused=("KEY-16",) if owed else ())
     starved = recently_joined.starved(state, key, owed, receivers)
     if starved is not None:
         return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved

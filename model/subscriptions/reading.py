@@ -79,6 +79,12 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     at_consumers = _counted_at_consumers(state, key, counted.state, told, known)
     if isinstance(at_consumers, Broken):
         return at_consumers
+    in_all = _counted_in_all(state, key, told)
+    if isinstance(in_all, Broken):
+        return in_all
+    blocked = deliveries.not_blocked(state, key, told)
+    if isinstance(blocked, Broken):
+        return blocked
     tested = ("SERVE-04", "ACK-01", *sorted(cursor.since - UNSEEN), *(("ACK-07",) if told.ranges else ()))
     tested += _independence(state, key)
     state = state.with_cursor(key, settled(cursor, counted.state, at))
@@ -86,7 +92,7 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
         state = state.with_replaying(key, frozenset())
     if counted.state.possible != cursor.possible:
         state = no_longer_unacknowledged(state, key)
-    return Allowed(state, tested).after(arrived, observed, counted, at_consumers)
+    return Allowed(state, tested).after(arrived, observed, counted, at_consumers, in_all, blocked)
 
 
 @carries("ACK-01")
@@ -210,6 +216,23 @@ def _counted_at_consumers(
             return DEVIATIONS[name].broken(because)
         deviations += (name,)
     return Allowed(None, ("SERVE-04",) * compared, deviations)
+
+
+@carries("SERVE-04")
+def _counted_in_all(state: Consumption, key: Key, told: CursorRead) -> Allowed[None] | Broken:
+    """Where consumers share the messages, the broker counts as many for the subscription as at all its consumers.
+
+    A count that a known deviation makes wrong at a consumer is as wrong for the subscription. Of pulsar-client's
+    consumers the counts are not read.
+    """
+    consumers = dict(state.of_subscription(key))
+    shown = {one.consumer: one.unacknowledged for one in told.arrived}
+    if consumers.keys() != shown.keys() or not all(one.kind in SHARED for one in consumers.values()):
+        return Allowed(None)
+    if told.unacknowledged == sum(shown.values()):
+        return Allowed(None, ("SERVE-04",))
+    because = f"the stats show {told.unacknowledged} unacknowledged messages of subscription {key[1]}"
+    return Broken("SERVE-04", f"{because}, but {sum(shown.values())} in total at its consumers")
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -57,7 +57,9 @@ class Consumption:
     are not acknowledged and not yet delivered again, and why they are due. ``at_large``: messages that were
     acknowledged while they may have been on their way to somebody, and nobody had them: a broker does not look again.
     ``replaying``: messages that may have been read for replay when its last consumer left. ``keyed``: what is followed
-    of Key_Shared ones. ``assignments``: of Shared ones, which consumer was sent which chunks.
+    of Key_Shared ones. ``assignments``: of Shared ones, which consumer was sent which chunks. ``withheld``: the
+    subscriptions for which the broker reads nothing new, because too much is unacknowledged there, and the last entry
+    when it had stopped.
     """
 
     topics: Map[str, Followed] = Map()
@@ -69,6 +71,7 @@ class Consumption:
     replaying: Map[Key, frozenset[Message]] = Map()
     keyed: Map[Key, Keyed] = Map()
     assignments: Map[Key, Assignment] = Map()
+    withheld: Map[Key, Position] = Map()
 
     @property
     def size(self) -> int:
@@ -120,6 +123,11 @@ class Consumption:
     def without_assignment(self, key: Key) -> Consumption:
         """The same when the broker remembers nothing of chunks: it has another dispatcher."""
         return replace(self, assignments=self.assignments.delete(key)) if key in self.assignments else self
+
+    def may_be_read(self, topics: Collection[str]) -> Consumption:
+        """The same when something happened that may make the broker read for the subscriptions of these topics."""
+        kept = {key: last for key, last in self.withheld.items() if key[0] not in topics}
+        return self if len(kept) == len(self.withheld) else replace(self, withheld=Map(kept))
 
     def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
         """The same with another view of a consumer."""

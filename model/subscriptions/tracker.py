@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from immutables import Map
 
@@ -27,7 +28,7 @@ from model.events import (
     Subscribed,
 )
 from model.failpoints import FailpointKind
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, in_turn
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.operations import OnSubscriptions, Terminate, Trim
 from model.rules.catalogue import carries
@@ -41,6 +42,7 @@ from model.subscription_operations import (
     Nack,
     NackRepeatedly,
     Permit,
+    ReadCursor,
     Receive,
     ReceiveDue,
     Seek,
@@ -85,7 +87,7 @@ def moved(state: Consumption, topics: Collection[str], at: Interval, *, classic:
 
     ``classic``: whether their Key_Shared subscriptions have the classic implementation from then on; None: as before.
     """
-    state = _reopened(state, topics)
+    state = _reopened(state, topics).may_be_read(topics)
     for topic in topics:
         followed = state.topics.get(topic)
         if followed is not None and classic is not None:
@@ -99,7 +101,7 @@ def moved(state: Consumption, topics: Collection[str], at: Interval, *, classic:
 
 def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
     """The broker that had these topics was killed."""
-    state = _reopened(state, topics)
+    state = _reopened(state, topics).may_be_read(topics)
     for key, one in list(state.cursors.items()):
         if key[0] in topics:
             state = _without_consumers(state, key)
@@ -141,6 +143,8 @@ def judge(
     for topic in _topics_of(state, operation):
         if not state.topics[topic].is_sure:
             state = written.lost(state, topic)
+    if not isinstance(operation, Receive | ReceiveDue | Permit | ReadCursor):
+        state = state.may_be_read(_topics_of(state, operation))
     match operation:
         case Permit(name):
             return Allowed(due.permitted(state, name))
@@ -272,13 +276,19 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
     limited = deliveries.limited(state, judged.state, name, outcome, known)
     if isinstance(limited, Broken):
         return limited
-    is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
+    told = outcome.withheld if isinstance(outcome, ReceivedMessages) else None
+    steps = [partial(deliveries.not_withheld, key=key, name=name, messages=outcome.messages) for key in consumer.keys]
+    steps += [partial(deliveries.withheld, key=key, told=told) for key in consumer.keys]
+    withheld = in_turn(judged.state, steps)
+    if isinstance(withheld, Broken):
+        return withheld
+    is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or told is not None)
     is_short = not is_blocked and len(outcome.messages) < count
-    missed = deliveries.missed(judged.state, name) if is_short else Allowed(None)
+    missed = deliveries.missed(withheld.state, name) if is_short else Allowed(None)
     if isinstance(missed, Broken):
-        excused = chunks.excused(judged.state, name, missed, known)
-        return excused if isinstance(excused, Broken) else excused.after(judged, limited)
-    judged = judged.after(limited, missed)
+        excused = chunks.excused(withheld.state, name, missed, known)
+        return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
+    judged = withheld.after(judged, limited, missed)
     if isinstance(outcome, Starved):
         starved = _starved(judged.state, name, outcome, known)
         return starved if isinstance(starved, Broken) else starved.after(judged)

@@ -24,11 +24,13 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
+from model.subscriptions.consumers import SHARED
 from model.vocabulary import Limits, SubscriptionType
 from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
 from stateful.cursors.plan import PlannedConsumer
 
-LIMITS = st.sampled_from([None, None, Limits(consumers=2), Limits(unacknowledged=3), Limits(2, 4)])
+IN_ALL = Limits(in_all=3)
+LIMITS = st.sampled_from([None, None, Limits(consumers=2), Limits(unacknowledged=3), Limits(2, 4), IN_ALL, IN_ALL])
 SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s1"])
 
 
@@ -37,28 +39,40 @@ class ServiceMachine(OnSubscriptions):
 
     limits: Limits | None = None
 
-    @initialize(kind=KINDS, sizes=SIZES, limits=LIMITS)
-    def begin(self, kind: SubscriptionType, sizes: list[int], limits: Limits | None) -> None:
-        """A topic with messages, two subscriptions, and a consumer of the first one; often with limits."""
+    @initialize(kind=KINDS, sizes=SIZES, limits=LIMITS, nth=NTH)
+    def begin(self, kind: SubscriptionType, sizes: list[int], limits: Limits | None, nth: tuple[int, ...]) -> None:
+        """A topic with messages, two subscriptions, and a consumer of the first one; often with limits.
+
+        A limit on unacknowledged messages is reached at once, by consumers that share them.
+        """
         self.limits = limits
+        is_limited = limits is not None and limits.unacknowledged + limits.in_all > 0
+        kind = kind if kind in SHARED or not is_limited else "Shared"
         self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
         self.send_entries([1] * sum(sizes) if limits is not None else sizes)
         self.join("s0", "wire", 0)
+        if is_limited:
+            self.take_up_to_the_limit(index=0, nth=nth)
 
     @rule(sizes=SIZES)
     def send(self, sizes: list[int]) -> None:
         """Send single messages, and batches where nobody counts them."""
         self.send_entries(sizes if self.limits is None else [1] * sum(sizes))
 
-    @precondition(lambda self: self.limits is not None and self.limits.unacknowledged > 0)
+    @precondition(lambda self: self.limits is not None and self.limits.unacknowledged + self.limits.in_all > 0)
     @rule(index=INDEXES, nth=NTH)
     def take_up_to_the_limit(self, index: int, nth: tuple[int, ...]) -> None:
-        """A consumer asks for more than it may have, twice, acknowledges some or all, and asks again."""
-        consumer = self.consumer(index)
+        """A consumer asks for more than it, or its subscription, may have, twice, acknowledges some or all, and asks
+        again."""
+        shares = [one for one in self.plan.consumers if self.plan.kinds[one.subscription] in SHARED]
+        consumer = shares[index % len(shares)] if shares else self.consumer(index)
+        self.send_entries([1] * 4)
         self.do(Receive(consumer=consumer.name, count=9))
+        self.look(consumer.subscription)
         self.send_entries([1])
         self.do(Receive(consumer=consumer.name, count=9))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.do(Receive(consumer=consumer.name, count=2))
         self.do(Acknowledge(consumer=consumer.name, nth=tuple(range(40))))
         self.do(Receive(consumer=consumer.name, count=9))
         self.look(consumer.subscription)

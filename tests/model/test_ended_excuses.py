@@ -6,6 +6,8 @@ example, or concerned everything, none of these mistakes was found.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from model.deviations import DEVIATIONS, counted
 from model.deviations.cursors import NACK_BACKOFF_MISSING
 from model.deviations.key_shared import (
@@ -161,6 +163,16 @@ def test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again() -> No
     assert shared.deviation_met(*history, counts(2, backlog=2, mark_delete=shared.at(0)), known=known)
     wrong = counts(3, backlog=2, mark_delete=shared.at(0))
     assert shared.rule_broken(*history, wrong, known=known) == "SERVE-04"
+
+
+def test_a_subscription_counts_what_was_dropped_at_its_consumer_and_nothing_else() -> None:
+    history = (*shared.topic(1, 1, 1), shared.taken(shared.single(0), shared.single(1)), (Skip("t0", "s0", 1), Done()))
+    history = (*history, shared.acknowledged(shared.single(0)))
+    known = DROPPED_PENDING_ACKS_STILL_COUNTED
+    operation, outcome = counts(2, backlog=2, mark_delete=shared.at(0))[:2]
+    for number in (1, 3):
+        wrong = (operation, replace(outcome, unacknowledged=number))
+        assert shared.rule_broken(*history, wrong, known=known) == "SERVE-04"
 
 
 def test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part() -> None:

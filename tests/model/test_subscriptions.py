@@ -196,6 +196,18 @@ def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> No
     assert rule_broken(*history, once_more, counted(0), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK) == "SERVE-04"
 
 
+def test_the_unacknowledged_count_of_a_subscription_is_that_of_its_consumers() -> None:
+    def counted(in_all: int, *numbers: int) -> Happened:
+        arrived = tuple(ConsumerRead(f"c{nth}", (), number) for nth, number in enumerate(numbers, start=1))
+        return ReadCursor("t0", "s0"), CursorRead(BEGINNING, (), 3, in_all, arrived)
+
+    history = (*topic(1, 1, 1), taken(single(0), single(1)))
+    assert isinstance(judged(*history, counted(2, 2)), Allowed)
+    assert rule_broken(*history, counted(1, 2)) == "SERVE-04"
+    assert rule_broken(*history, counted(3, 2)) == "SERVE-04"
+    assert isinstance(judged(*history, counted(3)), Allowed), "the count at its consumer was not read"
+
+
 def test_a_partly_acknowledged_batch_counts_in_the_backlog_unless_a_deviation_is_known() -> None:
     read_along: Happened = (Subscribe("c2", "t0", "s2", kind="Exclusive", durable=False), Subscribed())
     history = (*topic(3, 1), read_along, taken(part(0, 3), by="c2"), acknowledged(part(0, 3), by="c2", cumulative=True))

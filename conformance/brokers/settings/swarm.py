@@ -68,6 +68,8 @@ SWARM: Final[tuple[Varied, ...]] = (
     Varied("brokerDeduplicationMaxNumberOfProducers", ("2", "6", "10000"), "how many producers a snapshot holds"),
     # Producers.
     Varied("maxPendingPublishRequestsPerConnection", ("1", "1000"), "how many sends a connection may have in flight"),
+    # New ones go to the end, so that a seed draws the same of the others as before.
+    Varied("maxUnackedMessagesPerSubscription", ("4", "20"), "when a subscription gets no new messages"),
 )
 
 

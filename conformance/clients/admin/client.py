@@ -277,6 +277,10 @@ class Admin:
         """Let a consumer have at most so many unacknowledged messages; 0: any number."""
         self._http.request("POST", f"namespaces/{namespace}/maxUnackedMessagesPerConsumer", messages)
 
+    def set_max_unacknowledged_in_all(self, namespace: str, messages: int) -> None:
+        """Let a subscription have at most so many unacknowledged messages; 0: any number."""
+        self._http.request("POST", f"namespaces/{namespace}/maxUnackedMessagesPerSubscription", messages)
+
     def set_namespace_deduplication(self, namespace: str, enabled: bool) -> None:
         """Switch deduplication for a namespace's topics."""
         self._http.request("POST", f"namespaces/{namespace}/deduplication", enabled)

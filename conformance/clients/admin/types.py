@@ -68,6 +68,7 @@ class SubscriptionStats(Answer, frozen=True):
     """The kind of subscription, as its last consumers had it; None, or "None", before the first one."""
     backlog: int = field(name="msgBacklog", default=0)
     unacked_messages: int = 0
+    blocked_on_unacked_messages: bool = field(name="blockedSubscriptionOnUnackedMsgs", default=False)
     in_replay: int = field(name="msgInReplay", default=0)
     active_consumer_name: str | None = None
     consumers: tuple[ConsumerStats, ...] = ()

@@ -20,6 +20,7 @@ from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember
 from conformance.wait import Deadline, wait_until
 from model.events import Range
 from model.log import Position
+from model.vocabulary import Withheld
 
 STANDSTILL_S: Final = 0.05
 """How long counts stand still until the broker is held to be through; it reads and sends within a few milliseconds."""
@@ -86,6 +87,13 @@ class Account:
         """Whether the broker sends a consumer nothing because too much is unacknowledged there."""
         found = account_of(member, self.subscription.consumers)
         return found is not None and found.blocked_on_unacked_messages
+
+    @property
+    def withheld(self) -> Withheld | None:
+        """That the broker reads nothing new for the subscription because it has too many unacknowledged messages."""
+        if not self.subscription.blocked_on_unacked_messages:
+            return None
+        return Withheld(self.subscription.unacked_messages, read_pending=self.cursor.waiting_read_op)
 
     def has_all_arrived(self, members: Iterable[Member]) -> bool:
         """Whether all has arrived that the broker says to have sent to the wire client's consumers."""
@@ -190,8 +198,11 @@ class Watch:
             return account.has_all_arrived([member])
         if isinstance(member, WireMember):
             member.is_blocked = account.is_blocked(member) and self.stands_still
+            member.withheld = account.withheld if self.stands_still else None
             if member.is_blocked:
                 return True
+        if account.withheld is not None:
+            return self.stands_still
         return not self._is_exact and self.stands_still
 
     def missing(self) -> str:
@@ -251,4 +262,4 @@ class Watch:
         ]
         if not receiving or not self._left(account):
             return True
-        return not self._is_exact and self.stands_still
+        return (not self._is_exact or account.withheld is not None) and self.stands_still

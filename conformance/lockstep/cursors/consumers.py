@@ -24,7 +24,7 @@ from model.events import Acknowledged, Delivery
 from model.log import Position
 from model.payloads import business_id_of
 from model.subscription_operations import Subscribe
-from model.vocabulary import Client, SubscriptionType
+from model.vocabulary import Client, SubscriptionType, Withheld
 
 IN_ORDER: Final[frozenset[SubscriptionType]] = frozenset({"Exclusive", "Failover"})
 """Kinds of subscriptions with one active consumer, where cumulative acknowledgments mean something."""
@@ -121,6 +121,8 @@ class WireMember:
         self._may_be_unheard = False
         self.is_blocked = False
         """Whether the broker said, the last time that somebody looked, that too much is unacknowledged here."""
+        self.withheld: Withheld | None = None
+        """Whether the broker said so of its subscription, the last time that somebody looked."""
         self._waiting: deque[Delivery] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.proxy = Proxy(service) if subscribe.proxied else None

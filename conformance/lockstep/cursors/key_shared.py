@@ -120,6 +120,10 @@ class KeyShares:
         keeps_keys = all(member.keeps_keys for member in wire)
         owed = due(entries, receivers, drains=keeps_keys, look_ahead=self._world.traits.look_ahead)
         hashes = {entry.position: entry.hashed for entry in entries}
+        if account.withheld is not None:
+            if not watch.stands_still:
+                return set()
+            owed = {}
         is_due = any(hashes[position] not in self._miscounted for position in owed)
         if not keeps_keys or claims:
             return set() if is_due else None
@@ -137,7 +141,8 @@ class KeyShares:
         if account.subscription.recently_joined:
             entries = entries[:1]
         keyed = [entry for entry in entries if self._whereabouts.has_key(watch.topic, entry.position)]
-        return None if watch.stands_still and not due(keyed, receivers, drains=False) else set()
+        is_due = account.withheld is None and bool(due(keyed, receivers, drains=False))
+        return None if watch.stands_still and not is_due else set()
 
     def _open(self, watch: Watch, account: Account, members: Mapping[str, Member], within: HashRange) -> Iterator[Open]:
         holders = {position: name for name, member in members.items() for position in member.held}
@@ -163,6 +168,7 @@ class KeyShares:
             waited_ms=round(waited_s * 1000, 3),
             is_waiting=account.is_waiting,
             in_replay=subscription.in_replay,
+            withheld=account.withheld,
         )
 
 

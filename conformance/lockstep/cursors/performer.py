@@ -22,6 +22,7 @@ from conformance.lockstep.cursors.official import OfficialMember
 from conformance.lockstep.cursors.persistence import PersistedStates
 from conformance.lockstep.network import fault_of
 from conformance.lockstep.positions import Whereabout, Whereabouts
+from conformance.lockstep.traits import MANY
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.events import (
@@ -67,9 +68,7 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
-
-EVERYTHING: Final = 10_000
-"""More messages than an example has."""
+from model.vocabulary import Withheld
 
 _NO_TOPIC: Final = Skipped("there is no such topic")
 _NO_CONSUMER: Final = Skipped("there is no such consumer")
@@ -248,13 +247,20 @@ class Cursors:
 
     def _take(self, member: Member, count: int) -> AnyOutcome:
         if isinstance(member, WireMember):
-            member.is_blocked = False
+            member.is_blocked, member.withheld = False, None
         messages, why = self._members.take(member, count)
         if why is not None:
             return Starved(why, messages)
         is_settled = isinstance(member, WireMember) and member.permits_left <= 0 and not member.waiting_count
         is_blocked = isinstance(member, WireMember) and member.is_blocked and len(messages) < count
-        return ReceivedMessages(messages, settled=is_settled, blocked=is_blocked)
+        return ReceivedMessages(messages, settled=is_settled, blocked=is_blocked, withheld=self._withheld(member))
+
+    def _withheld(self, member: Member) -> Withheld | None:
+        """What the broker said when the consumer had all that came; made slow, it may read whatever it says."""
+        withheld = member.withheld if isinstance(member, WireMember) else None
+        if withheld is None or self._world.failpoints is None or not self._world.failpoints.are_armed:
+            return withheld
+        return Withheld(withheld.unacknowledged, read_pending=True)
 
     def _acknowledge(self, member: Member, operation: Acknowledge) -> AnyOutcome:
         messages = chosen(member, operation.nth[:1] if operation.cumulative else operation.nth)
@@ -421,18 +427,19 @@ class Cursors:
             account.subscription.unacked_messages,
             arrived,
             account.cursor.cursor_ledger_last_entry + 1,
+            account.withheld,
         )
 
     def _take_all(self, operation: ReceiveAll, topic: str) -> AnyOutcome:
         self._members.crash(self._members.on(topic, operation.subscription))
         if operation.subscription not in self._world.admin.internal_stats(topic).cursors:
             return _NO_SUBSCRIPTION
-        everything = Subscribe("the rest", topic, operation.subscription, kind=operation.kind, queue=EVERYTHING)
+        everything = Subscribe("the rest", topic, operation.subscription, kind=operation.kind, queue=MANY)
         member = self._members.new(everything, topic)
         if isinstance(member, Refused):
             return member
         watch = Watch(self._world.admin, topic, operation.subscription, [member])
-        messages, why = receive(member, EVERYTHING, [watch])
+        messages, why = receive(member, MANY, [watch])
         member.close()
         return AllReceived(messages) if why is None else Starved(why, messages)
 

@@ -303,6 +303,7 @@ def _limited(limits: Limits | None) -> str:
         return ""
     told = [f"{limits.consumers} consumers"] if limits.consumers else []
     told += [f"{limits.unacknowledged} unacknowledged messages at a consumer"] if limits.unacknowledged else []
+    told += [f"{limits.in_all} unacknowledged messages of a subscription"] if limits.in_all else []
     return f", at most {' and '.join(told)}" if told else ""
 
 

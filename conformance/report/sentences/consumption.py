@@ -59,7 +59,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.traffic import Delivery
-from model.vocabulary import Start
+from model.vocabulary import Start, Withheld
 
 ConsumerOperation = (
     Subscribe | CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | CutConnection
@@ -201,13 +201,21 @@ def _message_named(name: str | int) -> str:
     return f"entry {name} of the log" if isinstance(name, int) else name
 
 
+def blocked_in_words(withheld: Withheld | None) -> str:
+    """What the broker says of a subscription that is blocked."""
+    if withheld is None:
+        return ""
+    return f"; the broker says that {withheld.unacknowledged} unacknowledged messages block the subscription"
+
+
 def outcome_in_words(outcome: CursorOutcome) -> str:
     """What came of an operation on a consumer or a cursor."""
     match outcome:
         case Subscribed():
             return "subscribed"
-        case ReceivedMessages(messages=messages, settled=settled, blocked=blocked):
+        case ReceivedMessages(messages=messages, settled=settled, blocked=blocked, withheld=withheld):
             more = "; the broker dispatched nothing more" if settled else ""
+            more = blocked_in_words(withheld) if withheld is not None else more
             return messages_in_words(messages) + ("; the broker says that the consumer is blocked" if blocked else more)
         case Acknowledged(messages=messages, receipt=receipt):
             return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"

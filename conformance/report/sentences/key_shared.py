@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from conformance.report.sentences.consumption import messages_in_words
+from conformance.report.sentences.consumption import blocked_in_words, messages_in_words
 from conformance.report.sentences.lists import count, joined
 from conformance.report.sentences.participants import SUITE, Participants
 from model.events import ConsumerRead, DueReceived
@@ -29,7 +29,8 @@ def deed(operation: KeyOperation, participants: Participants) -> tuple[str, str,
 
 def outcome_in_words(outcome: DueReceived) -> str:
     """What came of an operation of document 004."""
-    return "; ".join(_consumer(read) for read in outcome.consumers) or "no consumer is connected"
+    reads = "; ".join(_consumer(read) for read in outcome.consumers) or "no consumer is connected"
+    return reads + blocked_in_words(outcome.withheld)
 
 
 def _consumer(read: ConsumerRead) -> str:

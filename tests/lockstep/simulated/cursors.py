@@ -496,7 +496,7 @@ class SimulatedCursors:
         total = 0
         for name, one in self._dispatcher.on(key).items():
             count = sum(len(subscription.left_of(position)) for position in self._dispatcher.pending_of(key, name))
-            total += count
+            total += count - one.undercount
             if one.client == "wire":
                 given = one.take(len(one.waiting))
                 arrived.append(ConsumerRead(name, tuple(message for _, message in given), count - one.undercount))

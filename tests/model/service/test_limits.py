@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from model.events import Acknowledged, Created, Delivery, ReceivedMessages, Sent, Stored, Subscribed
+import pytest
+
+from model.events import (
+    Acknowledged,
+    ConsumerRead,
+    Created,
+    CursorRead,
+    Delivery,
+    ReceivedMessages,
+    Sent,
+    Stored,
+    Subscribed,
+)
 from model.log import Position
 from model.operations import CreateTopic, Send
-from model.subscription_operations import Acknowledge, Receive
-from model.vocabulary import Entry, Limits, Message
+from model.subscription_operations import Acknowledge, ReadCursor, Receive
+from model.vocabulary import Entry, Limits, Message, SubscriptionType, Withheld
 from tests.model.service.test_judging import BUSY, OPENED, SUBSCRIPTION, Happened, after, answer, subscribing
 
-MESSAGES = tuple(Delivery(Position(1, number), -1, 0, f"b{number}", 0) for number in range(9))
+MESSAGES = tuple(Delivery(Position(1, number), -1, 0, f"b{number}", 0) for number in range(10))
 
 
-def limited(limits: Limits) -> list[Happened]:
+def limited(limits: Limits, kind: SubscriptionType = "Shared") -> list[Happened]:
     """A topic with these limits, nine messages, and a consumer that has received nothing."""
     create = CreateTopic("t0", persistence="every-ack", limits=limits)
-    entries = tuple(Entry((Message(number, f"b{number}"),)) for number in range(9))
-    sent = Sent(tuple(Stored(Position(1, number)) for number in range(9)))
     return [
-        (create, Created(deduplication=False, snapshot_room=6)),
+        (create, Created(deduplication=False, snapshot_room=6, unacknowledged_in_all=limits.in_all)),
         OPENED,
         SUBSCRIPTION,
-        (Send("s1", entries), sent),
-        (subscribing("c1", "Shared"), Subscribed()),
+        sent(*range(9)),
+        (subscribing("c1", kind), Subscribed()),
     ]
+
+
+def sent(*numbers: int) -> Happened:
+    entries = tuple(Entry((Message(number, f"b{number}"),)) for number in numbers)
+    return Send("s1", entries), Sent(tuple(Stored(Position(1, number)) for number in numbers))
 
 
 def received(*numbers: int, blocked: bool = False) -> Happened:
@@ -64,3 +79,54 @@ def test_a_subscription_has_as_many_consumers_as_it_may_and_no_more() -> None:
     third = subscribing("c3", "Shared")
     assert "SERVE-05" in answer(full, third, BUSY)
     assert answer(full, third, Subscribed()) == "SERVE-05"
+
+
+FOUR_IN_ALL = limited(Limits(in_all=4))
+
+
+def withheld(*numbers: int, count: int, read_pending: bool = False, consumer: str = "c1") -> Happened:
+    """A consumer receives these and no more, because the broker says that so many messages block the subscription."""
+    messages = tuple(MESSAGES[number] for number in numbers)
+    return Receive(consumer, 9), ReceivedMessages(messages, withheld=Withheld(count, read_pending))
+
+
+def test_a_subscription_that_reached_its_limit_gets_no_new_messages() -> None:
+    full = after(*FOUR_IN_ALL, withheld(0, 1, 2, 3, count=4))
+    assert "SERVE-05" in answer(full, *withheld(count=4)), "what is withheld is not missed"
+    assert answer(after(*FOUR_IN_ALL), *received(0, 1, 2)) != "SERVE-05"
+    read_before = after(*FOUR_IN_ALL, withheld(0, 1, 2, 3, count=4))
+    assert answer(read_before, *withheld(4, 5, 6, 7, 8, count=9)) != "SERVE-05", "the broker had read these already"
+    later = after(*FOUR_IN_ALL, withheld(0, 1, 2, 3, count=4), sent(9))
+    assert answer(later, *received(9)) == "SERVE-05"
+    assert answer(after(*FOUR_IN_ALL, withheld(0, 1, 2, 3, count=4, read_pending=True), sent(9)), *received(9)) != (
+        "SERVE-05"
+    ), "a read was pending"
+
+
+def test_a_blocked_subscription_gets_new_messages_again_once_something_is_acknowledged() -> None:
+    after_ack = after(*FOUR_IN_ALL, withheld(0, 1, 2, 3, count=4), sent(9), acknowledged(0, 1, 2))
+    assert answer(after_ack, *received(4, 5, 6, 7, 8)) != "SERVE-05"
+    assert (
+        answer(after(*FOUR_IN_ALL, withheld(0, 1, 2, 3, count=4), sent(9), acknowledged(0)), *received(9)) != "SERVE-05"
+    )
+
+
+def test_a_subscription_with_as_many_unacknowledged_messages_as_it_may_have_is_blocked() -> None:
+    def reading(count: int, told: Withheld | None = None) -> Happened:
+        arrived = (ConsumerRead("c1", (), count),)
+        return ReadCursor("t0", "sub"), CursorRead(Position(1, -1), (), 9, count, arrived, withheld=told)
+
+    def took(*numbers: int) -> Happened:
+        return Receive("c1", len(numbers)), received(*numbers)[1]
+
+    full = after(*FOUR_IN_ALL, took(0, 1, 2, 3))
+    assert answer(full, *reading(4)) == "SERVE-05"
+    assert answer(full, *reading(4, Withheld(4))) != "SERVE-05"
+    assert answer(after(*FOUR_IN_ALL, took(0, 1, 2)), *reading(3)) != "SERVE-05"
+    assert answer(after(*limited(Limits()), took(0, 1, 2, 3)), *reading(4)) != "SERVE-05"
+
+
+@pytest.mark.parametrize(("in_all", "count", "is_allowed"), [(4, 2, True), (4, 1, False), (5, 2, True), (0, 9, False)])
+def test_below_half_of_its_limit_no_subscription_is_blocked(in_all: int, count: int, *, is_allowed: bool) -> None:
+    judged = answer(after(*limited(Limits(in_all=in_all))), *withheld(0, count=count))
+    assert ("SERVE-05" in judged) if is_allowed else (judged == "SERVE-05")
