@@ -15,18 +15,21 @@ from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.types import CursorStats
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
-from conformance.clients.wire.consumer import Kind
+from conformance.clients.wire.consumer import Kind, WireConsumer
 from conformance.faults.failpoints import Fault, armed
 from model.key_shared.hashing import STICKY_HASHES, sticky_hash
 from model.log import Position
 from tests.faults.bench import Bench
-from tests.faults.keyed import Keyed, all_received, numbered_keys
+from tests.faults.keyed import Keyed, all_received, numbered_keys, position_of
 from tests.polling import TIMEOUT_S, becomes, eventually
 
 Observation = object
 Experiment = Callable[[Bench], Observation]
 TRIES = 3
 MESSAGES = 10
+LIMIT = 3
+SHORT_S = 2.0
+"""How long is waited for a message that may not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,44 @@ def are_at_one_consumer(bench: Bench, kind: Kind) -> Observation:
     return all(len(indexes) == 1 for indexes in at.values())
 
 
+def given(consumer: WireConsumer, permits: int) -> int:
+    """How many messages a consumer gets with so many more permits."""
+    consumer.flow(permits)
+    count = 0
+    while consumer.receive(timeout_s=SHORT_S if not count else 0.5) is not None:
+        count += 1
+    return count
+
+
+def subscribed(bench: Bench, name: str) -> WireConsumer:
+    """A consumer that shares the messages with others."""
+    return bench.client.subscribe(
+        bench.topic, "s", kind="Shared", initial="earliest", consumer_name=name, timeout_s=TIMEOUT_S
+    )
+
+
+def receiving_with_a_limit_in_all(bench: Bench) -> Observation:
+    """Reach a subscription's limit with one consumer, and ask for a message with another: how many come."""
+    bench.admin.set_max_unacknowledged_in_all(bench.namespace, LIMIT)
+    bench.send(bench.producer(), *range(1, 2 * LIMIT + 1))
+    first = subscribed(bench, "c1")
+    for _ in range(LIMIT):
+        given(first, 1)
+    return given(subscribed(bench, "c2"), 1)
+
+
+def receiving_again_below_a_limit_in_all(bench: Bench) -> Observation:
+    """Reach a subscription's limit, acknowledge everything, and ask for more: whether some come."""
+    bench.admin.set_max_unacknowledged_in_all(bench.namespace, LIMIT)
+    producer = bench.producer()
+    messages = [position_of(bench.send(producer, number)) for number in range(1, 2 * LIMIT + 1)]
+    consumer = subscribed(bench, "c1")
+    for _ in range(LIMIT):
+        given(consumer, 1)
+    consumer.ack(messages[:LIMIT])
+    return given(consumer, 1) > 0
+
+
 EXPERIMENTS: dict[str, Effect] = {
     "receipt-of-first-message": Effect(highest_id_after_a_batch, (3, 5), (1, 5)),
     "receipt-one-too-high": Effect(highest_id_after_a_batch, (3, 5), (3, 6)),
@@ -255,4 +296,6 @@ EXPERIMENTS: dict[str, Effect] = {
     "unclaimed-hash-assigned": Effect(claiming_ranges, ([1], [3], True), ([1, 2], [3], True)),
     "created-at-latest-not-persisted": Effect(moving_and_crashing, [3, 8], [3, 0]),
     "chunk-not-assigned": Effect(receiving_chunks, sound=True, defective=False),
+    "unacked-limit-in-all-ignored": Effect(receiving_with_a_limit_in_all, sound=0, defective=1),
+    "unacked-limit-in-all-never-lifted": Effect(receiving_again_below_a_limit_in_all, sound=True, defective=False),
 }
