@@ -22,7 +22,7 @@ from model.events import (
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
 from model.subscription_operations import Acknowledge, ReadCursor, Receive, ReceiveAll, Subscribe
-from model.vocabulary import Client, Entry, Message, Persistence, SubscriptionType
+from model.vocabulary import Client, Entry, Limits, Message, Persistence, SubscriptionType
 
 T = TypeVar("T", bound=AnyOutcome)
 
@@ -30,11 +30,18 @@ T = TypeVar("T", bound=AnyOutcome)
 class Stage:
     """One example with the topic ``t``, whose messages are called 1, 2, 3… in the order of sending."""
 
-    def __init__(self, world: World, *, persistence: Persistence = "every-ack", is_trimmed: bool = False) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        persistence: Persistence = "every-ack",
+        is_trimmed: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
         self.performer = RealPerformer(world)
         self._sent = 0
         self.positions: dict[str, Position] = {}
-        create = CreateTopic("t", persistence=persistence, is_trimmed=is_trimmed)
+        create = CreateTopic("t", persistence=persistence, is_trimmed=is_trimmed, limits=limits)
         self.see(create, Created)
 
     def do(self, operation: AnyOperation) -> AnyOutcome:

@@ -39,6 +39,7 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
+from model.vocabulary import Limits
 from tests.lockstep.cursor_stage import Stage, ids
 from tests.lockstep.simulated.cursors import NO_SUBSCRIPTION
 from tests.polling import eventually
@@ -247,6 +248,34 @@ def test_a_terminated_topic_accepts_no_message(stage: Stage) -> None:
     stage.see(Terminate("t"), Done)
     stage.subscribe()
     assert stage.take(3) == ["1", "2"]
+
+
+def test_a_consumer_that_has_the_rest_of_a_batch_is_seen_to_be_blocked(world: World) -> None:
+    stage = Stage(world, limits=Limits(unacknowledged=3))
+    stage.send(1, batch=3)
+    stage.send(3)
+    stage.subscribe()
+    stage.take(3)
+    stage.acknowledge(0, 1)
+    stage.see(CrashConsumer("c"), Done)
+    stage.subscribe("d")
+    taken = stage.see(Receive("d", 6), ReceivedMessages)
+    assert (ids(taken.messages), taken.blocked) == (["3", "4", "5"], True)
+    assert stage.read().arrived[0].unacknowledged == 3
+    stage.performer.close()
+
+
+def test_a_consumer_is_seen_to_be_blocked_by_messages_that_it_does_not_have(world: World) -> None:
+    stage = Stage(world, limits=Limits(unacknowledged=3))
+    stage.send(6)
+    stage.subscribe()
+    assert stage.take(1) == ["1"]
+    stage.see(Expire("t", "s", "1"), Expired)
+    assert stage.take(1) == ["2"]
+    stage.acknowledge(0)  # of releases with dropped-pending-acks-still-counted, this does not lower the count
+    assert stage.see(Receive("c", 6), ReceivedMessages).blocked
+    assert stage.read().unacknowledged == 3
+    stage.performer.close()
 
 
 def test_a_non_durable_subscription_is_gone_with_its_consumer(stage: Stage) -> None:

@@ -54,6 +54,11 @@ class WireDelivery:
         return frozenset(index for index in range(self.batch_size) if not _is_left(index, self.ack_set))
 
     @property
+    def is_first_of_entry(self) -> bool:
+        """Whether no other message of this delivery of its entry comes before it."""
+        return all(index in self.acknowledged for index in range(self.batch_index))
+
+    @property
     def producer_name(self) -> str:
         return self.metadata.producer_name
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from conformance.clients.admin.backlog import unacknowledged
@@ -28,6 +28,9 @@ HELD_UP_S: Final = 2.0
 """How long the rest of a chunked message may take, of which a dispatcher may not know whom to send it to."""
 HELD_UP_STILL_S: Final = 0.5
 """The same, where it did not come before."""
+MISCOUNTED_S: Final = 2.0
+"""How long counts stand still until the broker is held to have sent all that it counts as unacknowledged at a consumer;
+if that never arrives, it miscounts, which is for the model to judge."""
 PAUSE_S: Final = 0.003
 """How long to leave a broker alone between two looks at it; a look takes as long."""
 
@@ -39,6 +42,8 @@ class Account:
     internal: InternalStats
     cursor: CursorStats
     subscription: SubscriptionStats
+    stood_s: float = 0.0
+    """How long it has said the same already."""
 
     @property
     def mark_delete(self) -> Position:
@@ -99,18 +104,17 @@ class Account:
         """Whether all has arrived that the broker says to have sent to the wire client's consumers."""
         found = ((member, account_of(member, self.subscription.consumers)) for member in members)
         return all(
-            _has_arrived(member, account)
+            self._has_arrived(member, account)
             for member, account in found
             if isinstance(member, WireMember) and account is not None
         )
 
-
-def _has_arrived(member: WireMember, account: ConsumerStats) -> bool:
-    """Whether a consumer has all that it was sent; permits that it gave while it is blocked are not counted yet."""
-    if account.blocked_on_unacked_messages:
+    def _has_arrived(self, member: WireMember, account: ConsumerStats) -> bool:
+        """Whether a consumer has all that it was sent; permits that it gave while it is blocked are not counted yet."""
+        if not account.blocked_on_unacked_messages:
+            return member.arrived_all(account.available_permits)
         is_counted = account.unacked_messages <= member.unacknowledged_count  # counted before it is sent
-        return is_counted and member.arrived_count >= account.message_out_counter
-    return member.arrived_all(account.available_permits)
+        return (is_counted or self.stood_s >= MISCOUNTED_S) and member.sent_count >= account.message_out_counter
 
 
 def account_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerStats | None:
@@ -145,6 +149,7 @@ class Watch:
     """The chunks that did not come; of all who look at the subscription."""
     looks: int = 0
     _standing: object = None
+    _changed_s: float = field(default_factory=time.monotonic)
     _since_s: float = field(default_factory=time.monotonic)
     _held_up: frozenset[Position] = frozenset()
     _held_up_since_s: float = field(default_factory=time.monotonic)
@@ -160,16 +165,20 @@ class Watch:
                 member.pump()
         if cursor is None or subscription is None:
             return None
+        now_s = time.monotonic()
         account = Account(internal, cursor, subscription)
-        if account.standing != self._standing or not account.has_all_arrived(self.members):
-            self._standing, self._since_s = account.standing, time.monotonic()
+        if account.standing != self._standing:
+            self._standing, self._changed_s, self._since_s = account.standing, now_s, now_s
+        account = replace(account, stood_s=now_s - self._changed_s)
+        if not account.has_all_arrived(self.members):
+            self._since_s = now_s
         if (held_up := self._chunks_left(account)) != self._held_up:
-            self._held_up, self._held_up_since_s = held_up, time.monotonic()
+            self._held_up, self._held_up_since_s = held_up, now_s
         return account
 
     @property
     def stands_still(self) -> bool:
-        """Whether nothing has changed for a while, of all that was looked at."""
+        """Whether nothing has changed for a while, of all that was looked at, and all has arrived."""
         return time.monotonic() - self._since_s >= STANDSTILL_S
 
     @property

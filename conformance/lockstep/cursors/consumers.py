@@ -118,6 +118,7 @@ class WireMember:
         self._permits_given = 0
         self._taken_of_queue = 0
         self._arrived_count = 0
+        self._left_out_count = 0  # of batches: acknowledged before they were sent
         self._may_be_unheard = False
         self.is_blocked = False
         """Whether the broker said, the last time that somebody looked, that too much is unacknowledged here."""
@@ -167,9 +168,9 @@ class WireMember:
         return sum(one.position in self.held and not self._is_acknowledged(one) for one in there.values())
 
     @property
-    def arrived_count(self) -> int:
-        """How many messages have arrived."""
-        return self._arrived_count
+    def sent_count(self) -> int:
+        """How many messages the broker counts as sent, of what has arrived: of a batch all, acknowledged ones too."""
+        return self._arrived_count + self._left_out_count
 
     @property
     def permits_left(self) -> int:
@@ -212,6 +213,8 @@ class WireMember:
 
     def _arrive(self, delivery: WireDelivery) -> None:
         self._arrived_count += 1
+        if delivery.is_first_of_entry:
+            self._left_out_count += len(delivery.acknowledged)
         message = dispatched(delivery, self._traits)
         # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
         self._acknowledged[message.position] |= delivery.acknowledged

@@ -118,11 +118,12 @@ def test_the_rest_of_a_batch_is_redelivered_without_its_acknowledged_messages(cl
     batch = take(consumer, 70)
     assert [delivery.batch_index for delivery in batch] == list(range(70))
     assert [delivery.sequence_id for delivery in batch] == list(range(70))
-    left = frozenset({0, 63, 64, 69})
+    left = frozenset({1, 63, 64, 69})
     consumer.ack([PartOfBatch(position=batch[0].position, batch_size=70, still_unacknowledged=left)])
     consumer.redeliver()
     again = take(consumer, 4)
     assert [delivery.batch_index for delivery in again] == sorted(left)
+    assert [delivery.is_first_of_entry for delivery in again] == [True, False, False, False]
     assert all(delivery.ack_set and delivery.batch_size == 70 for delivery in again)
     consumer.ack([PartOfBatch(position=batch[0].position, batch_size=70, still_unacknowledged=frozenset())])
     consumer.redeliver()
