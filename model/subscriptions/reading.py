@@ -73,7 +73,7 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, key, actual)
-    counted = _counted(observed.state, key, told.backlog, actual.count_left(log), known)
+    counted = _counted(observed.state, key, told, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
     at_consumers = _counted_at_consumers(state, key, counted.state, told, known)
@@ -139,8 +139,9 @@ def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, pe
 
 
 @carries("SERVE-04")
-def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
+def _counted(cursor: Cursor, key: Key, told: CursorRead, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
     """The backlog is what is not acknowledged, in entries."""
+    backlog = told.backlog
     if backlog == left:
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
@@ -148,6 +149,8 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
         return requires(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
+    if backlog == left - 1 and any(one.after < told.mark_delete <= one.last for one in told.ranges):
+        return requires(RESET_KEEPS_FORMER_RANGES, replace(cursor, miscounted=1), known, because)
     if backlog != max(0, left - cursor.miscounted):
         return Broken("SERVE-04", because)
     return requires(RESET_MISCOUNTS_BACKLOG, cursor, known, because)

@@ -10,6 +10,7 @@ from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     PARTIAL_BATCH_OFF_BACKLOG,
     REPLAY_READ_OUTLIVES_CONSUMERS,
+    RESET_KEEPS_FORMER_RANGES,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -26,6 +27,7 @@ from model.events import (
     DueReceived,
     MessagePeeked,
     Opened,
+    Range,
     ReceivedMessages,
     RedeliveryRequested,
     Sent,
@@ -35,7 +37,7 @@ from model.events import (
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import CreateTopic, OpenProducer, Send, Terminate, Trim, Unload
+from model.operations import CreateTopic, Kill, OpenProducer, Send, Terminate, Trim, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -107,8 +109,8 @@ def failed(*messages: Delivery, by: str = "c1", all_of_them: bool = False) -> Ha
     return Nack(by, None if all_of_them else (0,)), RedeliveryRequested(messages)
 
 
-def read(mark_delete: Position, *, backlog: int, unacknowledged: int = 0) -> Happened:
-    return ReadCursor("t0", "s0"), CursorRead(mark_delete, (), backlog, unacknowledged)
+def read(mark_delete: Position, *, backlog: int, unacknowledged: int = 0, ranges: tuple[Range, ...] = ()) -> Happened:
+    return ReadCursor("t0", "s0"), CursorRead(mark_delete, ranges, backlog, unacknowledged)
 
 
 UNLOADED: Happened = (Unload("t0"), Done())
@@ -373,3 +375,21 @@ def test_trimming_is_checked_wherever_a_closed_ledger_has_an_unacknowledged_entr
     assert "ACK-14" in exercised(*topic(*[1] * 7), nothing_deleted)
     assert "ACK-14" not in exercised(*topic(*[1] * 7), everything, nothing_deleted), "all could have been deleted"
     assert "ACK-14" in exercised(*topic(*[1] * 7), everything, (Trim("t0"), Trimmed((2,))))
+
+
+def test_a_mark_delete_within_a_recovered_range_makes_the_backlog_one_too_low() -> None:
+    entries = [single(number) for number in range(5)]
+    acks = (*topic(*[1] * 5, kind="Exclusive"), taken(*entries), *map(acknowledged, entries[1:3]))
+
+    def recovered(first: int, *, backlog: int) -> tuple[Happened, ...]:
+        to = at(first)
+        reset: Happened = (ResetCursor("t0", "s0", f"b{first + 1}"), CursorReset(to))
+        told = read(at(first - 1), backlog=backlog, ranges=(Range(at(0), at(2)),))
+        return (*acks, reset, (Kill(), Done()), told)
+
+    for backlog in (2, 1):
+        met = judging.allowed_by(*recovered(2, backlog=backlog), known=RESET_KEEPS_FORMER_RANGES, step_ms=STEP_MS)
+        assert set(met.deviations) == {RESET_KEEPS_FORMER_RANGES}
+    assert rule_broken(*recovered(2, backlog=0), known=RESET_KEEPS_FORMER_RANGES) == "SERVE-04"
+    assert isinstance(judged(*recovered(1, backlog=2), known=RESET_KEEPS_FORMER_RANGES), Allowed)
+    assert rule_broken(*recovered(1, backlog=1), known=RESET_KEEPS_FORMER_RANGES) == "SERVE-04"
