@@ -42,8 +42,8 @@ from model.service import confirmed, refusals
 from model.service.judging import Reasons, judge
 from model.service.state import OpenedProducer, Service
 from model.service.unexpected import Closed, Unexpected
-from model.subscription_operations import Expire, ReadCursor, ReceiveAll
-from model.subscriptions import administration, chunks
+from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll
+from model.subscriptions import administration, chunks, due
 from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, partition_name
 
@@ -80,12 +80,12 @@ def served(
     judged = refusals.judge(state, consumption, operation, outcome, known, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
-    deviations = judged.deviations
+    deviations, excused = judged.deviations, judged.excused
     if isinstance(outcome, Starved) and is_certain:
         starved = _starved(state, consumption, operation, outcome, known)
         if isinstance(starved, Broken):
             return starved
-        deviations += starved.deviations
+        deviations, excused = deviations + starved.deviations, excused + starved.excused
     exercised = ("SERVE-01", *judged.exercised)
     if isinstance(outcome, DELIVERED):
         exercised = (*exercised, "SERVE-03")
@@ -93,27 +93,32 @@ def served(
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
-    return Allowed(_after(state, operation, outcome), exercised, deviations, judged.excused)
+    return Allowed(_after(state, operation, outcome), exercised, deviations, excused)
 
 
-@carries("SERVE-03", "SERVE-04")
+@carries("ACK-13", "SERVE-03", "SERVE-04")
 def _starved(
     state: Service, consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
 ) -> Allowed[Service] | Broken:
-    """Reading a cursor waits until its consumers have what is due to them, receiving all for all, expiring for that.
+    """Reading a cursor waits until its consumers have what is due to them, receiving all for all, expiring for that,
+    and a consumer that nacks a message again and again for the message.
 
-    What a consumer misses that receives is judged with its subscription, and so is Key_Shared.
+    What a consumer misses that receives is judged with its subscription, and so is what is due to several.
     """
     match operation:
         case ReadCursor(topic, subscription):
             consumers = dict(consumption.of_subscription((topic, subscription)))
-            if any(consumer.kind == "Key_Shared" for consumer in consumers.values()):
-                return Allowed(state)
-            starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
             reason = chunks.reason(consumption, (topic, subscription), consumers)
             if reason == chunks.WAITS:
                 return Allowed(state)
-            return Broken("SERVE-03", starved) if reason is None else requires(reason, state, known, starved)
+            if reason is not None:
+                starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
+                return requires(reason, state, known, starved)
+            judged = due.not_dispatched(consumption, (topic, subscription), outcome, known)
+            return judged if isinstance(judged, Broken) else judged.of(state)
+        case NackRepeatedly(topic):
+            rule = "ACK-13" if outcome.messages else "SERVE-03"
+            return Broken(rule, f"the consumer that nacks a message of {topic} again and again: {outcome.why}")
         case ReceiveAll(_, subscription):
             return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
         case Expire(topic, subscription, up_to=up_to):

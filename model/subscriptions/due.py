@@ -8,11 +8,12 @@ from functools import partial
 
 from immutables import Map
 
-from model.deviations import requires
-from model.events import ConsumerRead, Delivery, DueReceived
+from model.deviations import preferred, requires
+from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.key_shared import stalls, stats
+from model.key_shared.hashing import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, due
 from model.key_shared.stalls import Look
 from model.key_shared.state import Keyed
@@ -41,6 +42,41 @@ def permitted(state: Consumption, name: str) -> Consumption:
     return membership.woken(state.with_consumer(name, replace(consumer, is_settled=False)), name, permits=True)
 
 
+@carries("ACK-12", "SERVE-03")
+def starved(state: Consumption, keys: Sequence[Key], because: str) -> Broken:
+    """Nothing comes to consumers of these subscriptions, although the broker has something for them.
+
+    Where messages of a consumer that left or failed are to go to others, that is what does not happen.
+    """
+    return Broken("ACK-12" if any(state.due(key) for key in keys) else "SERVE-03", because)
+
+
+def not_dispatched(state: Consumption, key: Key, outcome: Starved, known: frozenset[str]) -> Allowed[None] | Broken:
+    """As :func:`starved`, when the subscription was read; a deviation may stall one that is Key_Shared.
+
+    Where several consumers are there, it is only known that what was sent to them did not arrive.
+    """
+    consumers = dict(state.of_subscription(key))
+    missing = starved(state, [key], f"{' and '.join(consumers)} of {key[1]}: {outcome.why}")
+    if len(consumers) != 1 or any(one.kind != "Key_Shared" or one.client != "wire" for one in consumers.values()):
+        return missing
+    (name,) = consumers
+    arrived = deliveries.received(state, name, outcome.messages, is_all=False, known=known)
+    if isinstance(arrived, Broken):
+        return arrived
+    state = arrived.state
+    keyed, unsure = state.keyed_of(key), _unsure_hashes(state, key)
+    left = [entry for entry in _open(state, key) if entry.holder is None]
+    owed = [entry.position for entry in left if entry.hashed not in unsure | keyed.on_top]
+    if left and not owed:
+        return Allowed(None, excused=(missing.rule,))
+    look = _look(state, key, list(_open(state, key)), [Receiver(name, len(owed), (AUTO_SPLIT_HASHES,))])
+    stalled = stalls.explained(keyed, owed, replace(look, is_passed_over=keyed.is_woken or keyed.is_skip_kept))
+    if not owed or any(position not in stalled for position in owed):
+        return missing
+    return requires(preferred(stalled.values(), known), None, known, missing.because)
+
+
 @carries("KEY-10")
 def received(
     state: Consumption,
@@ -54,6 +90,8 @@ def received(
     What is not delivered while calls race one another was added to the pending acks where it must not be.
     """
     key = (operation.topic, operation.subscription)
+    if isinstance(outcome, Starved) and any(state.of_subscription(key)):
+        return starved(state, [key], f"consumers of subscription {key[1]}: {outcome.why}")
     if not isinstance(outcome, DueReceived) or key not in state.cursors or not state.topics[key[0]].is_sure:
         return Allowed(state)
     judged = _gathered(state, key, outcome, known)
@@ -206,7 +244,12 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
     owed = {at: name for at, name in owed.items() if invariant.hash_of(state, key, at) not in keyed.on_top}
     late = Allowed(keyed.stalled, excused=("KEY-13",) if owed else ())
     if outcome.withheld is None:  # else what is to be redelivered is not told from what was not read yet
-        judged = _late(state, key, owed, _look(state, key, outcome, owed, entries, receivers), known)
+        look = replace(
+            _look(state, key, entries, receivers),
+            is_passed_over=_may_be_passed_over(state, key, outcome, owed),
+            has_come=any(read.messages for read in outcome.consumers),
+        )
+        judged = _late(state, key, owed, look, known)
         if isinstance(judged, Broken):
             return judged
         late, keyed = judged, replace(keyed, unread=(), stalled=judged.state)
@@ -218,15 +261,8 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
     return counted.of(state.with_keyed(key, counted.state)).after(split, late)
 
 
-def _look(
-    state: Consumption,
-    key: Key,
-    outcome: DueReceived,
-    owed: Mapping[Position, str],
-    entries: Sequence[Open],
-    receivers: Sequence[Receiver],
-) -> Look:
-    """What the look at the subscription says of why something that is owed may not have come."""
+def _look(state: Consumption, key: Key, entries: Sequence[Open], receivers: Sequence[Receiver]) -> Look:
+    """A look at which nothing came."""
     failed = frozenset(message[1].position for message, why in state.due(key).items() if why == "failed")
     is_ordered = invariant.is_ordered(state, key)
     return Look(
@@ -234,8 +270,8 @@ def _look(
         receivers,
         without_hash=failed if is_ordered else frozenset(entry.position for entry in entries),
         passed=frozenset(invariant.hash_of(state, key, position) for position in state.keyed_of(key).passed),
-        is_passed_over=_may_be_passed_over(state, key, outcome, owed),
-        has_come=any(read.messages for read in outcome.consumers),
+        is_passed_over=False,
+        has_come=False,
     )
 
 
@@ -265,11 +301,11 @@ def _late(
     stalled = stalls.explained(state.keyed_of(key), owed, look)
     unexplained = {at: name for at, name in owed.items() if at not in stalled}
     if unexplained:
-        return _starved(state, key, unexplained, look.receivers)
+        return _late_by_rule(state, key, unexplained, look.receivers)
     judged = Allowed(stalled)
     for deviation in dict.fromkeys(stalled[at] for at in owed):
         held_up = {at: name for at, name in owed.items() if stalled[at] == deviation}
-        because = _starved(state, key, held_up, look.receivers).because
+        because = _late_by_rule(state, key, held_up, look.receivers).because
         required = requires(deviation, stalled, known, because)
         if isinstance(required, Broken):
             return required
@@ -387,7 +423,7 @@ def _open(state: Consumption, key: Key) -> Iterator[Open]:
 
 
 @carries("KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13")
-def _starved(state: Consumption, key: Key, owed: Mapping[Position, str], receivers: Sequence[Receiver]) -> Broken:
+def _late_by_rule(state: Consumption, key: Key, owed: Mapping[Position, str], receivers: Sequence[Receiver]) -> Broken:
     """Something must have come and did not: which rule that is depends on what it might have waited for."""
     keyed, log, due_again = state.keyed_of(key), state.log(key[0]), state.due(key)
     position, name = next(iter(owed.items()))

@@ -328,17 +328,13 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
     return after
 
 
-@carries("ACK-12", "SERVE-03")
+@carries("SERVE-03")
 def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
-    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost.
-
-    Where messages of a consumer that left or failed are to go to others, that is what does not happen.
-    """
+    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
-        is_of_others = any(state.due(key) for key in consumer.keys)
-        return chunks.excused(state, name, Broken("ACK-12" if is_of_others else "SERVE-03", because), known)
+        return chunks.excused(state, name, due.starved(state, consumer.keys, because), known)
     owed = [message for key in consumer.keys for message in _owed_to(state, key, name)]
     if owed:
         words = diagnosis.some([state.words(message) for message in owed])

@@ -16,17 +16,18 @@ from model.events import Delivery, RedeliveryTimes, Skipped, Starved
 
 LATEST_S: Final = 10.0
 """How long a message may take at most; far beyond what any schedule of these few failures asks for."""
-FIRST_S: Final = 1.0
-"""How long a topic's first message takes at most, if there is one."""
 
 
 def fail_often(
-    service: Service, topic: str, subscription: str, times: int, *, acknowledges_parts: bool
+    service: Service, topic: str, subscription: str, times: int, *, entries: int, acknowledges_parts: bool
 ) -> RedeliveryTimes | Starved | Skipped:
     """Subscribe, fail with the first message so often, and say how long it took until it came again.
 
-    Where parts of batches are not acknowledged, the other messages of its batch come again with it.
+    ``entries``: how many the topic has, all of which are due to a new subscription. Where parts of batches are not
+    acknowledged, the other messages of its batch come again with it.
     """
+    if not entries:
+        return Skipped("the topic has no message")
     with OfficialClient(service, timeout_s=LATEST_S) as client:
         consumer = client.subscribe(
             topic,
@@ -37,15 +38,17 @@ def fail_often(
             acknowledges_parts=acknowledges_parts,
         )
         try:
-            return _measure(consumer, times, is_alone=acknowledges_parts)
+            first = consumer.receive(timeout_s=LATEST_S)
+            if first is None:
+                return Starved(f"of {entries} entries none is dispatched to a new subscription within {LATEST_S:g} s")
+            return _measure(consumer, first, times, is_alone=acknowledges_parts)
         finally:
             consumer.unsubscribe()
 
 
-def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> RedeliveryTimes | Starved | Skipped:
-    first = consumer.receive(timeout_s=FIRST_S)
-    if first is None:
-        return Skipped("the topic has no message")
+def _measure(
+    consumer: OfficialConsumer, first: OfficialDelivery, times: int, *, is_alone: bool
+) -> RedeliveryTimes | Starved:
     after_ms: list[float] = []
     seen: set[tuple[object, int]] = set()
     again: list[Delivery] = []
@@ -60,7 +63,8 @@ def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> Redel
             seen.add(_place(delivery))
             consumer.ack(delivery)
         if delivery is None:
-            return Starved(f"a message that was failed with did not come again within {LATEST_S:g} s")
+            why = f"its redelivery does not come within {LATEST_S:g} s of the nack"
+            return Starved(why, (_dispatched(first),))
         after_ms.append((time.monotonic() - failed_s) * 1000)
         first = delivery
     consumer.ack(first)

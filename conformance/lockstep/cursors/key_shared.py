@@ -93,7 +93,7 @@ class KeyShares:
                 break
             time.sleep(PAUSE_S)
         if not account.has_all_arrived(members.values()):
-            return Starved("the broker says that it sent more than what arrived")
+            return Starved(f"of what the broker says to have sent, not all arrived: {_not_arrived(members, account)}")
         return self._outcome(members, account, time.monotonic() - began, takes=True)
 
     def _missing(
@@ -170,6 +170,17 @@ class KeyShares:
             in_replay=subscription.in_replay,
             withheld=account.withheld,
         )
+
+
+def _not_arrived(members: Mapping[str, Member], account: Account) -> str:
+    """What the broker's permits of each consumer are, and what they are by what arrived."""
+    return ", ".join(
+        f"{name} has {member.permits_left} permits left, the broker counts {found.available_permits}"
+        for name, member in members.items()
+        if isinstance(member, WireMember)
+        and (found := account_of(member, account.subscription.consumers)) is not None
+        and not member.arrived_all(found.available_permits)
+    )
 
 
 def _consumer(name: str, member: WireMember, found: ConsumerStats, *, takes: bool) -> ConsumerRead:

@@ -196,8 +196,10 @@ class Cursors:
                 return self._take_all(operation, topic)
             case NackRepeatedly(times=times):
                 subscription = f"often-{self._world.fresh()}"
+                entries = self._world.admin.internal_stats(topic).number_of_entries
                 parts = self._world.traits.of_pulsar_client().acknowledges_parts
-                return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
+                service = self._world.service
+                return fail_often(service, topic, subscription, times, entries=entries, acknowledges_parts=parts)
             case Terminate():
                 return self._admin.terminate(topic)
             case Trim():
@@ -414,7 +416,9 @@ class Cursors:
         except KeyError:
             return _NO_SUBSCRIPTION
         if account is None:
-            return Starved(watch.missing())
+            why, members = watch.missing(), self._members.on(topic, subscription).values()
+            wire = [member for member in members if isinstance(member, WireMember)]
+            return Starved(why, tuple(message for member in wire for message in member.collect()))
         arrived = tuple(
             ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, account))
             for consumer, member in self._members.on(topic, subscription).items()
