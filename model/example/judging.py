@@ -27,6 +27,7 @@ from model.events import (
     AnyOutcome,
     Cleared,
     Created,
+    CursorRead,
     DeduplicationSet,
     Late,
     LogRead,
@@ -106,12 +107,21 @@ def judge(
         steps += [_late_step(answers, may_fail=may_fail) for answers in late]
         steps.append(lambda before: _served(before, operation, outcome))
         steps.append(lambda before: _judge_one(before, operation, outcome, at))
-        if not isinstance(operation, ReceiveDue):
+        if not _only_looks(operation, outcome):
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
             steps.append(lambda before: _setting_changed(before, outcome))
     judged = in_turn(state, steps)
     return judged if isinstance(judged, Broken) else counted(judged)
+
+
+def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
+    """Whether nothing happened to a subscription meanwhile, and all is gathered that was on its way."""
+    return isinstance(operation, ReceiveDue) or (isinstance(outcome, CursorRead) and not _has_come(outcome))
+
+
+def _has_come(outcome: CursorRead) -> bool:
+    return any(one.messages for one in outcome.arrived)
 
 
 def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:

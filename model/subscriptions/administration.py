@@ -63,6 +63,7 @@ def beginning(log: TopicLog, start: Start) -> Acked:
     return Acked() if start == "earliest" else acked.everything(log)
 
 
+@carries("SERVE-04")
 def administered(
     state: Consumption,
     operation: CreateSubscription | CursorRequest,
@@ -74,16 +75,21 @@ def administered(
     key = (operation.topic, operation.subscription)
     if isinstance(outcome, Refused) and isinstance(operation, ReadCursor | ReceiveAll) and key in state.cursors:
         return _not_there(state, key, outcome)
+    if isinstance(operation, CreateSubscription):
+        state = replace(state, deleted=state.deleted - {key})
     if isinstance(outcome, Refused | Unknown):
         return Allowed(state)
     if isinstance(operation, CreateSubscription):
         return Allowed(_created(state, key, operation, at))
+    if isinstance(operation, ReadCursor) and isinstance(outcome, CursorRead) and key in state.deleted:
+        return Broken("SERVE-04", f"subscription {key[1]}, which was deleted, is still in the stats")
     if key not in state.cursors or (not state.topics[key[0]].is_sure and not isinstance(operation, DeleteSubscription)):
         return Allowed(state)
     log = state.log(key[0])
     match operation:
         case DeleteSubscription():
-            return Allowed(state.without_cursor(key))
+            state = state.without_cursor(key)
+            return Allowed(replace(state, deleted=state.deleted | {key}))
         case Skip(count=count):
             return Allowed(_skipped(state, key, count, at))
         case SkipAll():

@@ -140,7 +140,11 @@ def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, pe
 
 @carries("SERVE-04")
 def _counted(cursor: Cursor, key: Key, told: CursorRead, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
-    """The backlog is what is not acknowledged, in entries."""
+    """The backlog is what is not acknowledged, in entries.
+
+    A broker that recovers mark-delete with the ranges of before subtracts from the backlog what of them is after
+    mark-delete, that position included.
+    """
     backlog = told.backlog
     if backlog == left:
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well

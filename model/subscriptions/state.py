@@ -59,7 +59,7 @@ class Consumption:
     ``replaying``: messages that may have been read for replay when its last consumer left. ``keyed``: what is followed
     of Key_Shared ones. ``assignments``: of Shared ones, which consumer was sent which chunks. ``withheld``: the
     subscriptions for which the broker reads nothing new, because too much is unacknowledged there, and the last entry
-    when it had stopped.
+    when it had stopped. ``deleted``: subscriptions that were deleted, and that nobody asked for since.
     """
 
     topics: Map[str, Followed] = Map()
@@ -72,6 +72,7 @@ class Consumption:
     keyed: Map[Key, Keyed] = Map()
     assignments: Map[Key, Assignment] = Map()
     withheld: Map[Key, Position] = Map()
+    deleted: frozenset[Key] = frozenset()
 
     @property
     def size(self) -> int:

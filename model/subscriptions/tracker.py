@@ -152,6 +152,8 @@ def judge(
             slowed = frozenset(kind for name, kind in failpoints if name == topic)
             return due.received(state, operation, outcome, known, slowed)
         case Subscribe():
+            asked_for = {(part, operation.subscription) for part in state.parts_of(operation.topic)}
+            state = replace(state, deleted=state.deleted - asked_for)
             return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
         case CloseConsumer(name) | CrashConsumer(name):
             # Whatever the broker said to it, the consumer is gone.

@@ -284,6 +284,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         self.ends = False
         self.is_over = True
         self.do(Terminate(topic=TOPIC))
+        self.read(self.subscription(index))
         if moves:
             self.move()
         if count:
@@ -374,6 +375,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         """A subscription is deleted, which must be refused while it has consumers, and one is created anew."""
         subscription = self.subscription(index)
         self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
+        self.read(subscription)
         if not any(one.subscription == subscription for one in self.plan.consumers):
             self.plan.kinds[subscription] = kind
             self.do(CreateSubscription(topic=TOPIC, subscription=subscription, start=start))
@@ -385,6 +387,8 @@ class AcknowledgmentMachine(OnSubscriptions):
         """One subscription is through with everything; what all acknowledged is deleted, and nothing else."""
         self.do(SkipAll(topic=TOPIC, subscription=self.subscription(index)))
         self.do(Trim(topic=TOPIC))
+        for subscription in self.plan.kinds:
+            self.read(subscription)
 
     def read(self, subscription: str) -> None:
         """Read a subscription's state."""

@@ -18,6 +18,7 @@ from model.subscription_operations import (
     CreateSubscription,
     Nack,
     Permit,
+    ReadCursor,
     ReceiveDue,
     ResetCursor,
     Seek,
@@ -75,6 +76,10 @@ class OnKeys(LockstepMachine):
     def gather(self) -> None:
         """Whatever the broker sends now."""
         self.do(ReceiveDue(topic=TOPIC, subscription=SUBSCRIPTION))
+
+    def look(self) -> None:
+        """Compare what the broker counts, when all that it sends is gathered."""
+        self.do(ReadCursor(topic=TOPIC, subscription=SUBSCRIPTION))
 
     def join(self, permits: int, *, known_as: str | None = None) -> str:
         """A consumer joins, and permits the broker to send it some messages."""
@@ -276,6 +281,7 @@ class KeysAgainMachine(KeysMachine):
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(ResetCursor(topic=TOPIC, subscription=SUBSCRIPTION, to=to))
         self.all_are_disconnected()
+        self.look()
         self.join(permits)
         self.join(permits)
 
@@ -285,6 +291,7 @@ class KeysAgainMachine(KeysMachine):
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(Seek(consumer=self.consumer(index), to=to))
         self.all_are_disconnected()
+        self.look()
         self.join(permits)
         self.join(permits)
 
@@ -302,3 +309,4 @@ class KeysAgainMachine(KeysMachine):
         """An administrator has entries skipped, whoever has them."""
         self.do(Skip(topic=TOPIC, subscription=SUBSCRIPTION, count=count))
         self.gather()
+        self.look()

@@ -153,6 +153,7 @@ class ServiceMachine(OnSubscriptions):
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(ResetCursor(topic=TOPIC, subscription=subscription, to=to))
         self.plan.drop_wire(subscription)
+        self.look(subscription)
         again = self.join(subscription, "wire", 0)
         self.do(Receive(consumer=again.name, count=count))
         self.look(subscription)
@@ -162,6 +163,7 @@ class ServiceMachine(OnSubscriptions):
         """An administrator creates a subscription that exists, and deletes it, which is refused while it is used."""
         self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
         self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
+        self.look(subscription)
         if not any(one.subscription == subscription for one in self.plan.consumers):
             self.plan.kinds[subscription] = kind
             self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
