@@ -34,13 +34,15 @@ from model.operations import (
     Send,
 )
 from model.replication.ending import winding_up_clusters
-from model.subscription_operations import ReadCursor, ReceiveAll
+from model.subscription_operations import CreateSubscription, ReadCursor, ReceiveAll
 from model.vocabulary import Entry, Message
 
 MAX_STATES = 10_000
 """How many states may be possible at once. A few dozen are the most that was seen."""
 BARRIER = "barrier"
 """The producer whose one confirmed message shows that all writes before it are through."""
+LAST = "last"
+"""The subscription that is given the whole log, where the others are not tracked any more."""
 BARRIERS = 20
 """How many of its messages may fail: more than a failpoint ever makes fail."""
 
@@ -172,7 +174,12 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
 
 
 def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
-    """Of each subscription, read its state, and have delivered what is left."""
+    """Of each subscription, read its state, and have delivered what is left.
+
+    Where subscriptions are not tracked any more, a new one is created, which is given the whole log.
+    """
+    if lockstep.state.consumption.topics[topic].has_strangers and topic in lockstep.state.consumption.parts_of(topic):
+        yield CreateSubscription(topic, LAST)
     for key, cursor in list(lockstep.state.consumption.cursors.items()):
         # Once the log turns out not to be known, its subscriptions are not tracked any more.
         if key[0] == topic and cursor.durable and key in lockstep.state.consumption.cursors:

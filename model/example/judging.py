@@ -497,7 +497,7 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if isinstance(after, Broken):
         return after
     after = after.after(kept, judged)
-    if may_grow or followed.is_sure or followed.is_lost or followed.is_trimmed:
+    if may_grow or followed.is_sure or followed.is_trimmed or before.has(topic):  # programs go on by themselves
         return after
     told = written.read_back(after.state.consumption, topic, outcome.entries)
     if isinstance(told, Broken):

@@ -58,7 +58,10 @@ def judge(
         case Subscribe(topic=topic) if consumption.parts_of(topic):
             return _subscribed(consumption, operation, outcome, known, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if topic in consumption.topics:
-            return _created(operation, outcome, exists=(topic, subscription) in consumption.cursors)
+            exists = (topic, subscription) in consumption.cursors
+            if consumption.topics[topic].has_strangers and not exists:
+                return NOT_JUDGED
+            return _created(operation, outcome, exists=exists)
         case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
             used_by = [name for name, _ in consumption.of_subscription((topic, subscription))]
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)

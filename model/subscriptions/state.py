@@ -31,9 +31,10 @@ class Followed:
     Key_Shared subscriptions have draining hashes; otherwise they have what was there before (the classic one).
     ``look_ahead``: how many messages may wait on those before no new ones are read.
     ``is_sure``: all that was sent to it was confirmed, or read back. Otherwise the log may have entries that are not
-    known. ``is_lost``: its subscriptions are not tracked any more. ``in_doubt``: producers of which a write may be in
-    flight that nobody waits for, and ``reopened``: those of them that were let in again since. ``limits``: on its
-    subscriptions' consumers.
+    known. ``is_lost``: something was done to subscriptions meanwhile, so none is tracked until the log is read back.
+    ``has_strangers``: that was so, and the subscriptions of then are not tracked any more. ``in_doubt``: producers of
+    which a write may be in flight that nobody waits for, and ``reopened``: those of them that were let in again since.
+    ``limits``: on its subscriptions' consumers.
     """
 
     log: TopicLog
@@ -44,6 +45,7 @@ class Followed:
     look_ahead: LookAhead = NO_LIMITS
     is_sure: bool = True
     is_lost: bool = False
+    has_strangers: bool = False
     in_doubt: frozenset[str] = frozenset()
     reopened: frozenset[str] = frozenset()
     is_terminated: bool = False

@@ -198,6 +198,10 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     topics = state.parts_of(operation.topic)
     if not topics:
         return state
+    if _may_be_a_stranger(state, operation):
+        for topic in topics:
+            state = state.without_cursor((topic, operation.subscription))
+        return state
     for topic in topics:
         key = (topic, operation.subscription)
         if key not in state.cursors:
@@ -218,6 +222,16 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     for key in consumer.keys:
         state = membership.joined(state, key, operation.consumer)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
+
+
+def _may_be_a_stranger(state: Consumption, operation: Subscribe) -> bool:
+    """Whether a subscription may exist that is not tracked, on one of the partitions at least."""
+    parts = [part for part in state.partitions.get(operation.topic, (operation.topic,)) if part in state.topics]
+    return any(
+        state.topics[part].is_lost
+        or (state.topics[part].has_strangers and (part, operation.subscription) not in state.cursors)
+        for part in parts
+    )
 
 
 def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:

@@ -2,9 +2,10 @@
 
 Subscriptions are judged by their topic's log. While a write may be in flight whose outcome nobody knows, the log is
 *unsure*; whatever is done to subscriptions then could mean several things, so they are not judged any more, and nothing
-of them is tracked. Unless the log is read back before: that is conclusive once no such write can be in flight. A
-producer that was let in again shows that the broker is through with its connection before, and an entry that is
-confirmed after it, that the writes before it have ended, for the log has one order.
+of them is tracked. Unless the log is read back before: that is conclusive once no such write can be in flight. If it is
+read back later, subscriptions that are created from then on are tracked. A producer that was let in again shows that
+the broker is through with its connection before, and an entry that is confirmed after it, that the writes before it
+have ended, for the log has one order.
 """
 
 from __future__ import annotations
@@ -50,17 +51,17 @@ def unsure(state: Consumption, topic: str, producer: str | None = None) -> Consu
 
 
 def lost(state: Consumption, topic: str) -> Consumption:
-    """Something happened to subscriptions while the log was unsure, or will go on being so: they are not tracked."""
+    """Something happened to subscriptions while the log was unsure: those of now are not tracked any more."""
     parts = next((parts for parts in state.partitions.values() if topic in parts), (topic,))
     for part in parts:
         if (followed := state.topics.get(part)) is not None:
-            state = state.with_topic(part, replace(followed, is_sure=False, is_lost=True))
+            state = state.with_topic(part, replace(followed, is_sure=False, is_lost=True, has_strangers=True))
     for key in [key for key in state.cursors if key[0] in parts]:
         state = state.without_keyed(key).without_cursor(key)
     for name, consumer in list(state.consumers.items()):
         if not set(consumer.topics).isdisjoint(parts):
             state = state.without_consumer(name)
-    return state
+    return replace(state, deleted=frozenset(key for key in state.deleted if key[0] not in parts))
 
 
 def answered(
@@ -135,4 +136,4 @@ def read_back(state: Consumption, topic: str, entries: Sequence[LoggedEntry]) ->
         if isinstance(longer, Broken):
             return longer
         log = longer
-    return Allowed(state.with_topic(topic, replace(followed, log=log, is_sure=True)))
+    return Allowed(state.with_topic(topic, replace(followed, log=log, is_sure=True, is_lost=False)))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from model.judgement import Broken
-from tests.judging import judged
+from conformance.lockstep.lockstep import Lockstep
+from model.events import AllReceived, Delivery, Done, ReceivedMessages, Refused, Subscribed
+from model.example import Example
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import CreateTopic, OpenProducer, Send
+from model.subscription_operations import CreateSubscription, Receive, ReceiveAll, SkipAll, Subscribe
+from model.vocabulary import Entry, Message
+from tests.judging import Happened, broken_by, judged
+from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.notation import steps
 
 OTHERS = "q opens -1; q sends 1-2@1"
@@ -51,7 +61,57 @@ def test_but_not_while_more_may_be_written(happened: str) -> None:
     assert rule_broken(f"c subscribes; {happened}; log p:1; c gets p1@3") is None
 
 
+LOST = f"c subscribes; {CRASHED}; t skips"
+"""Something is done to a subscription while the log is unknown."""
+READ_BACK = f"p opens 1; {OTHERS}; log p:1 q:1-2"
+
+
 def test_what_happened_to_a_subscription_meanwhile_is_not_known_so_it_is_not_tracked_any_more() -> None:
-    history = f"c subscribes; {CRASHED}; t skips; p opens 1; {OTHERS}; log p:1 q:1-2"
-    assert rule_broken(f"{history}; c gets p1@3") is None
-    assert rule_broken(f"{history}; c subscribes; c gets p1@3") is None
+    assert rule_broken(f"{LOST}; {READ_BACK}; c gets p1@3") is None
+    assert rule_broken(f"{LOST}; {READ_BACK}; c subscribes; c gets p1@3") is None
+
+
+CREATED: tuple[Happened, ...] = ((CreateSubscription("t", "new"), Done()), (Subscribe("n", "t", "new"), Subscribed()))
+
+
+def gets(position: int) -> Happened:
+    return Receive("n", 1), ReceivedMessages((Delivery(Position(1, position), -1, 0, "p1"),))
+
+
+def test_a_subscription_that_is_created_once_the_log_is_read_back_is_tracked_again() -> None:
+    begin = steps(f"t on; p opens -1; {LOST}; {READ_BACK}")
+    assert isinstance(judged(*begin, *CREATED, gets(0)), Allowed)
+    assert broken_by(*begin, *CREATED, gets(3)).rule == "ACK-06"
+    everything = (ReceiveAll("t", "new"), AllReceived(()))
+    assert broken_by(*begin, *CREATED, everything).rule in ("ACK-01", "SERVE-03", "ACK-05")
+
+
+def test_but_neither_while_the_log_is_unknown_nor_if_it_may_have_existed_before() -> None:
+    unknown = steps(f"t on; p opens -1; {LOST}")
+    assert isinstance(judged(*unknown, *CREATED, gets(3)), Allowed)
+    existed: Happened = CreateSubscription("t", "new"), Refused("409", "it exists")
+    known = steps(f"t on; p opens -1; {LOST}; {READ_BACK}")
+    assert isinstance(judged(*known, existed, *CREATED[1:], gets(3)), Allowed)
+
+
+def test_a_subscription_that_is_tracked_again_is_lost_with_its_log() -> None:
+    *begin, sends, crashes = steps(f"t on; p opens -1; {LOST}; {READ_BACK}; p sends 2; p crashes ~ p ?")
+    assert isinstance(judged(*begin, *CREATED, sends, crashes, gets(3)), Allowed)
+
+
+def test_at_the_end_a_new_subscription_is_given_the_whole_log_where_others_are_not_tracked() -> None:
+    lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
+    lockstep.do(CreateTopic("t0", persistence="every-ack"))
+    lockstep.do(OpenProducer("p1", "t0", "p"))
+    lockstep.do(CreateSubscription("t0", "s0"))
+    lockstep.do(Send("p1", (Entry((Message(1, "b1"),)),), wait=False))
+    lockstep.do(SkipAll("t0", "s0"))
+    lockstep.finish()
+    assert [type(step.operation).__name__ for step in lockstep.steps[-3:]] == [
+        "CreateSubscription",
+        "ReadCursor",
+        "ReceiveAll",
+    ]
+    outcome = lockstep.steps[-1].outcome
+    assert isinstance(outcome, AllReceived)
+    assert "b1" in [one.business_id for one in outcome.messages]
