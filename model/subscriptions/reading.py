@@ -31,7 +31,7 @@ from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import deliveries
-from model.subscriptions.acks import no_longer_unacknowledged
+from model.subscriptions.acks import taken_from
 from model.subscriptions.consumers import SHARED, Key
 from model.subscriptions.state import Consumption, upper
 
@@ -76,6 +76,8 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     counted = _counted(observed.state, key, told, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
+    if counted.state.possible != cursor.possible:  # acknowledgments that were not certain are now
+        state = taken_from(state.with_cursor(key, counted.state), key)
     at_consumers = _counted_at_consumers(state, key, counted.state, told, known)
     if isinstance(at_consumers, Broken):
         return at_consumers
@@ -90,8 +92,6 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     state = state.with_cursor(key, settled(cursor, counted.state, at))
     if told.arrived:  # whatever was being read for replay has been sent
         state = state.with_replaying(key, frozenset())
-    if counted.state.possible != cursor.possible:
-        state = no_longer_unacknowledged(state, key)
     return Allowed(state, tested).after(arrived, observed, counted, at_consumers, in_all, blocked)
 
 

@@ -50,7 +50,10 @@ FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
         OF_ACKS | {"ACK-11", "KEY-05", "KEY-13"},
     ),
     "no_draining": ({"keys": KeysVariant(no_draining=True)}, {"KEY-01", "KEY-11"}),
-    "leaver_forgotten": ({"keys": KeysVariant(leaver_forgotten=True)}, {"KEY-06", "KEY-09", "KEY-13"}),
+    "leaver_forgotten": (
+        {"keys": KeysVariant(leaver_forgotten=True)},
+        {"KEY-05", "KEY-06", "KEY-09", "KEY-13"},
+    ),
 }
 """Variants of each document, and the rules that are a sensible name for what each does."""
 
