@@ -46,11 +46,9 @@ def acknowledged(
 
 
 def _with_unheld(state: Consumption, key: Key, name: str, touched: Iterable[Message]) -> Consumption:
-    """A consumer acknowledged these; how many of them nobody has, nor the broker counts at it, is kept."""
+    """A consumer acknowledged these; it is counted how many of them were unacknowledged at nobody."""
     held = {message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged}
-    consumer = state.consumers[name]
-    pending = {place.position for _, place in consumer.outdone}
-    unheld = sum(message not in held and message[1].position not in pending for message in touched)
+    consumer, unheld = state.consumers[name], sum(message not in held for message in touched)
     return state.with_consumer(name, replace(consumer, acked_unheld=consumer.acked_unheld + unheld))
 
 

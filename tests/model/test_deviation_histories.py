@@ -11,6 +11,8 @@ from conformance.history.document import History
 from conformance.known import HISTORIES
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS
+from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
+from model.deviations.service import SKIPPED_PARTS_COUNTED_OFF_AGAIN
 from model.judgement import Allowed, Broken
 from tests.judging import judged
 
@@ -24,9 +26,14 @@ def history_of(name: str) -> History:
     return document.read(HISTORIES / f"{name}.json")
 
 
+ALIKE = {SKIPPED_PARTS_COUNTED_OFF_AGAIN: UNACKED_COUNT_LOWERED_BY_ANY_ACK}
+"""Deviations that another one may explain as well: of these two, 2.11.0 has both, and a count does not tell which."""
+
+
 @each
 def test_a_deviation_breaks_its_rule_if_only_the_others_are_known(deviation: Deviation) -> None:
-    broken = judged(*history_of(deviation.name).steps, known=DEVIATIONS.keys() - {deviation.name})
+    known = DEVIATIONS.keys() - {deviation.name, ALIKE.get(deviation.name)}
+    broken = judged(*history_of(deviation.name).steps, known=known)
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation, broken.side) == (deviation.rule, deviation.name, deviation.side)
 
