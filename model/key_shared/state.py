@@ -73,6 +73,8 @@ class Keyed:
     may_be_read: bool = False
     has_left: bool = False
     left_reading: Position | None = None
+    has_replays: bool = False
+    """Whether messages were in the replay queue at the last look."""
     draining: Map[int, str] = Map()
     back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()

@@ -136,6 +136,7 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
         may_be_read=keyed.may_be_read and not has_come,
         has_left=False,
         left_reading=keyed.left_reading if not has_come else None,
+        has_replays=bool(outcome.in_replay),
         came=frozenset(),
         read_twice=_still_read_twice(state, key, outcome) | invariant.came_beside_news(state, key),
         last=state.log(key[0]).last if has_come or keyed.last is None else keyed.last,

@@ -71,10 +71,10 @@ def _ahead_of_those_left(
 def _may_be_read_for_replay(state: Consumption, key: Key, position: Position) -> bool:
     """Whether an entry may have been on its way from the replay queue when a consumer left, with draining hashes.
 
-    Nothing was delivered since then, and the entry was there before.
+    Messages were in the queue, nothing was delivered since then, and the entry was there before.
     """
     keyed = state.keyed_of(key)
-    was_there = keyed.left_reading is not None and position <= keyed.left_reading
+    was_there = keyed.has_replays and keyed.left_reading is not None and position <= keyed.left_reading
     return state.topics[key[0]].drains and was_there and position not in keyed.got
 
 

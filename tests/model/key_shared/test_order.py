@@ -154,13 +154,16 @@ def test_messages_of_a_key_are_delivered_in_log_order() -> None:
 
 def test_what_was_read_for_replay_overtakes_only_a_consumer_that_has_just_left() -> None:
     known = REPLAY_READ_OVERTAKES_LEAVER
-    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    queued: Happened = (ReceiveDue("t", "s"), DueReceived((share("c", 1), share("d")), in_replay=1))
+    begin = [*sent(A, A), *joins("c", "d"), queued]
     overtaken = gathers(share("d", 2, 1))
+    nothing_queued = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
+    assert broken(*nothing_queued, overtaken, known=known) == "KEY-06"
     assert broken(*begin, leaves("c"), overtaken) == "KEY-06"
     assert broken(*begin, leaves("c"), overtaken, known=known) is None
     published_later = [*begin, leaves("c"), more(Position(1, 2), 3, A), gathers(share("d", 3, 1, 2))]
     assert broken(*published_later, known=known) == "KEY-06"
-    others = [*sent(A, A, B), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
+    others = [*sent(A, A, B), *joins("c", "d"), queued, leaves("c")]
     assert broken(*others, gathers(share("d", 3)), gathers(share("d", 2, 1)), known=known) == "KEY-06"
 
 
