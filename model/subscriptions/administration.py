@@ -180,7 +180,7 @@ def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_throu
     before = state.cursors[key]
     if found := stopping_early(state, key, up_to):
         state = state.with_cursor(key, replace(before, possible=frozenset(found)))
-        return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, Place(found[one])), at)
+        return _changed(state, key, lambda one: _searched(one, log, place.position), at)
     return state.with_cursor(key, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
 
 
@@ -196,6 +196,11 @@ def stopping_early(state: Consumption, key: Key, up_to: str) -> dict[Acked, Posi
         for one, position in found.items()
         if position is not None and any(left <= last for left in _left_behind(one, log, position))
     }
+
+
+def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
+    position = acked.found_by_search(state, log, last)
+    return state if position is None else acked.acknowledge_up_to(state, log, Place(position))
 
 
 def _left_behind(state: Acked, log: TopicLog, position: Position) -> Iterable[Position]:
