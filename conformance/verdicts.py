@@ -1,4 +1,4 @@
-"""Folds the events of a run into one verdict for each rule, and the verdicts into an exit status.
+"""Makes one verdict for each rule from the events of a run, and the exit status from the verdicts.
 
 The fold is pure: it sees nothing but events, the rules that were asked for and the deviations that are known, so a run
 can be judged again from the file of its events.

@@ -1,8 +1,11 @@
-"""Waiting in tests: for something, and never longer than a deadline."""
+"""Waiting in tests: for something, and never longer than a deadline; and the processes that something started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import psutil
 
 from conformance.wait import wait_until
 
@@ -20,3 +23,12 @@ def eventually(condition: Callable[[], object], *, deadline_s: float = TIMEOUT_S
 def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
     """Whether something becomes true, where a defect may prevent it."""
     return wait_until(condition, within_s, pause_s=_POLL_S)
+
+
+def descendants(of: psutil.Process | None = None) -> list[tuple[psutil.Process, Sequence[str]]]:
+    """The processes below one, or this one, that have not ended, and the command line of each."""
+    found: list[tuple[psutil.Process, Sequence[str]]] = []
+    for process in (of or psutil.Process()).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # a zombie has ended, too
+            found.append((process, process.cmdline()))
+    return found

@@ -9,7 +9,7 @@ from model.judgement import Broken
 FIRST = ("ACK-16", "ACK-09", "ACK-08", "ACK-10", "ACK-11", "ACK-04", "ACK-02", "ACK-03")
 """What is blamed first: what may lose a whole state, then what changes much of one, then what changes little.
 
-ACK-15 is not among them: it is about parts of batches alone, which whoever compares messages sees.
+ACK-15 is not among them: it is about parts of batches only, and is judged where single messages are compared.
 """
 
 

@@ -152,11 +152,7 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
     is_certain = not (state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
     judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
-    if isinstance(judged, Broken) and judged.deviation in state.known:
-        return Allowed(state, (), (str(judged.deviation),))
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(replace(state, service=judged.state))
+    return judged if isinstance(judged, Broken) else judged.of(replace(state, service=judged.state))
 
 
 def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:

@@ -34,7 +34,7 @@ class Keyed:
     ``replays``: the entries that were taken from a consumer that left or failed, and wait to be sent again; false while
     something may be on its way that was sent before that. ``joined``: the consumers that joined since while others were
     there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``unread``: the ranges of
-    consumers that left with nothing unacknowledged, where nothing shows yet that the broker read what was held up.
+    consumers that left with nothing unacknowledged, as long as the broker may not have read what was held up there.
     ``may_be_read``: the broker may have been sending something to the last consumer when it left, and nothing was
     delivered since. ``has_left``: a consumer left since all was gathered, so a hash may have gone to another consumer
     and come back meanwhile. ``left_reading``: one left, and nothing was delivered since, so what was there then, up

@@ -114,8 +114,6 @@ def _starved(
             if reason is not None:
                 starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
                 return requires(reason, state, known, starved)
-            if any(consumer.kind == "Key_Shared" for consumer in consumers.values()):
-                return Allowed(state, excused=("SERVE-03",))  # ReceiveDue judges it, and knows what stalls it
             judged = due.not_dispatched(consumption, (topic, subscription), outcome, known)
             return judged if isinstance(judged, Broken) else judged.of(state)
         case NackRepeatedly(topic):

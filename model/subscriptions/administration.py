@@ -179,32 +179,27 @@ def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_throu
         return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, whole), at)
     before = state.cursors[key]
     if found := stopping_early(state, key, up_to):
-        state = state.with_cursor(key, replace(before, possible=frozenset(found)))
+        state = state.with_cursor(key, replace(before, possible=found))
         return _changed(state, key, lambda one: _searched(one, log, place.position), at)
     return state.with_cursor(key, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
 
 
-def stopping_early(state: Consumption, key: Key, up_to: str) -> dict[Acked, Position]:
+def stopping_early(state: Consumption, key: Key, up_to: str) -> frozenset[Acked]:
     """The states of a subscription in which a search for what is up to a message ends before it
-    (:func:`acked.found_by_search`), each with where."""
+    (:func:`acked.found_by_search`)."""
     if key not in state.cursors or up_to not in (log := state.log(key[0])).places:
-        return {}
+        return frozenset()
     last = log.places[up_to].position
-    found = {one: acked.found_by_search(one, log, last) for one in state.cursors[key].possible}
-    return {
-        one: position
-        for one, position in found.items()
-        if position is not None and any(left <= last for left in _left_behind(one, log, position))
-    }
+    return frozenset(
+        one
+        for one in state.cursors[key].possible
+        if any(left <= last for left in _searched(one, log, last).unacknowledged(log))
+    )
 
 
 def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
     position = acked.found_by_search(state, log, last)
     return state if position is None else acked.acknowledge_up_to(state, log, Place(position))
-
-
-def _left_behind(state: Acked, log: TopicLog, position: Position) -> Iterable[Position]:
-    return acked.acknowledge_up_to(state, log, Place(position)).unacknowledged(log)
 
 
 def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Interval) -> Consumption:

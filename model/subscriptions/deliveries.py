@@ -264,7 +264,7 @@ def withheld(state: Consumption, key: Key, told: Withheld | None) -> Allowed[Con
 
 @carries("SERVE-05")
 def not_blocked(state: Consumption, key: Key, told: CursorRead) -> Allowed[None] | Broken:
-    """A subscription that has as many unacknowledged messages as it may have is blocked, whoever has them."""
+    """A subscription is blocked once it has as many unacknowledged messages as it may, over all its consumers."""
     limit = state.topics[key[0]].limits.in_all
     kinds = {consumer.kind for _, consumer in state.of_subscription(key)}
     if not limit or told.unacknowledged < limit or not kinds or kinds - SHARED:

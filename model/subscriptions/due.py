@@ -66,12 +66,13 @@ def not_dispatched(state: Consumption, key: Key, outcome: Starved, known: frozen
         return arrived
     state = arrived.state
     keyed, unsure = state.keyed_of(key), _unsure_hashes(state, key)
-    left = [entry for entry in _open(state, key) if entry.holder is None]
-    owed = [entry.position for entry in left if entry.hashed not in unsure | keyed.on_top]
-    if left and not owed:
+    entries = [entry for entry in _open(state, key) if entry.hashed not in unsure | keyed.on_top]
+    alone = [Receiver(name, len(entries), (AUTO_SPLIT_HASHES,))]
+    owed = due(entries, alone, drains=invariant.is_ordered(state, key))
+    if not owed and any(entry.holder is None for entry in _open(state, key)):
         return Allowed(None, excused=(missing.rule,))
-    look = _look(state, key, list(_open(state, key)), [Receiver(name, len(owed), (AUTO_SPLIT_HASHES,))])
-    stalled = stalls.explained(keyed, owed, replace(look, is_passed_over=keyed.is_woken or keyed.is_skip_kept))
+    look = replace(_look(state, key, entries, alone), is_passed_over=keyed.is_woken or keyed.is_skip_kept)
+    stalled = stalls.explained(keyed, owed, look)
     if not owed or any(position not in stalled for position in owed):
         return missing
     return requires(preferred(stalled.values(), known), None, known, missing.because)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from conformance.brokers.interface import Broker, Capability
@@ -14,6 +13,7 @@ from conformance.brokers.select import parse_broker
 from conformance.brokers.standalone import StandaloneBroker
 from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker, started
+from tests.polling import descendants
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ class TestContract(BrokerContract):
 
 
 def test_a_standalone_is_one_process(broker: Broker) -> None:
-    programs = [word for one in psutil.Process().children(recursive=True) for word in one.cmdline()]
+    programs = [word for _, command in descendants() for word in command]
     assert "org.apache.pulsar.PulsarStandaloneStarter" in programs
     assert broker.name.startswith("standalone:")
 

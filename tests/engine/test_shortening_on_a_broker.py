@@ -1,6 +1,7 @@
 """Shortening on a broker from what the recording was shortened to, and how often parts are run there.
 
-The broker breaks the rule where the operations that it needs are performed, and as often as it is told to.
+The simulated broker breaks the rule only if a history has all operations that the violation needs, and only in as
+many replays as a test says.
 """
 
 from __future__ import annotations

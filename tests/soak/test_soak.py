@@ -27,7 +27,7 @@ from conformance.soak.request import Result, SoakRequest, Stage, State
 from conformance.soak.run import soak
 from conformance.verdicts import Held
 from tests.pipeline.histories import random_histories
-from tests.polling import eventually
+from tests.polling import descendants, eventually
 
 EVERYTHING_BUT_FAULTS_OF_A_LANE = frozenset(Kind) - {Kind.REDELIVER, Kind.SEEK, Kind.SKIP, Kind.PASSED_ON}
 STARTED_WITHIN_S = 120.0
@@ -178,5 +178,5 @@ def test_a_client_that_died_is_a_harness_error(broker: Broker, tmp_path: Path) -
 
 def clients() -> list[psutil.Process]:
     """The client processes that were forked for this process."""
-    everyone = [one for one in psutil.Process().children(recursive=True) if "conformance.soak.worker" in one.cmdline()]
+    everyone = [one for one, command in descendants() if "conformance.soak.worker" in command]
     return [one for one in everyone if one.ppid() != os.getpid()]

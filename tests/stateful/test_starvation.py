@@ -9,13 +9,19 @@ import pytest
 
 from conformance.engine.machines import Machine
 from conformance.lockstep.performer import Performed
+from model.deviations.key_shared import LEAVE_TRIGGERS_NO_READ
 from model.events import CursorRead, DueReceived, RedeliveryTimes, Starved
 from model.operations import AnyOperation
+from model.subscription_operations import ReadCursor
 from stateful import test_cursors, test_key_shared
+from tests.judging import Happened
+from tests.model.key_shared.test_order import A, broken, gathers, joins, leaves, sent, share
+from tests.model.test_ended_excuses import HIGH, LOW, left_with_nothing
 from tests.stateful.test_service import Change, found_first
 
 CLIENTS = next(machine for machine in test_cursors.MACHINES if machine.name == "acknowledgment-clients")
 KEYS = next(machine for machine in test_key_shared.MACHINES if machine.name == "keys")
+NOT_READ: Happened = ReadCursor("t", "s"), Starved("1 entries that nobody has are not delivered")
 
 
 def nacked_message_lost(_: AnyOperation, done: Performed) -> Performed:
@@ -55,3 +61,18 @@ def message_lost_at_the_end(_: AnyOperation, done: Performed) -> Performed:
 def test_a_message_that_does_not_arrive_is_found(change: Change, machine: Machine, rules: set[str]) -> None:
     violation = found_first(machine, change, examples=40)
     assert violation.rule in rules, violation.because
+
+
+def test_a_consumer_alone_on_a_key_shared_subscription_is_given_what_is_due_when_the_cursor_is_read() -> None:
+    begin = [*sent(A, A), *joins("c")]
+    assert broken(*begin, NOT_READ) == "SERVE-03"
+    again = [*begin, *joins("d"), gathers(share("c", 1), share("d")), leaves("c")]
+    assert broken(*again, gathers(share("d", 1)), NOT_READ) == "SERVE-03"
+    assert broken(*again, NOT_READ) == "KEY-13", "a look ahead may have passed over it, which is a deviation"
+
+
+def test_a_stalled_key_shared_subscription_is_known_as_long_as_it_may_be_stalled() -> None:
+    known = frozenset({LEAVE_TRIGGERS_NO_READ})
+    assert broken(*left_with_nothing(LOW), NOT_READ) == "KEY-13", "the deviation has its rule if it is not known"
+    assert broken(*left_with_nothing(LOW), NOT_READ, known=known) is None
+    assert broken(*left_with_nothing(HIGH), gathers(share("d", 1)), NOT_READ, known=known) == "SERVE-03"

@@ -17,7 +17,7 @@ from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from conformance.workers.protocol import Close, Ended, GaveUp, Produce, Report, read_report
 from conformance.workers.starter import Starter, Worker
-from tests.polling import eventually
+from tests.polling import descendants, eventually
 
 MODULE = "tests.workers.scripted_worker"
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def started(starter: Starter[Report], what: str, name: str = "") -> Worker[Repor
 
 
 def processes_of(pid: int) -> list[psutil.Process]:
-    return [one for one in psutil.Process(pid).children(recursive=True) if MODULE in one.cmdline()]
+    return [one for one, command in descendants(psutil.Process(pid)) if MODULE in command]
 
 
 def test_reports_and_orders_arrive_and_a_worker_ends_when_asked(starter: Starter[Report]) -> None:

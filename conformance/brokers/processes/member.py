@@ -69,9 +69,12 @@ class Member:
         self.require_running().send_signal(number)
 
     def end(self, number: signal.Signals) -> None:
-        """Send it a signal, and wait until it has ended."""
+        """Send it a signal, and wait until it has ended. HarnessError if another signal ended it before."""
         self.send_signal(number)
         self.await_end()
+        status = self.process.exit_status()
+        if status is not None and status < 0 and status != -number:
+            self.require_running()
 
     def await_end(self, deadline_s: float = _END_DEADLINE_S) -> None:
         """Wait until it has ended."""

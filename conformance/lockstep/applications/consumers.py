@@ -18,6 +18,7 @@ from conformance.clients.handles import ConsumerHandle, Message, Subscription, o
 from conformance.clients.outcomes import CLIENT_ERRORS, ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
+from conformance.lockstep.cursors.accounts import not_delivered
 from conformance.wait import Deadline, retry
 from model.events import AnyOutcome, Consumed, Delivery, Drained, Refused, Skipped, Stuck
 from model.log import Position
@@ -176,7 +177,7 @@ class Consumers:
             if len(received) == count or not left:
                 return received
             if deadline.passed:
-                return Stuck(f"{len(left)} entries that nobody has are not delivered, from {min(left)} on")
+                return Stuck(not_delivered(left))
 
     def _left(self, topic: str, subscription: str) -> frozenset[Position]:
         return unacknowledged(self._admin.internal_stats(topic), subscription)

@@ -9,7 +9,7 @@ all that it says to have sent has arrived.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,14 +23,14 @@ from model.log import Position
 from model.vocabulary import Withheld
 
 STANDSTILL_S: Final = 0.05
-"""How long counts stand still until the broker is held to be through; it reads and sends within a few milliseconds."""
+"""The broker has finished when its counts have not changed for this long; it reads and sends within milliseconds."""
 HELD_UP_S: Final = 2.0
 """How long the rest of a chunked message may take, of which a dispatcher may not know whom to send it to."""
 HELD_UP_STILL_S: Final = 0.5
 """The same, where it did not come before."""
 MISCOUNTED_S: Final = 2.0
-"""How long counts stand still until the broker is held to have sent all that it counts as unacknowledged at a consumer;
-if that never arrives, it miscounts, which is for the model to judge."""
+"""How long to wait, if no count changes, for messages that the broker counts as unacknowledged at a consumer. If they
+do not arrive by then, it miscounts, which is for the model to judge."""
 PAUSE_S: Final = 0.003
 """How long to leave a broker alone between two looks at it; a look takes as long."""
 
@@ -115,6 +115,12 @@ class Account:
             return member.arrived_all(account.available_permits)
         is_counted = account.unacked_messages <= member.unacknowledged_count  # counted before it is sent
         return (is_counted or self.stood_s >= MISCOUNTED_S) and member.sent_count >= account.message_out_counter
+
+
+def not_delivered(left: Collection[Position]) -> str:
+    """What a report says of entries that no consumer has and that do not come."""
+    what = "1 entry that nobody has is" if len(left) == 1 else f"{len(left)} entries that nobody has are"
+    return f"{what} not delivered" + (f", from {min(left)} on" if left else "")
 
 
 def account_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerStats | None:
@@ -218,7 +224,7 @@ class Watch:
         """What has not come, for a report."""
         account = self.look()
         left = self._left(account) if account is not None else frozenset[Position]()
-        return f"{len(left)} entries that nobody has are not delivered" + (f", from {min(left)} on" if left else "")
+        return not_delivered(left)
 
     @property
     def _is_exact(self) -> bool:

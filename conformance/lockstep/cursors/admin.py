@@ -117,7 +117,8 @@ class CursorAdmin:
         if wait_until(lambda: not self._left_up_to(topic, subscription, up_to), WORK_TIMEOUT_S):
             return Expired()
         left = self._left_up_to(topic, subscription, up_to)
-        return Starved(f"{len(left)} entries up to {up_to} do not expire") if left else Expired()
+        what = "1 entry does" if len(left) == 1 else f"{len(left)} entries do"
+        return Starved(f"{what} not expire, up to {up_to}") if left else Expired()
 
     def _left_up_to(self, topic: str, subscription: str, up_to: Position) -> list[Position]:
         left = unacknowledged(self._admin.internal_stats(topic), subscription)

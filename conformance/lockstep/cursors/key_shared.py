@@ -127,6 +127,8 @@ class KeyShares:
         is_due = any(hashes[position] not in self._miscounted for position in owed)
         if not keeps_keys or claims:
             return set() if is_due else None
+        if not owed and not _is_read(account, entries, receivers) and not watch.stands_still:
+            return set()
         # What came back to its consumer may be shown for a while, so that is not waited for.
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
         wrong = {one.hashed for one in mismatches(gathered, entries, receivers, held)} - self._miscounted
@@ -170,6 +172,12 @@ class KeyShares:
             in_replay=subscription.in_replay,
             withheld=account.withheld,
         )
+
+
+def _is_read(account: Account, entries: Sequence[Open], receivers: Sequence[Receiver]) -> bool:
+    """Whether the broker has read what it holds back: that may go on after all has come that is due."""
+    can_read = any(receiver.permits > 0 for receiver in receivers)
+    return account.is_waiting or not can_read or all(entry.holder is not None for entry in entries)
 
 
 def _not_arrived(members: Mapping[str, Member], account: Account) -> str:
