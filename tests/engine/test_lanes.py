@@ -190,6 +190,16 @@ def test_kills_of_other_lanes_change_no_other_choice(ran: Callable[..., Ran]) ->
             assert all(operation in rest for operation in own), "its own kills and restarts are all there, in order"
 
 
+def test_lanes_do_not_bounce_the_broker_where_the_time_that_is_left_is_too_short(
+    ran: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exploration.SideBySide, "_is_over", lambda _, in_s=0.0: in_s > 0)
+    together = ran(BOUNCING, 3)
+    assert together.harness_errors == []
+    assert any(together.operations(one.name) for one in BOUNCING)
+    assert bounces(together.report) == 0
+
+
 def without_bounces(operations: Sequence[AnyOperation]) -> list[AnyOperation]:
     return [operation for operation in operations if not isinstance(operation, Kill | Restart)]
 

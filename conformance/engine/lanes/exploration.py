@@ -73,7 +73,7 @@ class SideBySide:
             with self._open_lanes() as lanes:
                 late = lanes.run(
                     self._turns.next_round,
-                    lambda: bool(lost) or self._is_over(),
+                    lambda in_s: bool(lost) or self._is_over(in_s),
                     partial(self._take, lost),
                     self._patience_s,
                 )
@@ -92,9 +92,9 @@ class SideBySide:
             return STOP_TIMEOUT_S
         return min(STOP_TIMEOUT_S, max(0.0, self._deadline - time.monotonic()) + STOP_AFTER_DEADLINE_S)
 
-    def _is_over(self) -> bool:
+    def _is_over(self, in_s: float = 0.0) -> bool:
         until = self._turns.until
-        is_late = until is not None and time.monotonic() >= until
+        is_late = until is not None and time.monotonic() + in_s >= until
         return is_late or self._has_to_end() or any(map(self._findings.must_stop, self.found.values()))
 
     def _take(self, lost: list[HarnessError], one: RunRound, taken: Taken) -> None:

@@ -6,6 +6,7 @@ It judges nothing and knows no budget: which round comes next, and when it is ov
 from __future__ import annotations
 
 import selectors
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Final, Protocol, Self, assert_never
 import msgspec
 
 from conformance.brokers.interface import AgentAddress
+from conformance.engine.durations import BOUNCE_S
 from conformance.engine.lanes.protocol import (
     Answer,
     Ask,
@@ -89,6 +91,7 @@ class Lanes:
         self._lanes: dict[int, LaneProcess] = {}
         self._rendezvous = Rendezvous()
         self._why_none = "no lane has started"
+        self._longest_bounce_s = BOUNCE_S
 
     def __enter__(self) -> Self:
         return self
@@ -99,19 +102,20 @@ class Lanes:
     def run(
         self,
         next_round: Callable[[], RunRound | None],
-        is_over: Callable[[], bool],
+        is_over: Callable[[float], bool],
         take: Callable[[RunRound, Taken], None],
         patience_s: Callable[[], float],
     ) -> list[RunRound]:
         """Run rounds side by side until it is over, or there is none left, and all lanes are done.
 
+        ``is_over``: whether it will be over in so many seconds. No bounce begins that would end after that.
         ``take`` is given each example that ends, and each round. ``patience_s``: how long lanes may then take to stop;
         the rounds of those that do not are returned, and these lanes are of no more use. HarnessError if no lane can be
         started.
         """
         stops_until: Deadline | None = None
         while True:
-            if stops_until is None and is_over():
+            if stops_until is None and is_over(self._longest_bounce_s if self._rendezvous.can_agree else 0.0):
                 stops_until = Deadline.after(patience_s())
                 for lane in self._at_work():
                     lane.worker.send(Stop())
@@ -126,7 +130,7 @@ class Lanes:
                 self._listen(lane, take)
             self._bounce()
             if stops_until is None:
-                self._release()
+                self._release(is_over)
         if not self._lanes:
             raise HarnessError(self._why_none)
         return []
@@ -215,18 +219,21 @@ class Lanes:
         if due is None:
             return
         bounce, numbers = due
-        answer = Answer()
+        answer, began = Answer(), time.monotonic()
         try:
             self._host.bounce(bounce)
         except HarnessError as harness_error:
             answer = Answer(failure=str(harness_error))
+        self._longest_bounce_s = max(self._longest_bounce_s, time.monotonic() - began)
         for number in numbers:
             self._lanes[number].worker.send(answer)
 
-    def _release(self) -> None:
+    def _release(self, is_over: Callable[[float], bool]) -> None:
         """Let the lanes go on that wait for others, where these have come."""
         for number in self._rendezvous.may_begin():
             self._lanes[number].worker.send(Go())
+        if self._rendezvous.can_agree and is_over(self._longest_bounce_s):
+            return
         agreed = self._rendezvous.agree()
         if agreed is not None:
             bounce, numbers = agreed

@@ -74,9 +74,14 @@ class Rendezvous:
         self._in_example.update(allowed)
         return allowed
 
+    @property
+    def can_agree(self) -> bool:
+        """Whether all lanes that have begun an example wait for a bounce."""
+        return self._agreed is None and bool(self._wants) and self._wants.keys() >= self._in_example
+
     def agree(self) -> tuple[Bounce, list[int]] | None:
         """What is to be done, and by which lanes, once all of them wait for that; what most of them asked for."""
-        if self._agreed is not None or not self._wants or not self._wants.keys() >= self._in_example:
+        if not self.can_agree:
             return None
         counted = Counter(self._wants.values())
         self._agreed = max(counted, key=lambda bounce: (counted[bounce], isinstance(bounce, Kill)))
