@@ -22,6 +22,9 @@ from conformance.commands.running.engine import Engine
 @options.size_options(None)
 @click.option("--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often.")
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
+@click.option(
+    "--shorten", type=Duration(), metavar="DURATION", help="Then make the history of a violation short, for so long."
+)
 @options.known_option
 @options.report_option("what the run writes")
 @click.option(
@@ -45,6 +48,7 @@ def replay(
     bookies: int | None,
     times: int,
     budget: float,
+    shorten: float | None,
     known: str | None,
     report: Path | None,
     defect: str | None,
@@ -63,6 +67,7 @@ def replay(
         broker=broker,
         times=times,
         budget_s=budget,
+        shortening_s=shorten,
         known=options.known_deviations(known),
         report=report,
         settings=settings,
@@ -70,7 +75,7 @@ def replay(
         brokers=brokers,
         bookies=bookies,
         defect=defect,
-        footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
+        footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget + (shorten or 0.0)),
     )
     out, err = consoles()
     return replaying.replay(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)

@@ -20,7 +20,14 @@ from conformance.commands.running.folders import bugs_kept_in, report_folder
 from conformance.commands.running.interrupting import INTERRUPTED
 from conformance.commands.running.on_cluster import on_cluster
 from conformance.commands.running.supervisor import Ending, supervise
-from conformance.events import AnyEvent, ExampleFinished, HarnessErrorHappened, RunStarted, ViolationFound
+from conformance.events import (
+    AnyEvent,
+    ExampleFinished,
+    HarnessErrorHappened,
+    RunStarted,
+    ViolationFound,
+    ViolationMinimised,
+)
 from conformance.faults import catalogue
 from conformance.faults.defect import Defect
 from conformance.harness_error import HarnessError
@@ -45,6 +52,8 @@ class Asked:
     broker: str
     times: int
     budget_s: float
+    shortening_s: float | None
+    """How long the history of a violation may then be made short; None: it is not."""
     known: tuple[KnownDeviation, ...]
     report: Path | None
     settings: tuple[tuple[str, str], ...]
@@ -96,6 +105,7 @@ def _replay(
         broker=asked.broker,
         seed=history.seed,
         budget_s=asked.budget_s,
+        shortening_s=asked.shortening_s,
         rules=rules,
         report=folder,
         known=known_of(asked.known, release_of(asked.broker)),
@@ -111,7 +121,8 @@ def _replay(
         display(rules, budget_s=asked.budget_s, console=err) as shown,
     ):
         command = [*engine.command, *order.options()]
-        ending = supervise(command, folder=folder, budget_s=asked.budget_s, watcher=shown, security=engine.security)
+        at_most_s = asked.budget_s + (asked.shortening_s or 0.0)
+        ending = supervise(command, folder=folder, budget_s=at_most_s, watcher=shown, security=engine.security)
     status = _say(list(read_events(folder)), history, asked, out)
     return INTERRUPTED if ending is Ending.INTERRUPTED else status
 
@@ -138,9 +149,20 @@ def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -
         out.print(Text("A violation that comes back in none of so many replays is only suspected.", style="bold"))
     expected = f" It was found to break {history.violation.rule}." if history.violation else ""
     out.print(Text(f"A rule was broken in {len(broke)} of {tries} replays.{expected}", style="bold"))
+    for event in events:
+        if isinstance(event, ViolationMinimised):
+            _say_short(event, out)
     if broke or is_new:
         return 1
     return 0 if tries == asked.times else 2
+
+
+def _say_short(made: ViolationMinimised, out: Console) -> None:
+    """Tell the history that a violation was made short to, how often it came back, and where it is."""
+    for telling in explain(document.read(Path(made.history))):
+        out.print(Text(str(telling)))
+    what = f"Made short: {made.steps} steps, came back in {made.came_back} of {made.tries} replays: {made.history}"
+    out.print(Text(what, style="bold"))
 
 
 def _known_here(asked: Asked, events: list[AnyEvent]) -> set[str]:

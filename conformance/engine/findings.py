@@ -113,7 +113,7 @@ class Findings:
         self._checked_in.update(rule for rule, times in ended.exercised.items() if times)
         self._tell(self._finished(machine.name, ended))
         if ended.violation is not None:
-            self._keep(machine, ended.attempt, found)
+            self._keep(machine.name, ended.attempt, found)
 
     def _finished(self, machine: str, ended: ExampleEnded) -> events.ExampleFinished:
         return events.ExampleFinished(
@@ -126,7 +126,7 @@ class Findings:
             seconds=ended.seconds,
         )
 
-    def _keep(self, machine: Machine, attempt: Attempt, found: list[Found]) -> None:
+    def _keep(self, machine: str, attempt: Attempt, found: list[Found]) -> None:
         """Write a violation's history; of those alike, only the first is kept, unless that did not come back."""
         violation = attempt.violation
         assert violation is not None
@@ -135,11 +135,11 @@ class Findings:
                 one.count_alike(attempt)
                 return
         path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
-        document.write(self._history(machine.name, attempt), path)
+        document.write(self._history(machine, attempt), path)
         one = Found(machine, attempt, violation, path)
         found.append(one)
         self._found.append(one)
-        self._tell(self._violation_found(machine.name, violation, path))
+        self._tell(self._violation_found(machine, violation, path))
 
     def _violation_found(self, machine: str, violation: Violation, path: Path) -> events.ViolationFound:
         return events.ViolationFound(
@@ -215,7 +215,7 @@ class Findings:
             return
         path = one.path.with_name(f"{one.path.stem}-minimal.json")
         replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
-        history = self._history(one.machine.name, shortest.shown, replays, left_out=shortest.left_out)
+        history = self._history(one.machine, shortest.shown, replays, left_out=shortest.left_out)
         document.write(history, path)
         self._tell(
             events.ViolationMinimised(
@@ -295,15 +295,16 @@ class Findings:
         what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
         self._tell(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
 
-    def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> None:
+    def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> Found | None:
         """Tell of one replay: the violation, with its history, or else that there was none."""
         self.operations += ended.operations
         if attempt.violation is None:
             self._tell(self._finished(history.machine, ended))
-            return
+            return None
         path = self.plan.report / f"replay-{number}.json"
         document.write(self._history(history.machine, attempt), path)
         self._tell(self._violation_found(history.machine, attempt.violation, path))
+        return Found(history.machine, attempt, attempt.violation, path)
 
     def undecided(self, machine: Machine) -> str:
         """The rules that a machine leaves undecided when it ends early, for a sentence that ends."""

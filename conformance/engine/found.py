@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.engine.machines import Machine
 from conformance.engine.shortening.attempt import Attempt
 from conformance.history.document import Violation
 
@@ -17,10 +16,11 @@ KEPT_ALIKE = 2
 class Found:
     """A violation as it was found, waiting to be made short; ``is_steady``: it comes back, None until it was tried.
 
-    ``alike``: further examples that broke the rule in the same way, of which ``broke_in`` counts all.
+    ``machine``: the name of the one that found it. ``alike``: further examples that broke the rule in the same way, of
+    which ``broke_in`` counts all.
     """
 
-    machine: Machine
+    machine: str
     attempt: Attempt
     violation: Violation
     path: Path

@@ -253,9 +253,12 @@ class Run:
         return True
 
     def replay(self, history: History, *, times: int) -> list[Violation]:
-        """Perform a saved history so many times, or until the budget is used up; the violation of each that broke."""
+        """Perform a saved history so many times, or until the budget is used up; the violation of each that broke.
+
+        If the plan has time for it, the history of the first is made short.
+        """
         self._tell(events.Phase(at_s=self._tell.now_s, what="replaying the history"))
-        broke: list[Violation] = []
+        broke: list[Found] = []
         for number in range(1, times + 1):
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 break
@@ -264,10 +267,11 @@ class Run:
             except HarnessError as harness_error:
                 self._findings.tell_harness_error(str(harness_error))
                 raise
-            self._findings.replayed(history, number, ended, attempt)
-            if attempt.violation is not None:
-                broke.append(attempt.violation)
-        return broke
+            if (found := self._findings.replayed(history, number, ended, attempt)) is not None:
+                broke.append(found)
+        if broke and self.plan.shortening_s is not None:
+            self._findings.shorten(broke[0])
+        return [one.violation for one in broke]
 
     def _until(self, share: float) -> float | None:
         """When machines with this share of the budget are through."""

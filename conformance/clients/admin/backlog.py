@@ -5,7 +5,7 @@ It is read off the cursor, position by position, because counters of messages ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.admin.types import AcknowledgedRange, InternalStats
@@ -31,3 +31,9 @@ def _outside(
             current = next(rising, None)
         if position > mark_delete and (current is None or position <= current.after):
             yield position
+
+
+def not_delivered(left: Collection[Position]) -> str:
+    """What a report says of entries that no consumer has and that do not come."""
+    what = "1 entry that nobody has is" if len(left) == 1 else f"{len(left)} entries that nobody has are"
+    return f"{what} not delivered" + (f", from {min(left)} on" if left else "")

@@ -12,13 +12,12 @@ from itertools import cycle
 from typing import Final
 
 from conformance.applications.deliveries import to_delivery
-from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.backlog import not_delivered, unacknowledged
 from conformance.clients.admin.client import Admin
 from conformance.clients.handles import ConsumerHandle, Message, Subscription, open_consumer
 from conformance.clients.outcomes import CLIENT_ERRORS, ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursors.accounts import not_delivered
 from conformance.wait import Deadline, retry
 from model.events import AnyOutcome, Consumed, Delivery, Drained, Refused, Skipped, Stuck
 from model.log import Position

@@ -9,11 +9,11 @@ all that it says to have sent has arrived.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.backlog import not_delivered, unacknowledged
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember
@@ -115,12 +115,6 @@ class Account:
             return member.arrived_all(account.available_permits)
         is_counted = account.unacked_messages <= member.unacknowledged_count  # counted before it is sent
         return (is_counted or self.stood_s >= MISCOUNTED_S) and member.sent_count >= account.message_out_counter
-
-
-def not_delivered(left: Collection[Position]) -> str:
-    """What a report says of entries that no consumer has and that do not come."""
-    what = "1 entry that nobody has is" if len(left) == 1 else f"{len(left)} entries that nobody has are"
-    return f"{what} not delivered" + (f", from {min(left)} on" if left else "")
 
 
 def account_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerStats | None:
