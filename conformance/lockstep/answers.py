@@ -1,7 +1,7 @@
-"""What brokers answer while an operation is performed, where that is no outcome of it: errors, or nothing at all.
+"""The errors and missing answers of a broker during an operation that are not part of its outcome.
 
-Whether there is a reason for it is for the model to say. A refusal because of who asks, and a request that a release
-does not have, are harness errors: they say something of the run, not of the broker.
+The model judges whether they are allowed. A 401 or 403, and a request that the release lacks, are harness errors: they
+are about the run, not about the broker.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from model.service.unexpected import INTERNAL_ERRORS, Closed, ErrorAnswer, Overd
 T = TypeVar("T")
 
 LONGEST_REASON: Final = 400
-"""How much of a broker's words is kept."""
+"""The longest part of an error message that is recorded."""
 _NO_SUCH_PATH: Final = (f"HTTP {HTTPStatus.NOT_FOUND}", f"HTTP {HTTPStatus.METHOD_NOT_ALLOWED}")
-"""How a broker says that it has no such endpoint at all."""
+"""The errors of a broker that lacks the endpoint."""
 
 BrokerError = AdminError | ServerRefused | ConnectionLost | NoAnswer
 BROKER_ERRORS: Final = (AdminError, ServerRefused, ConnectionLost, NoAnswer)
-"""What is raised for something that the broker did, or did not do."""
+"""The exceptions that are raised for an error or a missing answer of the broker."""
 
 
 class LateForStats(HarnessError):
-    """The broker's stats do not follow what was done (SERVE-04)."""
+    """The broker's stats are not updated in time (SERVE-04)."""
 
 
 class LateToReturn(HarnessError):
-    """What was closed does not come back (SERVE-02)."""
+    """Something that was closed is not available again in time (SERVE-02)."""
 
 
 class LateToDeliver(HarnessError):
-    """Messages do not arrive where they have to (SERVE-03)."""
+    """Messages are not delivered in time (SERVE-03)."""
 
 
 LATE: Final = (LateForStats, LateToReturn, LateToDeliver)
-"""What is raised where a broker does not do by itself, in time, what it has to."""
+"""The exceptions that are raised where a broker misses a bound."""
 
 
 class Answers:
-    """What happened in the operation that is being performed; ``topics``: the names of the history to the real ones."""
+    """The unexpected answers of the current operation. ``topics`` maps a history's names to real ones."""
 
     def __init__(self, topics: Mapping[str, str]) -> None:
         self._topics = topics
@@ -55,27 +55,27 @@ class Answers:
         self._closed: set[tuple[str, str]] = set()
 
     def begin(self) -> None:
-        """Another operation is performed."""
+        """Begin another operation."""
         self._noticed.clear()
 
     def take(self) -> tuple[Unexpected, ...]:
-        """All that was noticed since, each once."""
+        """The unexpected answers since :meth:`begin`, without duplicates."""
         return tuple(dict.fromkeys(self._noticed))
 
     def on_admin_error(self, error: AdminError) -> None:
-        """The admin API answered with an error, whatever is made of it: an internal one is no answer at any time."""
+        """Record an internal error of the admin API, even if the request is retried."""
         if error.status == HTTPStatus.INTERNAL_SERVER_ERROR:
             self._noticed.append(self._admin_error(error, is_last=False))
 
     def notice_closed(self, closed: Iterable[tuple[str, str, str]]) -> None:
-        """These are found to be closed: name, real topic, why. Each is noticed once."""
+        """Record closed producers and consumers, each once: name, real topic, reason."""
         for actor, topic, why in closed:
             if (actor, topic) not in self._closed:
                 self._closed.add((actor, topic))
                 self._noticed.append(Closed(actor, why, self._name_of(topic)))
 
     def opened(self, actor: str, topic: str) -> None:
-        """A producer or consumer is open, maybe not for the first time."""
+        """Let :meth:`notice_closed` report this producer or consumer again."""
         self._closed.discard((actor, topic))
 
     def retry(
@@ -87,9 +87,9 @@ class Answers:
         topic: str | None,
         may_pass: Callable[[HarnessError], bool] = lambda error: error.may_pass,
     ) -> T:
-        """As :func:`conformance.wait.retry`, with the internal errors noticed that come before the last answer.
+        """As :func:`conformance.wait.retry`, and record the internal errors before the last answer.
 
-        ``what`` is requested, for the ``topic`` of that real name.
+        ``topic`` is the real name.
         """
 
         def is_worth_another_try(error: HarnessError) -> bool:
@@ -103,7 +103,7 @@ class Answers:
         return retry(request, timeout, may_pass=is_worth_another_try)
 
     def gave_up(self, error: HarnessError, what: str, topic: str | None) -> None:
-        """An operation ended with this error, although the broker is up. Raises it if it is a harness error."""
+        """Record the error that ended an operation although the broker is up. Raises harness errors."""
         match error:
             case AdminError() if error.is_forbidden or error.reason.startswith(_NO_SUCH_PATH):
                 raise error
@@ -140,9 +140,9 @@ class Answers:
         return next((name for name, real in self._topics.items() if real == topic), None)
 
     def _words(self, text: str) -> str:
-        """The first line of what a broker says, with the names of the history."""
+        """The first line of a broker's message, with the history's names."""
         lines = text.strip().splitlines() or ["no reason given"]
-        said = lines[0].strip()[:LONGEST_REASON]
+        line = lines[0].strip()[:LONGEST_REASON]
         for name, real in self._topics.items():
-            said = said.replace(real, f"topic {name}").replace(topic_path(real), f"topic {name}")
-        return said
+            line = line.replace(real, f"topic {name}").replace(topic_path(real), f"topic {name}")
+        return line

@@ -1,4 +1,4 @@
-"""The bookies of a deployment, as an example loses one and gets it back."""
+"""The bookies of a deployment, for examples that lose one and restore it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Bookies:
         self._lost: list[int] = []
 
     def perform(self, operation: LoseBookie | RestoreBookies) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         deployment = self._deployment
         if deployment is None or deployment.size.bookies < ENOUGH_BOOKIES:
             return Skipped(f"this deployment has fewer than {ENOUGH_BOOKIES} bookies")
@@ -37,6 +37,6 @@ class Bookies:
         return BookiesLeft(deployment.size.bookies - len(self._lost))
 
     def close(self) -> None:
-        """Have all bookies again."""
+        """Restore all bookies."""
         while self._lost and self._deployment is not None:
             self._deployment.restore_bookie(self._lost.pop())

@@ -1,12 +1,12 @@
-"""What a release, a client or a deployment may lack, and the rules and operations that need it: one table.
+"""One table of the capabilities that a release, client or deployment may lack, with their rules and operations.
 
-Nothing here goes by a version. A running broker is asked: for a request of its admin API, a setting, a field of its
-stats; the installed pulsar-client by its signatures. Where a capability is missing, the operations that need it are not
-performed, and the rules that need it are not decidable, both with the reason. What can be done to the broker's process
-(:class:`conformance.brokers.interface.Capability`) is what a machine needs, and so stands with the machines.
+Nothing here depends on a version. The running broker shows which admin requests, settings and stats fields it has; the
+signatures of pulsar-client show its options. Without a capability, the operations that need it are skipped, and the
+rules that need it are not decidable, both with the reason. Machines themselves declare what they must do to the
+broker's process (:class:`conformance.brokers.interface.Capability`).
 
-An example has a few dozen operations and takes seconds. Where a setting lets something happen only after thousands of
-entries or minutes, a rule about it may still be exercised by chance; that it was not says nothing about the run.
+An example has a few dozen operations and takes seconds. If a setting makes something happen only after minutes or
+thousands of entries, an example exercises its rule only by chance.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from model.subscription_operations import Expire, ResetCursor, Seek
 from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
-"""More entries than this are not written to a topic in an example."""
+"""The most entries that an example writes to a topic."""
 
 LONGEST_S: Final = 20.0
-"""An example does not wait longer than this for something that the broker does by itself."""
+"""The longest that an example waits for something that the broker does in the background."""
 
 DRAINING_FIELD: Final = ("subscriptions", "drainingHashesCount")
-"""A field that stats have on releases with draining hashes."""
+"""A stats field of releases with draining hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class IsOn:
 class AtMost:
     """Settings of the broker, of which one must be within its limit, or else ``consequence``.
 
-    ``limits``: for each name the value where the broker does not tell one, and the largest that will do.
+    ``limits``: for each name the default, and the largest value that suffices.
     """
 
     limits: Mapping[str, tuple[float, float]]
@@ -102,15 +102,15 @@ class Requirement:
     rules: tuple[str, ...] = ()
     needs: Callable[[AnyOperation], bool] = lambda _: False
     withheld: str = ""
-    """What is not drawn without it, in words."""
+    """What machines do not draw without it, for a report."""
 
 
-class Asked(Protocol):
-    """Who answers the questions: the world of a run."""
+class BrokerTraits(Protocol):
+    """The part of a run's world that :class:`Capabilities` reads."""
 
     @property
     def runtime(self) -> Mapping[str, str] | None:
-        """The broker's settings; None if it does not tell them."""
+        """The broker's settings; None if the role may not read them."""
 
     @property
     def can_drain(self) -> bool: ...
@@ -120,10 +120,9 @@ class Asked(Protocol):
     def is_switchable(self) -> bool: ...
 
     def has_admin_request(self, path: str) -> bool:
-        """Whether the broker has a request, by its path below that of a topic."""
+        """Whether the broker has a request, by its path below the topic's."""
 
-    def has_stats_field(self, part: str, name: str) -> bool:
-        """Whether a topic's stats have a field."""
+    def has_stats_field(self, part: str, name: str) -> bool: ...
 
 
 def _is_topic_policy(operation: AnyOperation) -> bool:
@@ -229,10 +228,10 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
 
 
 class Capabilities:
-    """What is missing on one broker with one client; asked once."""
+    """The capabilities that one broker and one client lack."""
 
-    def __init__(self, asked: Asked) -> None:
-        answers = ((one, _why_missing(one.asks, asked)) for one in REQUIREMENTS)
+    def __init__(self, broker: BrokerTraits) -> None:
+        answers = ((one, _why_missing(one.asks, broker)) for one in REQUIREMENTS)
         self._missing = tuple((one, why) for one, why in answers if why is not None)
 
     def undecidable(self) -> dict[str, str]:
@@ -248,23 +247,23 @@ class Capabilities:
         return next((why for one, why in self._missing if one.needs(operation)), None)
 
 
-def _why_missing(question: Question, asked: Asked) -> str | None:
-    """Why a capability is missing, in words; None if it is there, or if the broker does not tell."""
-    runtime = asked.runtime or {}
+def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
+    """Why a capability is missing; None if it is there or cannot be asked for."""
+    runtime = broker.runtime or {}
     match question:
         case AdminRequest(path):
-            return None if asked.has_admin_request(path) else f"this release has no admin request TOPIC/{path}"
+            return None if broker.has_admin_request(path) else f"this release has no admin request TOPIC/{path}"
         case StatsField(part, name):
-            return None if asked.has_stats_field(part, name) else f"stats of this release have no {name} in {part}"
+            return None if broker.has_stats_field(part, name) else f"stats of this release have no {name} in {part}"
         case HasSetting(name):
-            return None if asked.runtime is None or name in runtime else f"this release has no setting {name}"
+            return None if broker.runtime is None or name in runtime else f"this release has no setting {name}"
         case IsOn(names):
             off = next((name for name in names if runtime.get(name, "true") != "true"), None)
             return None if off is None else f"the broker has {off}=false"
         case AtMost(limits, consequence):
             return _why_too_large(limits, consequence, runtime)
         case Dispatcher(kind):
-            return _why_no_dispatcher(kind, asked)
+            return _why_no_dispatcher(kind, broker)
         case ClientOption(name, is_there):
             return None if is_there else f"pulsar-client {pulsar.__version__} has no option {name}"
         case _:
@@ -280,10 +279,10 @@ def _why_too_large(
     return f"with {' and '.join(f'{name}={value:g}' for name, value in values.items())} {consequence}"
 
 
-def _why_no_dispatcher(kind: Literal["draining", "classic"], asked: Asked) -> str | None:
+def _why_no_dispatcher(kind: Literal["draining", "classic"], broker: BrokerTraits) -> str | None:
     fixed = "the cluster has {}={}, and the run may not change that without --allow-cluster-settings"
     if kind == "classic":
-        return None if asked.can_be_classic else fixed.format(CLASSIC, "false")
-    if asked.can_drain:
+        return None if broker.can_be_classic else fixed.format(CLASSIC, "false")
+    if broker.can_drain:
         return None
-    return fixed.format(CLASSIC, "true") if asked.is_switchable else "this release has no draining hashes"
+    return fixed.format(CLASSIC, "true") if broker.is_switchable else "this release has no draining hashes"

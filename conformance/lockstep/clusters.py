@@ -1,7 +1,6 @@
-"""What the examples of document 001 share in a run: three clusters, their namespaces, the links between them.
+"""The three clusters, namespaces and links that the examples of document 001 share in a run.
 
-The clusters are started when the first example asks for them, and stay up. A topic is replicated between the first two
-of them or between all three.
+The first example starts the clusters, and they stay up. A topic is replicated between the first two or all three.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from conformance.wait import Deadline, retry, wait_until
 from model.cluster_operations import LABELS
 
 Link = tuple[str, str]
-"""The labels of the cluster that sends and of the one that it sends to."""
+"""The labels of the sending and the receiving cluster."""
 
 CONNECT_TIMEOUT_S: Final = 60.0
-"""How long replicators may take to connect: they wait ever longer between their tries."""
+"""How long replicators may take to connect: they back off between attempts."""
 
-ASKED_EVERY_S: Final = 10.0
-"""How often a namespace is told to be idle, while nothing comes of it."""
+SET_EVERY_S: Final = 10.0
+"""How often the idle policy of a namespace is set again until it takes effect."""
 
 PERIOD_MS: Final = int(QUICK["replicatedSubscriptionsSnapshotFrequencyMillis"])
 TIMEOUT_MS: Final = 1000 * int(QUICK["replicatedSubscriptionsSnapshotTimeoutSeconds"])
@@ -43,10 +42,7 @@ class ReplicationWorld:
     """Three started clusters. Not for use by several threads at once."""
 
     def __init__(self, make: Callable[[], Broker], *, tenant: str, on_start: Callable[[Broker], None]) -> None:
-        """``make`` gives a broker that is not started yet; ``tenant`` is made for their namespaces.
-
-        ``on_start`` is done to each of them after each start.
-        """
+        """``make`` returns a broker that is not started yet; ``on_start`` runs after each start of a broker."""
         self._on_start = on_start
         self._namespaces: dict[tuple[int, bool, bool], str] = {}
         self._connections: Counter[tuple[Link, str]] = Counter()
@@ -61,11 +57,10 @@ class ReplicationWorld:
         self.labels_by_name: Final = {self.clusters.cluster(label).name: label for label in LABELS}
 
     def service(self, cluster: str) -> Service:
-        """Where clients find a cluster."""
         return self.clusters.cluster(cluster).broker.addresses.service
 
     def _recorder(self, source: str, target: str) -> Callable[[Event], None]:
-        """Count how often a replicator of each topic came over a link."""
+        """Count how often a replicator of each topic connects over a link."""
 
         def record(event: Event) -> None:
             if isinstance(event, Command) and event.kind == "PRODUCER" and event.topic is not None:
@@ -74,11 +69,11 @@ class ReplicationWorld:
         return record
 
     def has_reconnected(self, link: Link, topic: str) -> bool:
-        """Whether a topic's replicator came over a link more than once."""
+        """Whether a topic's replicator connected over a link more than once."""
         return self._connections[link, topic] > 1
 
     def namespace(self, labels: Sequence[str], *, is_replicated: bool, deduplication: bool) -> str:
-        """The namespace of topics that are replicated between these clusters, or by none; made on first use."""
+        """The namespace of topics that are replicated between these clusters, or not at all; made on first use."""
         key = (len(labels), is_replicated, deduplication)
         if key not in self._namespaces:
             kind = f"{len(labels)}{'' if is_replicated else '-alone'}{'-deduplicated' if deduplication else ''}"
@@ -93,38 +88,38 @@ class ReplicationWorld:
         return self._namespaces[key]
 
     def replicators(self, labels: Sequence[str], topic: str) -> dict[Link, ReplicationStats]:
-        """What these clusters say of a topic's replicators, by link; nothing where one says nothing of the topic."""
-        told: dict[Link, ReplicationStats] = {}
+        """The stats of a topic's replicators in these clusters, by link, without those that are not loaded."""
+        stats: dict[Link, ReplicationStats] = {}
         for source in labels:
             with suppress(AdminError):  # it is being loaded
                 replication = self.clusters.cluster(source).admin.stats(topic).replication
-                told |= {(source, self.labels_by_name[name]): one for name, one in replication.items()}
-        return told
+                stats |= {(source, self.labels_by_name[name]): one for name, one in replication.items()}
+        return stats
 
     def is_connected(self, link: Link, topic: str) -> bool:
-        """Whether the cluster that sends says that its replicator of a topic is connected; False if it says nothing."""
-        told = self.replicators(link[:1], topic).get(link)
-        return told is not None and told.connected
+        """Whether a topic's replicator is connected according to the sending cluster's stats."""
+        stats = self.replicators(link[:1], topic).get(link)
+        return stats is not None and stats.connected
 
     def closed(self, labels: Sequence[str], topic: str) -> tuple[Link, ...]:
-        """The links between clusters over which, as the cluster that sends says, no replicator of a topic goes."""
-        return tuple(sorted(link for link, told in self.replicators(labels, topic).items() if not told.connected))
+        """The links without a connected replicator of a topic, according to the sending cluster's stats."""
+        return tuple(sorted(link for link, stats in self.replicators(labels, topic).items() if not stats.connected))
 
     def close_idle(self, cluster: str, labels: Sequence[str], topic: str) -> None:
-        """Have a cluster find a topic idle that it has nothing of, and wait until it has closed its replicators.
+        """Make a cluster treat an empty topic as inactive, and wait until it has closed its replicators.
 
-        Its other topics of that namespace may be idle as well; they are of examples that are over.
+        This may close other topics of the namespace, too; they belong to examples that are over.
         """
         admin, namespace = self.clusters.cluster(cluster).admin, "/".join(topic.split("/")[2:4])
         links = {(cluster, other) for other in labels if other != cluster}
-        asked = Deadline.after(0)
+        next_set = Deadline.after(0)
 
         def is_closed() -> bool:
-            nonlocal asked
-            if asked.passed:  # again and again: once a topic did nothing for a minute, as if it had missed the change
+            nonlocal next_set
+            if next_set.passed:  # repeated: a topic was once seen to miss the change for a minute
                 admin.set_retention(namespace, size_mb=0, time_minutes=0)
                 admin.set_inactive_after(namespace, idle_s=1)
-                asked = Deadline.after(ASKED_EVERY_S)
+                next_set = Deadline.after(SET_EVERY_S)
             return links <= set(self.closed(labels, topic))
 
         try:
@@ -136,8 +131,7 @@ class ReplicationWorld:
             admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
 
     def await_connected(self, labels: Sequence[str], topic: str) -> None:
-        """Wait until every cluster's replicators of a topic are connected; :class:`LateToReturn` if they are not in
-        time."""
+        """Wait until every cluster's replicators of a topic are connected. Raises :class:`LateToReturn`."""
         self.await_all(
             lambda: all(self.is_connected(link, topic) for link in permutations(labels, 2)),
             f"the replicators of {topic} do not connect",
@@ -145,16 +139,16 @@ class ReplicationWorld:
 
     @staticmethod
     def await_all(condition: Callable[[], bool], otherwise: str) -> None:
-        """Wait for something that clusters do by themselves; else :class:`LateToReturn`."""
+        """Wait for a condition. Raises :class:`LateToReturn`."""
         if not wait_until(condition, CONNECT_TIMEOUT_S):
             raise LateToReturn(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
 
     def gone(self) -> list[str]:
-        """The clusters whose brokers' processes are gone."""
+        """The clusters whose broker process is gone."""
         return [label for label in self.clusters.labels if not self.clusters.cluster(label).broker.is_alive()]
 
     def bounce(self, label: str, *, is_kill: bool) -> None:
-        """Kill a cluster's broker, or stop it, and start it again."""
+        """Kill or restart a cluster's broker."""
         broker = self.clusters.cluster(label).broker
         if is_kill:
             broker.kill()
@@ -164,7 +158,7 @@ class ReplicationWorld:
         self._on_start(broker)
 
     def timed_out(self, cluster: str) -> float:
-        """How many snapshots a cluster has given up since it was started, by its own count."""
+        """How many snapshots timed out in a cluster since its start, according to its metrics."""
         name = "pulsar_replicated_subscriptions_timedout_snapshots"
         admin = self.clusters.cluster(cluster).admin
         return retry(lambda: admin.metric(name), CONNECT_TIMEOUT_S)  # 500 where a busy broker is too slow
@@ -175,5 +169,5 @@ class ReplicationWorld:
 
 
 def now_ms() -> int:
-    """The clock that all times of an example are read from, which is that of brokers: milliseconds since 1970."""
+    """The wall clock that examples and brokers share, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""The failpoints of one example: set by the words of a history, cleared together, with how often each one fired."""
+"""The failpoints of one example: set by name, cleared together, with how often each one fired."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from model.failpoints import FailpointKind
 
 
 class Failpoints:
-    """What is armed now in a broker, or in all brokers of a cluster, of which only the topic's owner meets it."""
+    """The armed failpoints of a broker, or of all brokers of a cluster, where only a topic's owner reaches them."""
 
     def __init__(self, load_agents: Callable[[], Iterable[AgentAddress]]) -> None:
-        """``load_agents`` sees to it that the brokers' processes have agents, and says where these listen."""
+        """``load_agents`` loads the agents into the brokers' processes and returns their addresses."""
         self._load_agents = load_agents
         self._armed: list[tuple[str, FailpointKind, tuple[Armed, ...]]] = []
 
     @property
     def are_armed(self) -> bool:
-        """Whether some are."""
         return bool(self._armed)
 
     def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
@@ -31,7 +30,7 @@ class Failpoints:
     def clear(self) -> list[tuple[str, FailpointKind, int]]:
         """Disarm everything; for each, the topic, the kind, and how often it fired.
 
-        A read that is being made slow runs to its end, and that is waited for: what is done next does not race it.
+        A slowed read runs to its end first, so that the next operation does not race it.
         """
         fired = [(topic, kind, sum(one.disarm() for one in armed)) for topic, kind, armed in self._armed]
         slow_ms = (
@@ -44,5 +43,5 @@ class Failpoints:
         return fired
 
     def forget(self) -> None:
-        """The broker's process is another one: nothing is armed in it."""
+        """Drop all failpoints: a new broker process has none."""
         self._armed.clear()

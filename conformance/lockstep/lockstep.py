@@ -1,8 +1,7 @@
-"""One example in lockstep: perform an operation, write it down, then judge it.
+"""One example in lockstep: perform an operation, record it, then judge it.
 
-The step is on disk before it is judged, so that a history survives whatever judging, or the end of this process, does.
-Which operations are performed is chosen elsewhere, except for the last ones (:func:`finishing`), which settle what is
-unknown and read everything back.
+A step is on disk before it is judged, so a history survives a crash of this process. Machines choose the operations,
+except for the last ones (:func:`finishing`), which settle unknown outcomes and read everything back.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ from model.subscription_operations import CreateSubscription, ReadCursor, Receiv
 from model.vocabulary import Entry, Message
 
 MAX_STATES = 10_000
-"""How many states may be possible at once. A few dozen are the most that was seen."""
+"""How many states may be possible at once. The most observed were a few dozen."""
 BARRIER = "barrier"
-"""The producer whose one confirmed message shows that all writes before it are through."""
+"""The producer whose confirmed message shows that all earlier writes have ended."""
 LAST = "last"
-"""The subscription that is given the whole log, where the others are not tracked any more."""
+"""The subscription that reads the whole log where the model no longer tracks the others."""
 BARRIERS = 20
-"""How many of its messages may fail: more than a failpoint ever makes fail."""
+"""How many of its messages may fail: more than any failpoint fails."""
 
 
 class RuleBroken(Exception):
-    """What was observed is not allowed."""
+    """The model allows no state for what was observed."""
 
     def __init__(self, violation: Violation) -> None:
         super().__init__(f"{violation.rule}: {violation.because}")
@@ -56,15 +55,15 @@ class RuleBroken(Exception):
 
 
 class CutShort(Exception):
-    """The example cannot go on: the broker did what is allowed, and what an operation came to is not known for it."""
+    """The example ends: an operation was given up for a reason that the model allows, and its effect is unknown."""
 
 
 @dataclass(slots=True)
 class Lockstep:
     """One example on one performer; ``record`` is called with each step before it is judged.
 
-    ``chosen``: how many of the steps were asked for from outside; those behind them finish the example. ``clock``: the
-    time in seconds, by which steps are timed; another one where time is simulated.
+    ``chosen``: how many of the steps a machine chose; the later ones finish the example. ``clock``: returns seconds,
+    real or simulated.
     """
 
     performer: Performer
@@ -83,12 +82,12 @@ class Lockstep:
         self._began = self.clock()
 
     def do(self, operation: AnyOperation) -> AnyOutcome:
-        """Perform one operation, write it down and judge it; RuleBroken when no state allows what was observed."""
+        """Perform, record and judge one operation. Raises :class:`RuleBroken`."""
         self.chosen += 1
         return self._do(operation)
 
     def read_back(self) -> None:
-        """Read all logs back, and judge nothing: for the record of an example that a broken rule has ended."""
+        """Record all logs without judging them, after a broken rule ended the example."""
         for topic in self.state.topics:
             self._performed(ReadLog(topic))
 
@@ -118,18 +117,18 @@ class Lockstep:
         self.excused.update(judged.excused)
         self.largest_state = max(self.largest_state, self.state.size)
         if self.largest_state > MAX_STATES:
-            raise HarnessError(f"the model holds more than {MAX_STATES} states as possible")
+            raise HarnessError(f"the model has more than {MAX_STATES} possible states")
         if isinstance(step.outcome, Abandoned):
             raise CutShort(step.outcome.why)
         return step.outcome
 
     def finish(self) -> None:
-        """Settle what is unknown, read logs and snapshots back and judge them."""
+        """Settle unknown outcomes, then read logs, snapshots and subscriptions back and judge them."""
         for operation in finishing(self):
             self._do(operation)
 
     def violation(self, broken: Broken) -> Violation:
-        """What breaks a rule at the last step."""
+        """The violation at the last step."""
         return Violation(
             rule=broken.rule,
             because=broken.because,
@@ -140,13 +139,13 @@ class Lockstep:
 
 
 def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
-    """The operations that end an example, each chosen when the one before it is done.
+    """The operations that end an example, each chosen after the one before it is done.
 
-    A producer of which something is unknown is opened once more: the broker lets it in only when it is through with the
-    connection before. A message that is confirmed then shows that all writes before it have ended, for the log has one
-    order. What is read back after it is all there will ever be.
+    Producers with unknown outcomes are opened again, which succeeds only after the broker has closed the former
+    connection. Then one more confirmed message shows that all earlier writes have ended, since the log has one order.
+    The log that is read back after it is final.
     """
-    if lockstep.state.service.is_short_of_bookies:  # an example may be cut short before that
+    if lockstep.state.service.is_short_of_bookies:  # an example may be cut short before it restores them
         yield RestoreBookies()
     if lockstep.state.is_disturbed:
         yield ClearNetworkFaults()
@@ -174,25 +173,25 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
 
 
 def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
-    """Of each subscription, read its state, and have delivered what is left.
+    """Read the state of each subscription, and receive its backlog.
 
-    Where subscriptions are not tracked any more, a new one is created, which is given the whole log.
+    Where the model no longer tracks subscriptions, a new one reads the whole log.
     """
     if lockstep.state.consumption.topics[topic].has_strangers and topic in lockstep.state.consumption.parts_of(topic):
         yield CreateSubscription(topic, LAST)
     for key, cursor in list(lockstep.state.consumption.cursors.items()):
-        # Once the log turns out not to be known, its subscriptions are not tracked any more.
+        # The model stops tracking subscriptions once the log turns out to be unknown.
         if key[0] == topic and cursor.durable and key in lockstep.state.consumption.cursors:
             yield ReadCursor(topic, key[1])
             limits = lockstep.state.consumption.topics[topic].limits
             is_limited = limits.unacknowledged > 0 or limits.in_all > 0  # where consumers share the messages
-            # A Shared dispatcher may not know whom to send the rest of a chunked message, either.
+            # A Shared dispatcher may not find the consumer of the rest of a chunked message, either.
             has_chunks = bool(lockstep.state.consumption.log(topic).chunks)
             yield ReceiveAll(topic, key[1], "Exclusive" if is_limited or has_chunks else "Shared")
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:
-    """The producers of which something is unknown."""
+    """The producers with unknown outcomes."""
     return [name for name in topic_observer.unsettled(state.topics[topic]) if name != BARRIER]
 
 
@@ -205,7 +204,7 @@ def _reopening(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
 
 
 def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
-    """Messages of a producer of its own until one is confirmed; writes that fail yet close it a few times at most."""
+    """Send messages of a producer of its own until one is confirmed; failing writes may close it a few times."""
     session = f"{BARRIER}-{topic}"
     for number in range(1, BARRIERS + 1):
         yield OpenProducer(session=session, topic=topic, producer=BARRIER)
@@ -221,7 +220,7 @@ def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
 
 
 def _live_sessions(steps: list[Step], topic: str, producer: str) -> list[str]:
-    """The sessions of a producer that were opened and not left."""
+    """The sessions of a producer that are open."""
     live: list[str] = []
     for step in steps:
         match step.operation:

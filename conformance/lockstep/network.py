@@ -1,6 +1,6 @@
-"""The way of one example's producers to the broker: straight there, or through a proxy that injects faults.
+"""How one example's producers connect to the broker: directly, or through a proxy that injects faults.
 
-It sets the faults and says how often they acted. Connections that they end are ended for the clients as any other.
+It sets the faults and returns how often they fired. To clients, a connection that a fault ends is an ordinary loss.
 """
 
 from __future__ import annotations
@@ -18,17 +18,14 @@ from model.operations import ClearNetworkFaults, InjectNetworkFault, NetworkOper
 from model.vocabulary import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 WITHIN_BYTES = 25
-"""How much of a command's frame arrives where the connection ends within it: the command, not what it carries."""
+"""How much of a frame arrives before the connection ends within it: the command without its payload."""
 
 
 class Network:
-    """What is between the producers of one example and the broker."""
+    """The network between the producers of one example and the broker."""
 
     def __init__(self, service: Callable[[], Service], topics: Mapping[str, str]) -> None:
-        """``topics``: the names of the history to the real ones; it fills up while the example goes on.
-
-        ``service`` says where the broker is at the moment.
-        """
+        """``topics`` maps a history's names to real ones and grows during the example; ``service``: the broker's."""
         self._service = service
         self._topics = topics
         self._proxy: Proxy | None = None
@@ -36,16 +33,16 @@ class Network:
 
     @property
     def service(self) -> Service:
-        """Where producers find the broker."""
+        """The service address for producers."""
         return self._service() if self._proxy is None else self._proxy.service
 
     @property
     def is_proxied(self) -> bool:
-        """Whether it may have ended a connection that the broker would have kept."""
+        """Whether a fault may end connections."""
         return self._proxy is not None
 
     def perform(self, operation: NetworkOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         match operation:
             case UseProxy():
                 return self._use_proxy()
@@ -57,13 +54,12 @@ class Network:
                 assert_never(operation)
 
     def _use_proxy(self) -> AnyOutcome:
-        """Let those who connect from now on come through a proxy."""
+        """Have later connections go through a proxy."""
         if self._proxy is None:
             self._proxy = Proxy(self._service())
         return Done()
 
     def _disturb(self, operation: InjectNetworkFault) -> AnyOutcome:
-        """Set a fault."""
         topic = self._topics.get(operation.topic)
         if self._proxy is None or topic is None:
             return Skipped("there is no such topic" if topic is None else "producers do not come through a proxy")
@@ -71,13 +67,12 @@ class Network:
         return Done()
 
     def release(self) -> None:
-        """Let what is held arrive: somebody is about to wait for it."""
+        """Release held frames, before something waits for them."""
         for armed in self._set:
             if isinstance(armed.fault, faults.Hold):
                 armed.lift()
 
     def _mend(self) -> AnyOutcome:
-        """Lift all faults."""
         if self._proxy is None:
             return Skipped("producers do not come through a proxy")
         self._proxy.lift_all()
@@ -86,14 +81,14 @@ class Network:
         return NetworkFaultsCleared(fired)
 
     def close(self) -> None:
-        """End all connections that go through the proxy."""
+        """Stop the proxy and its connections."""
         if self._proxy is not None:
             self._proxy.stop()
             self._proxy = None
 
 
 def fault_of(fault: NetworkFault, topic: str | None = None, *, consumer: str | None = None) -> Fault:
-    """The proxy's fault that these words of a history mean, for one topic, or for one consumer."""
+    """The proxy's fault for a history's network fault, for one topic or one consumer."""
     match fault:
         case CutAt(kind, nth, where):
             which = Which(kind=kind, topic=topic, consumer=consumer, nth=nth)

@@ -1,10 +1,9 @@
-"""The owners of one example's topics, in a deployment of several brokers: how they lose topics, and what they do then.
+"""The owners of one example's topics in a deployment of several brokers: how they lose topics, and what zombies do.
 
-A broker that is to lose its topics is killed, shut down, asked to unload them, or frozen. Its session in the metadata
-store is ended with it, as the time for that is no matter here. Nothing goes on before another broker owns what it had;
-if it is frozen, the others have loaded that, too, so that the ledgers that it wrote to are closed. A broker that is
-killed or shut down comes back at once, a frozen one when it is thawed. Until then, sessions of the wire client to it
-are kept here.
+A broker loses its topics when it is killed, shut down, frozen, or asked to unload them. Its session in the metadata
+store is ended at once, without waiting for the timeout. The example continues after another broker owns the topics. If
+the owner is frozen, the others have loaded the topics by then and closed its ledgers. A killed broker restarts at once,
+a frozen one continues when it is thawed. Until then, wire sessions to it are kept here.
 """
 
 from __future__ import annotations
@@ -36,14 +35,13 @@ from model.operations import (
 )
 
 TAKEOVER_TIMEOUT_S: Final = 30.0
-"""How long it may take until another broker owns a topic whose owner is gone."""
+"""How long a takeover may take."""
 RETURN_TIMEOUT_S: Final = 30.0
-"""How long a broker that goes on may take to notice that it has lost its session, and to have another: 1 to 3 s were
-seen."""
+"""How long a thawed broker may take to notice that its session expired and to have another: 1 to 3 s were measured."""
 STAYS_S: Final = 3.0
-"""How long it must be registered in one session. A broker that learns late that requests failed with its former session
-takes the metadata store for unavailable until it looks again, 2 s later with the session timeout that is shipped. Its
-ledgers do not roll over meanwhile. One that takes its next session for lost as well is not registered by then."""
+"""How long it must be registered in one session. If requests of its former session fail late, the broker considers the
+metadata store unavailable until its next check, 2 s later with the shipped session timeout. Its ledgers do not roll
+over meanwhile. A broker that considers its next session lost, too, is not registered by then."""
 _PAUSE_S: Final = 0.02
 
 T = TypeVar("T")
@@ -55,7 +53,7 @@ class Owners:
     """The brokers of one example's topics."""
 
     def __init__(self, world: World, topics: Mapping[str, str], answers: Answers) -> None:
-        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+        """``topics`` maps a history's names to real ones and grows during the example."""
         self._world = world
         self._topics = topics
         self._answers = answers
@@ -114,7 +112,7 @@ class Owners:
             )
 
     def _unload(self, owner: DeploymentBroker, topic: str, lost: Mapping[str, str]) -> TakenOver:
-        """Have the owner unload what it has of a topic's namespace, if it can be asked to, to another broker."""
+        """Have the owner unload a topic's namespace, to another broker if the release can."""
         namespace = _namespace_of(lost[topic])
         here = {name: real for name, real in lost.items() if _namespace_of(real) == namespace}
         (other, *_) = self._others(owner)
@@ -129,7 +127,7 @@ class Owners:
         return TakenOver(tuple(here), is_elsewhere=owner not in owners)
 
     def _await_takeover(self, owner: DeploymentBroker, lost: Mapping[str, str]) -> None:
-        """Wait until the other brokers own what this one had."""
+        """Wait until the other brokers own the lost topics."""
         others = self._others(owner)
         urls = {one.addresses.service_url for one in others}
 
@@ -158,14 +156,14 @@ class Owners:
     # -------------------------------------------------------------------------------------------------------- frozen
 
     def keep(self, sessions: Mapping[str, WireSession], members: Mapping[str, WireMember]) -> None:
-        """These are connected to a frozen broker."""
+        """Keep sessions and consumers that are connected to a frozen broker."""
         self._sessions.update(sessions)
         self._members.update(members)
 
     def perform(
         self, operation: SendToFrozen | AcknowledgeAtFrozen | ThawOwners | LoseBookie | RestoreBookies
     ) -> AnyOutcome:
-        """Carry out what is done to a frozen broker, or a bookie, and say what was seen."""
+        """Carry out one operation on a frozen broker or a bookie, and return the outcome."""
         match operation:
             case SendToFrozen(session, entries):
                 return self._at(self._sessions.get(session), lambda live: live.send(entries))
@@ -204,9 +202,9 @@ class Owners:
                 yield FormerAnswer(session, entry, answer)
 
     def _came_back(self, broker: DeploymentBroker) -> bool:
-        """Wait until a broker that goes on takes part again, and whether it does by itself; it is started again if not.
+        """Wait until a thawed broker is registered again, or start it again; whether that was in time.
 
-        A release may end it, as it has lost its session, or have it reconnect.
+        Depending on the release, a broker that lost its session shuts down or reconnects.
         """
         registered = _Steady(lambda: broker.process.session())
 
@@ -225,7 +223,7 @@ class Owners:
         self._world.broker_came_back(broker)
 
     def close(self) -> None:
-        """Let all brokers and bookies go on, and end what is connected to frozen ones."""
+        """Thaw all brokers, restore all bookies, and end the connections to frozen brokers."""
         self._bookies.close()
         self._let_go()
         for broker in self._frozen:
@@ -245,7 +243,7 @@ class Owners:
 
 
 class _Steady:
-    """A value that is asked for again and again; whether it is there, and has been the same for long enough."""
+    """A polled value that is steady once it has been present and unchanged for long enough."""
 
     def __init__(self, ask: Callable[[], int | None]) -> None:
         self._ask = ask
@@ -253,7 +251,6 @@ class _Steady:
         self._since = Deadline.after(STAYS_S)
 
     def is_steady(self) -> bool:
-        """Whether it has been, up to now."""
         value = self._ask()
         if value is None or value != self._last:
             self._last, self._since = value, Deadline.after(STAYS_S)
@@ -261,7 +258,7 @@ class _Steady:
 
 
 def _acknowledge(member: WireMember, nth: tuple[int, ...]) -> None:
-    """Acknowledge, without waiting for an answer."""
+    """Acknowledge without waiting for the answer."""
     if messages := chosen(member, nth):
         with suppress(ConnectionLost, NoAnswer):
             member.tell_acknowledged(messages)

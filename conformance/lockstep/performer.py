@@ -1,6 +1,6 @@
-"""What can carry out operations: the real system, or, in tests of the suite itself, the reference model.
+"""Carries out operations: on the real system, or, in tests of the suite itself, on the reference model.
 
-A performer says what it saw and judges nothing.
+A performer returns outcomes and judges nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from model.service.unexpected import Unexpected
 
 
 class Performed(NamedTuple):
-    """What came of an operation, of earlier sends that were collected on the way to it, and what nobody asked for."""
+    """The outcome of an operation, the late answers to earlier sends, and unexpected answers."""
 
     outcome: AnyOutcome
     late: tuple[Late, ...] = ()
@@ -24,7 +24,7 @@ class Performer(Protocol):
     """Carries out the operations of one example."""
 
     def perform(self, operation: AnyOperation) -> Performed:
-        """Carry out one operation and say what was seen; HarnessError when that cannot be said."""
+        """Carry out one operation and return the outcome. Raises :class:`HarnessError`."""
 
     def close(self) -> None:
-        """End all sessions of the example. What it made on the broker stays."""
+        """End all sessions of the example. Its topics stay."""

@@ -1,4 +1,4 @@
-"""Reads back what a topic has stored: its log, and the cursor of its deduplication snapshot."""
+"""Reads back a topic's log and the cursor of its deduplication snapshot."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from model.vocabulary import ChunkNumber, Entry, Message, SnapshotSchedule
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 SNAPSHOT_TIMEOUT_S: Final = 10.0
-"""How long after it is due a snapshot may be taken; far beyond anything that was seen."""
+"""How late a snapshot may be taken; far longer than ever measured."""
 QUIET_S: Final = 0.1
 QUIET_LOOKS: Final = 5
-"""So long, and so many looks at it, a cursor does not change when no snapshot is under way."""
+"""A cursor without changes for so long, and so many reads, has no snapshot in progress."""
 SETTLE_TIMEOUT_S: Final = 10.0
-"""How long a cursor's ledger may take to be there; far beyond anything that was seen."""
+"""How long a cursor's ledger may take to be created; far longer than ever measured."""
 
 
 def settled_cursor(admin: Admin, topic: str) -> CursorStats | None:
     """The cursor of the deduplication snapshot as it is stored. Raises :class:`LateForStats`.
 
-    While a snapshot is being written, the broker shows the new position with the old properties, so it is read
-    until it is twice the same and no write of it is waiting for the cursor's ledger.
+    While a snapshot is being written, the broker shows the new position with the old properties. So it is read until
+    two reads agree and no write waits for the cursor's ledger.
     """
     looks: list[CursorStats | None] = [None]
 
@@ -57,15 +57,15 @@ class Snapshots:
         self._schedules: dict[str, SnapshotSchedule] = {}
 
     def created(self, topic: str, of_broker: SnapshotSchedule, *, is_timed: bool) -> None:
-        """A topic was created, with the broker's timer or without one."""
+        """Register a topic, with or without the broker's timer."""
         self._schedules[topic] = of_broker if is_timed else replace(of_broker, period_s=None)
 
     def due(self, topic: str) -> SnapshotSchedule | None:
-        """When a topic's snapshots are due; None if nobody asks."""
+        """When a topic's snapshots are due; None for a topic that is not registered."""
         return self._schedules.get(topic)
 
     def read(self, topic: str, *, due: bool) -> SnapshotRead | Skipped:
-        """The snapshot as it is stored, with ``due`` after one that is due had time to be taken."""
+        """The stored snapshot; with ``due``, after any due snapshot had time to be taken."""
         schedule = self._schedules.get(topic) if due else None
         if schedule is not None and (schedule.period_s or 0.0) > LONGEST_S:
             return Skipped("the timer of snapshots comes too seldom")
@@ -80,21 +80,21 @@ class Snapshots:
         return SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties, last, waited_s)
 
     def _await_due(self, topic: str, schedule: SnapshotSchedule, last: Position) -> None:
-        """Wait until nothing is due any more, or has been for too long; then until no snapshot is under way.
+        """Wait until no snapshot is due or the bound has passed, then until no snapshot is in progress.
 
-        By the timer the snapshot has the end of the log as its position. Otherwise one is due when there are enough
-        entries after the last one.
+        The timer's snapshot is at the end of the log. Without a timer, a snapshot is due once there are enough entries
+        after the last one.
         """
 
         def is_there() -> bool:
-            told = self._admin.internal_stats(topic)
-            cursor = told.cursors.get(DEDUPLICATION_CURSOR)
+            stats = self._admin.internal_stats(topic)
+            cursor = stats.cursors.get(DEDUPLICATION_CURSOR)
             if cursor is None:
                 return True
             position = Position.parse(cursor.mark_delete_position)
             if schedule.period_s is not None:
                 return position >= last
-            return sum(position < stored <= last for stored in stored_positions(told)) < schedule.entries
+            return sum(position < stored <= last for stored in stored_positions(stats)) < schedule.entries
 
         wait_until(is_there, (schedule.period_s or 0.0) + SNAPSHOT_TIMEOUT_S)
         looks: list[str] = []
@@ -108,15 +108,19 @@ class Snapshots:
 
 
 def read_whole_log(world: World, topic: str) -> list[logs.LoggedEntry]:
-    """The entries of a topic up to its end in the broker's stats: asked as a consumer, some releases fail."""
+    """The entries of a topic, up to the end in its stats: some releases fail when a consumer asks for it."""
     last = last_stored(world.admin.internal_stats(topic))
     return [] if last is None else logs.read_log(world.reader, topic, timeout_s=ANSWER_TIMEOUT_S, last=last)
 
 
 def entry_of(logged: logs.LoggedEntry) -> Entry:
-    """The entry that was sent, by what is stored of it."""
-    said = logged.metadata
-    chunk = ChunkNumber(said.chunk_id, said.num_chunks_from_msg, said.uuid) if said.HasField("chunk_id") else None
+    """The entry as it was sent, from its stored form."""
+    metadata = logged.metadata
+    chunk = (
+        ChunkNumber(metadata.chunk_id, metadata.num_chunks_from_msg, metadata.uuid)
+        if metadata.HasField("chunk_id")
+        else None
+    )
     return Entry(
         tuple(
             Message(

@@ -1,7 +1,7 @@
 """Carries out the operations of one example on a real broker.
 
-Names of the history (``t0``, ``s1``) become real ones here. An operation whose session or topic is not there is skipped
-and says so: histories are shortened by leaving operations out, and the rest must still mean something.
+It maps a history's names (``t0``, ``s1``) to real ones. An operation whose session or topic does not exist is skipped
+with the reason: shortening leaves operations out of a history, and the others must still make sense.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
-from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.positions import Positions
 from conformance.lockstep.reading import Snapshots, entry_of, read_whole_log
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
@@ -74,13 +74,13 @@ from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
 
 POLICY_TIMEOUT_S: Final = 10.0
-"""How long a policy may take until the topic says that it follows it; far beyond anything that was seen."""
+"""How long a policy may take to appear in the topic's stats; far longer than ever measured."""
 STATUS: Final = {True: "Enabled", False: "Disabled"}
-"""The broker's words for deduplication that is on, and off."""
+"""The values of deduplicationStatus in the stats."""
 BACK_TIMEOUT_S: Final = 30.0
-"""How long a topic may take to let a producer in again, after its broker was away or a write failed."""
+"""How long a topic may take to accept producers again after an unload, a restart or a failed write."""
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
-"""Operations in which nobody waits for what the network may be holding."""
+"""Operations that do not wait for frames that the network holds."""
 
 
 class RealPerformer:
@@ -98,15 +98,15 @@ class RealPerformer:
         self._names: dict[str, tuple[str, str]] = {}
         self._network = Network(lambda: world.service, self._topics)
         self._applications = Applications(world, self._example, self._topics, self._network)
-        self._whereabouts = Whereabouts()
-        self._cursors = Cursors(world, self._topics, self._whereabouts)
+        self._positions = Positions()
+        self._cursors = Cursors(world, self._topics, self._positions)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)
         self._replication_performer: ReplicationPerformer | None = None
 
     @property
     def _replication(self) -> ReplicationPerformer:
-        """What is done at several clusters; they are started when first asked for."""
+        """The performer at several clusters, which are started on first use."""
         if self._replication_performer is None:
             self._replication_performer = ReplicationPerformer(self._world.replication, example=self._example)
         return self._replication_performer
@@ -120,7 +120,7 @@ class RealPerformer:
         return self._replication_performer is not None and self._replication_performer.performs(operation)
 
     def perform(self, operation: AnyOperation) -> Performed:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         if (why := self._world.capabilities.why_not(operation)) is not None:
             return Performed(Skipped(why))
         self._answers.begin()
@@ -157,7 +157,7 @@ class RealPerformer:
         if isinstance(operation, ApplicationOperation):
             return Performed(self._applications.perform(operation))
         if isinstance(operation, CursorOperation):
-            # Answers to sends come first: what was sent and not awaited may still become what is read here.
+            # Collect the answers to earlier sends first: they locate the messages that this operation names.
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
         if isinstance(operation, KeyOperation):
@@ -236,7 +236,7 @@ class RealPerformer:
         self._world.admin.create_topic(name, partitions=operation.partitions or None)
         parts = range(operation.partitions)
         if operation.partitions:
-            self._cursors.knows_partitioned(operation.topic, name, tuple(partition_name(name, n) for n in parts))
+            self._cursors.add_partitioned(operation.topic, name, tuple(partition_name(name, n) for n in parts))
             made = {partition_name(operation.topic, number): partition_name(name, number) for number in parts}
         else:
             made = {operation.topic: name}
@@ -248,7 +248,7 @@ class RealPerformer:
         world = self._world
         if (limit := world.persisted_per_s(persistence)) is not None:
             for name in made:
-                self._cursors.knows_limit(name, limit)
+                self._cursors.set_limit(name, limit)
         created = Created(
             deduplication=deduplication,
             snapshot_room=world.snapshot_room,
@@ -281,15 +281,14 @@ class RealPerformer:
         return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status), late)
 
     def _await_policy(self, name: str, *, on: bool) -> None:
-        """Wait until the broker has learnt a topic's policy, or had long enough for it.
+        """Wait until the broker has loaded a topic's policy, or the bound has passed.
 
-        The topic may be as it says already, because its namespace's says the same; what is switched next must not come
-        to it before that.
+        The topic's status does not show it if the namespace's policy is the same. A later switch must not overtake it.
         """
         wait_until(lambda: self._world.admin.topic_deduplication(name) is on, POLICY_TIMEOUT_S)
 
     def _status_when_switched(self, name: str, *, on: bool) -> str:
-        """What the broker says of deduplication once that is as it should be, or when it had long enough for it."""
+        """The topic's deduplicationStatus, once it is as it should be or the bound has passed."""
 
         def status() -> str:
             return str(self._world.admin.stats(name).deduplication_status)
@@ -305,11 +304,11 @@ class RealPerformer:
             return Performed(Skipped("there is no such topic"))
         if classic is not None and not self._world.use_classic(classic):
             return Performed(Skipped("this broker cannot be told while it runs which implementation to use"))
-        self._chunks.before_move(name)
-        # One that is being loaded again after another unload may refuse it for a moment.
+        self._chunks.before_unload(name)
+        # A topic that is being reloaded after an earlier unload may refuse another one for a moment.
         self._answers.retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S, what="an unload", topic=name)
-        self._cursors.moved(name)
-        self._chunks.moved(name)
+        self._cursors.reloaded(name)
+        self._chunks.reloaded(name)
         sessions = self._sessions_on(name)
         late = self._collect(sessions)
         for session in sessions:
@@ -319,11 +318,11 @@ class RealPerformer:
     def _bounce(self, capability: Capability, bounce: Callable[[], None]) -> Performed:
         if capability not in self._world.broker.capabilities:
             return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
-        self._chunks.before_move()
+        self._chunks.before_unload()
         bounce()
         self._world.broker_came_back()
-        self._cursors.moved()
-        self._chunks.moved()
+        self._cursors.reloaded()
+        self._chunks.reloaded()
         late = self._collect(list(self._sessions))
         for session in list(self._sessions):
             self._drop_if_wire(session)
@@ -360,12 +359,12 @@ class RealPerformer:
                 late += self._collect(sessions)
                 for session in sessions:
                     self._drop_if_wire(session)
-            self._cursors.moved(name)
-            self._chunks.moved(name)
+            self._cursors.reloaded(name)
+            self._chunks.reloaded(name)
         return Performed(taken, late)
 
     def _keep_at_frozen(self, name: str, sessions: Iterable[str]) -> tuple[Late, ...]:
-        """The wire client's connections to a frozen broker stay; what it has not answered is not known."""
+        """Keep the wire client's connections to a frozen broker; sends without an answer are unknown."""
         late: list[Late] = []
         kept: dict[str, WireSession] = {}
         for session in sessions:
@@ -373,7 +372,7 @@ class RealPerformer:
             if isinstance(live, WireSession):
                 while live.pending:
                     answers = live.answers_so_far()
-                    self._whereabouts.answered(session, answers)
+                    self._positions.answered(session, answers)
                     late.append(Late(session, answers))
                 live.forget_answered()
                 kept[session] = live
@@ -415,7 +414,7 @@ class RealPerformer:
         return Performed(Opened(live.last_sequence_id), late)
 
     def _wire_sessions_of(self, topic: str, producer: str) -> list[str]:
-        """Those that have the name; once another one was let in under it, the broker is through with them."""
+        """The producer's sessions; after it is opened again, the broker has closed the former ones."""
         return [
             session
             for session, live in self._sessions.items()
@@ -439,16 +438,16 @@ class RealPerformer:
         if not live.is_open and not live.pending:
             return Performed(Skipped("the session was closed from the other side"))
         if not operation.wait:
-            self._whereabouts.sending(operation.session, *self._names[operation.session], operation.entries)
+            self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
             live.send(operation.entries)
             return Performed(Sent(()))
         late = self._collect([operation.session])
         if not live.is_open:
             return Performed(Skipped("the session was closed from the other side"), late)
-        self._whereabouts.sending(operation.session, *self._names[operation.session], operation.entries)
+        self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
         live.send(operation.entries)
         answers = live.collect()
-        self._whereabouts.answered(operation.session, answers)
+        self._positions.answered(operation.session, answers)
         return Performed(Sent(answers, last_sequence_id=live.last_sequence_id), late)
 
     def _collect(self, sessions: Iterable[str]) -> tuple[Late, ...]:
@@ -458,7 +457,7 @@ class RealPerformer:
             live = self._sessions[session]
             while live.pending:
                 answers = live.collect()
-                self._whereabouts.answered(session, answers)
+                self._positions.answered(session, answers)
                 late.append(Late(session, answers))
         return tuple(late)
 
@@ -466,7 +465,7 @@ class RealPerformer:
         return [session for session, live in self._sessions.items() if live.topic == topic]
 
     def _drop_if_wire(self, session: str) -> None:
-        """The wire client does not open its producers again by itself: the session ended with the topic's move."""
+        """End a session of the wire client, which does not reopen its producer after an unload."""
         live = self._sessions[session]
         if isinstance(live, WireSession):
             live.crash()
@@ -512,7 +511,7 @@ class RealPerformer:
         return Performed(LogRead(tuple(logged)), late)
 
     def close(self) -> None:
-        """End all sessions, and disarm what was armed."""
+        """End all sessions and disarm all failpoints."""
         if self._world.failpoints is not None:
             self._world.failpoints.clear()
         self._owners.close()
@@ -528,9 +527,9 @@ class RealPerformer:
 
 
 def _request(operation: AnyOperation) -> str:
-    """An operation as a request, in a few words."""
-    who = "" if operation.actor is None else f" of {operation.actor}"
-    return f"{type(operation).__name__}{who}"
+    """A short name of an operation, for a report."""
+    actor = "" if operation.actor is None else f" of {operation.actor}"
+    return f"{type(operation).__name__}{actor}"
 
 
 def _namespace_of(topic: str) -> str:

@@ -23,17 +23,17 @@ from model.payloads import CHUNK_BYTES, payload_of
 from model.vocabulary import Entry, Message
 
 ANSWER_TIMEOUT_S = 10.0
-"""How long a broker that is up may take to answer; far beyond anything that was seen."""
+"""How long a running broker may take to answer; far longer than ever measured."""
 
 NOT_REPLICATED: Final = "__local__"
-"""What clients name instead of a cluster in a message that is not to be replicated."""
+"""The cluster name in messages that are not to be replicated."""
 
 NO_ANSWER = Refused("NoAnswer", f"the connection stayed open, and nothing came in {ANSWER_TIMEOUT_S:g} s")
-"""What stands for an answer that never came. No rule allows a broker that is up to be silent."""
+"""The outcome of a send without an answer. No rule allows a running broker not to answer."""
 
 
 FROZEN: Final = Unknown("its broker is frozen")
-"""What is known of an entry that was sent to a broker before it was frozen, and is not answered."""
+"""The outcome of an unanswered send to a broker that was frozen afterwards."""
 
 
 class ProducerSession(Protocol):
@@ -47,30 +47,30 @@ class ProducerSession(Protocol):
 
     @property
     def last_sequence_id(self) -> int | None:
-        """Its own account of its last sequence id: the broker's on opening, later its own; None where it hides it."""
+        """The last sequence id according to the client: first the broker's, later its own; None if not shown."""
 
     @property
     def pending(self) -> int:
-        """How many sends were not collected yet."""
+        """How many sends are not collected yet."""
 
     def send(self, entries: Sequence[Entry]) -> None:
-        """Send entries one behind the other without waiting."""
+        """Send entries without waiting for answers."""
 
     def collect(self) -> tuple[Answer, ...]:
-        """Wait for the answers to the oldest send that was not collected."""
+        """Wait for the answers to the oldest send that is not collected."""
 
     def close(self) -> None:
-        """Close it in good order."""
+        """Close it gracefully."""
 
     def crash(self) -> None:
-        """Cut its connection."""
+        """Cut its connections; sends in flight are lost."""
 
 
 class WireSession:
-    """A session of the wire client, on a connection of its own, so that it can be cut alone."""
+    """A session of the wire client, on a connection of its own that can be cut."""
 
     def __init__(self, service: Service, topic: str, producer: str) -> None:
-        """Connect and open; errors as :meth:`WireClient.open_producer` has them."""
+        """Connect and open. Raises the same as :meth:`WireClient.open_producer`."""
         self.topic = topic
         self._client = WireClient.connect(service, timeout_s=ANSWER_TIMEOUT_S)
         try:
@@ -83,43 +83,41 @@ class WireSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither side closed it."""
         return self._producer.is_open
 
     @property
     def why_closed(self) -> str | None:
-        """Why it is closed; None while it is open."""
         return self._producer.why_closed
 
     @property
     def last_sequence_id(self) -> int | None:
-        """What the broker said, on opening and in receipts."""
+        """The highest sequence id of ProducerSuccess and the receipts."""
         return self._producer.last_sequence_id
 
     @property
     def pending(self) -> int:
-        """How many sends were not collected yet."""
+        """How many sends are not collected yet."""
         return len(self._pending)
 
     def send(self, entries: Sequence[Entry]) -> None:
-        """Send each entry in a frame of its own, all at once."""
+        """Send each entry in a frame of its own, without waiting."""
         tickets = [self._send_one(entry) for entry in entries]
         self._pending.append(tickets)
         self._unanswered = [(entry, ticket) for entry, ticket in self._unanswered if ticket.outcome is None]
         self._unanswered += zip(entries, tickets, strict=True)
 
     def answers_so_far(self) -> tuple[Answer, ...]:
-        """The answers to the oldest send that was not collected, of a broker that is frozen."""
+        """The answers that a frozen broker gave to the oldest send that is not collected."""
         tickets = self._pending.popleft()
         self._client.pump()
         return tuple(FROZEN if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets)
 
     def forget_answered(self) -> None:
-        """Leave only what is not answered for :meth:`last_answers`."""
+        """Exclude answered entries from :meth:`last_answers`."""
         self._unanswered = [(entry, ticket) for entry, ticket in self._unanswered if ticket.outcome is None]
 
     def last_answers(self, deadline: Deadline) -> Iterator[tuple[Entry, Answer]]:
-        """What came of each entry that was not answered when its broker was frozen, or was sent to it since."""
+        """The outcomes of the entries that were unanswered when their broker was frozen, or sent since."""
         for entry, ticket in self._unanswered:
             ticket.wait(deadline.left_s)
             yield entry, Unknown("it was not answered") if ticket.outcome is None else answer_of(ticket.outcome)
@@ -139,7 +137,7 @@ class WireSession:
         )
 
     def collect(self) -> tuple[Answer, ...]:
-        """Wait for the answers to the oldest send; until all are there, one may be given to another entry yet."""
+        """Wait for all answers to the oldest send: until then, the producer may match one to another entry."""
         tickets = self._pending.popleft()
         deadline = Deadline.after(ANSWER_TIMEOUT_S)
         with suppress(NoAnswer):
@@ -148,7 +146,7 @@ class WireSession:
         return tuple(NO_ANSWER if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets)
 
     def close(self) -> None:
-        """Close producer and connection; a broker that does not take part is no hindrance."""
+        """Close producer and connection, even if the broker does not answer."""
         try:
             self._producer.close(timeout_s=ANSWER_TIMEOUT_S)
         except (ConnectionLost, NoAnswer, ServerRefused):
@@ -157,17 +155,17 @@ class WireSession:
             self._client.close()
 
     def crash(self) -> None:
-        """Reset the connection; what is in flight is then lost."""
+        """Reset the connection; sends in flight are lost."""
         self._client.abort()
 
 
 class OfficialSession:
-    """A session of pulsar-client, with a client of its own. It reconnects, and sends again, by itself."""
+    """A session of pulsar-client, with a client of its own, which reconnects and resends."""
 
     timeout_s: ClassVar = ANSWER_TIMEOUT_S
 
     def __init__(self, service: Service, topic: str, producer: str, client: OfficialClient | None = None) -> None:
-        """Connect and open; errors as :meth:`OfficialClient.open_producer` has them."""
+        """Connect and open. Raises the same as :meth:`OfficialClient.open_producer`."""
         self.topic = topic
         self._client = client or OfficialClient(service, timeout_s=ANSWER_TIMEOUT_S)
         self._pending: deque[list[Sequence[OfficialTicket]]] = deque()
@@ -183,21 +181,21 @@ class OfficialSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether this side closed it: whatever the broker does, the client comes back."""
+        """Whether the suite has not closed it: after anything that the broker does, the client reconnects."""
         return self._is_open
 
     @property
     def last_sequence_id(self) -> int | None:
-        """What the broker said on opening; later the client's own account."""
+        """That of ProducerSuccess; later the client's own."""
         return self._producer.last_sequence_id
 
     @property
     def pending(self) -> int:
-        """How many sends were not collected yet."""
+        """How many sends are not collected yet."""
         return len(self._pending)
 
     def send(self, entries: Sequence[Entry]) -> None:
-        """Have each entry sent as a batch of its messages, without waiting in between."""
+        """Send each entry as one batch, without waiting."""
         self._pending.append([self._send_one(entry) for entry in entries])
 
     def _send_one(self, entry: Entry) -> Sequence[OfficialTicket]:
@@ -207,7 +205,7 @@ class OfficialSession:
     def collect(self) -> tuple[Answer, ...]:
         """Wait for the answers to the oldest send; all messages of a batch have the same.
 
-        A client that was cut off tells nothing more of what it had in flight.
+        After :meth:`crash` the client reports nothing more on sends in flight.
         """
         deadline = Deadline.after(self.timeout_s if self._is_open else 0.0)
         return tuple(self._answer(tickets[0], deadline) for tickets in self._pending.popleft())
@@ -218,25 +216,25 @@ class OfficialSession:
         except NoAnswer:
             if not self._is_open:
                 return Unknown("this client cut the connection")
-            # It waits ever longer between its tries to come back, and would send this behind what comes next.
+            # It backs off between reconnects, and would resend this after later sends.
             self.crash()
             return Unknown(f"pulsar-client had no answer in {self.timeout_s:g} s, and was ended")
 
     def close(self) -> None:
-        """Close producer and client; a broker that does not take part is no hindrance."""
+        """Close producer and client, even if the broker does not answer."""
         self._is_open = False
         with suppress(ConnectionLost, NoAnswer, ServerRefused):
             self._producer.close()
         self.crash()
 
     def crash(self) -> None:
-        """Cut the client's connections; what is in flight is then lost."""
+        """Cut the client's connections; sends in flight are lost."""
         self._is_open = False
         self._client.abort()
 
 
 def metadata_of(message: Message) -> pb.MessageMetadata:
-    """What the wire client's single message says of itself beside its id and key."""
+    """The metadata of a single message of the wire client, apart from its id and key."""
     metadata = chunk_metadata(message)
     if message.only_to is not None:
         metadata.replicate_to.extend(message.only_to or (NOT_REPLICATED,))
@@ -244,7 +242,7 @@ def metadata_of(message: Message) -> pb.MessageMetadata:
 
 
 def chunk_metadata(message: Message) -> pb.MessageMetadata:
-    """What the wire client's chunk of a message says of itself; nothing where the message is not one."""
+    """The chunk metadata of the wire client; empty if the message is no chunk."""
     if message.chunk is None:
         return pb.MessageMetadata()
     return pb.MessageMetadata(
@@ -256,7 +254,7 @@ def chunk_metadata(message: Message) -> pb.MessageMetadata:
 
 
 def answer_of(outcome: SendOutcome) -> Answer:
-    """A client's outcome of a send in the words of the model."""
+    """A client's send outcome as the model's answer."""
     match outcome:
         case Receipt(position=None):
             return Duplicate()
@@ -271,7 +269,7 @@ def answer_of(outcome: SendOutcome) -> Answer:
 
 
 def is_unknown_status(message: str) -> bool:
-    """Whether an error says that it cannot be told yet if a message is a duplicate; it has no code of its own."""
+    """Whether an error means that the broker cannot decide yet if a message is a duplicate; it has no own code."""
     return "duplicate" in message
 
 

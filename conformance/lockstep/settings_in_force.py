@@ -1,4 +1,4 @@
-"""The settings that a broker runs with, as far as the role may read them: that is for super users."""
+"""The settings of a running broker; only super users may read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHIPPED: Final = {
     "brokerDeduplicationEnabled": "false",
     "managedLedgerDefaultMarkDeleteRateLimit": "0.1",
 }
-"""What all releases ship with, where it is not the default of the code."""
+"""The settings that all releases ship with a value other than the code's default."""
 
 
 def settings_in_force(admin: Admin) -> Mapping[str, str] | None:
@@ -30,5 +30,5 @@ def settings_in_force(admin: Admin) -> Mapping[str, str] | None:
 
 
 def shipped_settings(*, has_draining_hashes: bool) -> Mapping[str, str]:
-    """What a broker runs with, unless somebody changed it. A release with draining hashes uses them."""
+    """The shipped settings. A release with draining hashes uses them."""
     return {**_SHIPPED, CLASSIC: "false"} if has_draining_hashes else _SHIPPED

@@ -1,4 +1,4 @@
-"""What of a broker's configuration the performers go by."""
+"""The settings of a broker that performers depend on."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ MANY: Final = 10_000
 
 
 def limit_in_all(runtime: Mapping[str, str]) -> int:
-    """How many unacknowledged messages a subscription may have by default; 0: more than an example has."""
+    """How many unacknowledged messages a subscription may have by default; 0 where no example reaches the limit."""
     limit = int(runtime.get("maxUnackedMessagesPerSubscription", "0"))
     return limit if 0 < limit < MANY else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """``acknowledges_parts``: of a batch, messages are acknowledged one by one. Clients ask for that only where the
-    broker has it: otherwise it takes no notice of such acks. ``counts_redeliveries``: it says of a message how often it
-    delivered it before. ``look_ahead``: how many messages may wait on a Key_Shared subscription before it reads no
-    more. ``unacknowledged_in_all``: how many messages a subscription may have unacknowledged; 0: more than an example
-    has.
+    """``acknowledges_parts``: the broker has batch index acks; otherwise it ignores them, so clients do not send them.
+    ``counts_redeliveries``: deliveries carry a redelivery count. ``look_ahead``: the replay queue's limit at which a
+    Key_Shared subscription stops reading. ``unacknowledged_in_all``: :func:`limit_in_all`.
     """
 
     acknowledges_parts: bool
@@ -40,7 +38,6 @@ class Traits:
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
-        """Those of a broker with this configuration."""
         return cls(
             acknowledges_parts=runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true",
             counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
@@ -49,7 +46,7 @@ class Traits:
         )
 
     def of_pulsar_client(self) -> Self:
-        """The same for consumers of pulsar-client, some releases of which do not acknowledge parts of batches."""
+        """The traits for consumers of pulsar-client, some releases of which have no batch index acks."""
         return replace(self, acknowledges_parts=self.acknowledges_parts and ACKNOWLEDGES_PARTS)
 
 

@@ -1,6 +1,6 @@
-"""What the examples of one run share: the broker, the namespaces, a connection for reading, the failpoints.
+"""What the examples of one run share: broker, namespaces, failpoints, and a connection for reading.
 
-A world hands out fresh names and never cleans up: that is for the run's place, in which all of it is.
+A world creates fresh names and never cleans up. The run's place removes everything.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
 
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_TIMEOUT_S = 30.0
-"""How long a broker that is alive may take to store a message."""
+"""How long a running broker may take to store a message."""
 LEAST_FREE_BYTES = 20 * 1024 * 1024
-"""With less room than this on the disk, what a broker fails to do is not its doing."""
+"""With less free space on the disk, a failure is not the broker's fault."""
 SETTING_TIMEOUT_S = 10.0
-"""How long a running broker may take to follow a setting that was changed."""
+"""How long a dynamic setting may take to be in force."""
 SETTING_PAUSE_S = 0.002
-TOLD = (
+REPORTED_SETTINGS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
     "brokerDeduplicationEnabled",
     "brokerDeduplicationEntriesInterval",
@@ -56,9 +56,9 @@ TOLD = (
     "statsUpdateFrequencyInSecs",
     CLASSIC,
 )
-"""What is told of the settings of a broker that the suite did not configure; others may be secrets."""
-KEPT_S = 24 * 3600
-"""How long a topic that nobody uses is kept on clusters that take no "never" for it."""
+"""The settings that are reported of a broker that the suite did not configure; others may be secrets."""
+INACTIVE_TOPIC_S = 24 * 3600
+"""How long inactive topics stay on clusters that cannot keep them forever."""
 
 
 class World:
@@ -73,11 +73,11 @@ class World:
         service: Service | None = None,
         another: Callable[[], Broker] | None = None,
     ) -> None:
-        """``place`` is the run's on this broker, or the lane's; ``on_start`` is done to it after each later start, and
-        after each start to the brokers of other clusters.
+        """``place`` is the run's on this broker, or the lane's. ``on_start`` runs after each restart of this broker,
+        and after each start of a broker of other clusters.
 
-        ``service``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
-        broker of the same kind, not started yet, where several clusters are needed.
+        ``service``: the address for the clients of examples, if it is not the broker's. ``another`` makes a broker of
+        the same kind, not started yet, for several clusters.
         """
         self._another = another
         self._replication: ReplicationWorld | None = None
@@ -85,7 +85,7 @@ class World:
         self._service = service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
         self.answers = Answers({})
-        """What the broker answers in the operation that is being performed, beside its outcome."""
+        """The unexpected answers of the current operation."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
         self._place = place
         self._numbers = itertools.count(1)
@@ -109,16 +109,18 @@ class World:
         self.capabilities = Capabilities(self)
 
     def _read_settings(self, runtime: Mapping[str, str], *, may_change: bool) -> None:
-        """What the world goes by, of the settings that the broker runs with."""
-        self.settings = dict(self.broker.configuration) or {name: runtime[name] for name in TOLD if name in runtime}
-        """What is told of the broker's settings: by it, deviations are known, and a replay can have the same."""
+        """Read the settings that operations depend on."""
+        self.settings = dict(self.broker.configuration) or {
+            name: runtime[name] for name in REPORTED_SETTINGS if name in runtime
+        }
+        """The reported settings: known deviations depend on them, and a replay can have the same."""
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.traits = Traits.of(runtime)
         self.snapshots = snapshot_schedule(runtime)
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
-        # A release without draining hashes has no such switch, and what it switches back to.
+        # A release without draining hashes has no such switch, and is always classic.
         self._is_switchable = CLASSIC in runtime
         self._can_be_classic = self._is_switchable and may_change
         self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
@@ -129,16 +131,16 @@ class World:
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
 
     def has_admin_request(self, path: str) -> bool:
-        """Whether the broker has a request of the admin API, by its path below that of a topic."""
+        """Whether the broker has a request of the admin API, by its path below the topic's."""
         return self.admin.has_request(f"persistent://{self._place.tenant.namespace('off')}/alive", path)
 
     def has_stats_field(self, part: str, name: str) -> bool:
-        """Whether a topic's stats have this field of each of its publishers or subscriptions."""
+        """Whether the stats of each of a topic's publishers or subscriptions have this field."""
         return name in self._stats_fields.get(part, ())
 
     @cached_property
     def _stats_fields(self) -> Mapping[str, Collection[str]]:
-        """The fields that stats have, by part, read once from a topic with a producer and a subscription."""
+        """The fields of the stats, by part, from a topic with a producer and a subscription."""
         topic = f"persistent://{self._place.tenant.namespace('off')}/fields"
         client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
         try:
@@ -149,17 +151,17 @@ class World:
             client.abort()
 
     def _is_deduplicated_by_default(self) -> bool:
-        """Whether the broker deduplicates topics without a policy, as a topic's stats say."""
+        """Whether the broker deduplicates topics without a policy, according to a topic's stats."""
         topic = f"persistent://{self.namespace_for('broker')}/alive"
         self.admin.create_topic(topic)
         return self.admin.stats(topic).deduplication_status == "Enabled"
 
     def _make_namespace(self, kind: str, deduplication: bool | None, *, is_limited: bool = False) -> str:
-        """``is_limited``: it keeps the broker's limit on the unacknowledged messages of a subscription."""
+        """``is_limited``: the broker's limit on a subscription's unacknowledged messages applies."""
         namespace = self._place.tenant.create_namespace(kind)
-        # Without it, ledgers whose messages are all acknowledged are trimmed, which looks like loss.
+        # Without retention, acknowledged ledgers are trimmed, which looks like message loss.
         self.admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
-        # Otherwise topics that an example does not use for a minute are deleted where a cluster is set so, as shipped.
+        # The shipped settings delete topics that an example does not use for a minute.
         if self._deletes_inactive_topics:
             self._keep_inactive(namespace)
         if self._limits_subscriptions and not is_limited:
@@ -169,21 +171,21 @@ class World:
         return namespace
 
     def _keep_inactive(self, namespace: str) -> None:
-        """Keep topics that nobody uses; a release without such a policy deletes them after its own time."""
+        """Keep inactive topics; a release without such a policy deletes them after its own time."""
         try:
-            self.admin.set_inactive_after(namespace, idle_s=KEPT_S, is_deleted=False)
+            self.admin.set_inactive_after(namespace, idle_s=INACTIVE_TOPIC_S, is_deleted=False)
         except AdminError as error:
             if error.status not in NO_SUCH_REQUEST:
                 raise
 
     def fresh(self) -> int:
-        """A number that was not given before."""
+        """A new number."""
         return next(self._numbers)
 
     def namespace_for(self, switch: Switch, *, is_timed: bool = True) -> str:
-        """The namespace of a new topic whose deduplication is switched like this; made first if it has its own.
+        """The namespace of a new topic whose deduplication is switched like this; created if the topic has its own.
 
-        Without ``is_timed``, a policy of the namespace switches off the timer of snapshots.
+        Without ``is_timed``, a namespace policy turns off the timer of snapshots.
         """
         match switch:
             case "broker":
@@ -222,7 +224,7 @@ class World:
         limits: Limits | None = None,
         quorum: Quorum | None = None,
     ) -> str:
-        """The namespace of topics whose cursors are persisted like this, with these limits, made on first use."""
+        """The namespace of topics with this persistence and these limits; created on first use."""
         chosen = (persistence, is_trimmed, limits, quorum)
         if chosen not in self._cursor_namespaces:
             kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
@@ -243,16 +245,16 @@ class World:
         return self._cursor_namespaces[chosen]
 
     def persisted_per_s(self, persistence: Persistence) -> float | None:
-        """How often a second a cursor's state may be persisted on this broker; None: with every acknowledgment."""
+        """How often per second a cursor may be persisted on this broker; None: with every ack."""
         return self._shipped_persisted_per_s if persistence == "shipped" else PERSISTED_PER_S[persistence]
 
     def is_on(self, switch: Switch) -> bool:
-        """Whether deduplication should be on for a topic that is switched like this."""
+        """Whether deduplication should be on for a topic with this switch."""
         return self.broker_default if switch == "broker" else switch.endswith("-on")
 
     @property
     def replication(self) -> ReplicationWorld:
-        """Three clusters of the same kind of broker, started when they are first asked for."""
+        """Three clusters of the same kind of broker, started on first use."""
         if self._replication is None:
             if self._another is None:
                 raise HarnessError("this broker is one cluster only, and there are no others")
@@ -263,7 +265,7 @@ class World:
 
     @property
     def reader(self) -> WireClient:
-        """A connection for reading logs back, shared by all examples and made anew after the broker was away."""
+        """A connection for reading logs, shared by all examples and opened again after a restart."""
         if self._reader is None:
             self._reader = WireClient.connect(self.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
         return self._reader
@@ -275,12 +277,12 @@ class World:
 
     @property
     def is_switchable(self) -> bool:
-        """Whether this release has both implementations of Key_Shared subscriptions, switched by a setting."""
+        """Whether the release has a setting for the implementation of Key_Shared subscriptions."""
         return self._is_switchable
 
     @property
     def can_be_classic(self) -> bool:
-        """Whether Key_Shared subscriptions can be of the classic implementation on this broker."""
+        """Whether Key_Shared subscriptions can have the classic implementation on this broker."""
         return self._can_be_classic or self._is_usually_classic
 
     @property
@@ -290,12 +292,14 @@ class World:
 
     @property
     def has_draining_hashes(self) -> bool:
-        """Whether Key_Shared subscriptions of topics that are loaded from now on have draining hashes."""
+        """Whether Key_Shared subscriptions of topics that are loaded now have draining hashes."""
         return not self._is_classic
 
     def use_classic(self, on: bool) -> bool:
-        """Have Key_Shared subscriptions of topics that are loaded from now on be of the classic implementation, or not;
-        whether that was to be had. :meth:`restore_default` undoes it."""
+        """Switch the implementation of Key_Shared for topics that are loaded from now on; whether the broker can.
+
+        :meth:`restore_default` undoes it.
+        """
         if on == self._is_classic:
             return True
         if not self._can_be_classic:
@@ -309,7 +313,7 @@ class World:
         return True
 
     def restore_default(self) -> None:
-        """Give the broker its own settings back if an earlier example left it with others; restart it where need be."""
+        """Undo the settings of earlier examples, with a restart if necessary."""
         self.use_classic(self._is_usually_classic)
         if self.broker_default != self._usual_default:
             self.restart(deduplication=self._usual_default)
@@ -317,7 +321,7 @@ class World:
 
     @property
     def service(self) -> Service:
-        """Where the clients of examples find the broker, or those of its brokers that are not frozen."""
+        """The address for the clients of examples, without frozen brokers."""
         return self._service or self.broker.addresses.service
 
     @service.setter
@@ -325,31 +329,32 @@ class World:
         self._service = service
 
     def look_elsewhere(self) -> None:
-        """Some of its brokers were frozen or go on: only those that are not are asked from now on."""
+        """Use the brokers that are not frozen from now on."""
         self.forget_reader()
         self.admin.ask_at(self.broker.addresses.admin)
 
     def broker_came_back(self, which: Broker | None = None) -> None:
-        """The broker, or one of its several, was away and is there again: another process, which has none of what was
-        done to the old one."""
+        """The broker, or one of its brokers, was restarted: prepare the new process as the old one was."""
         self.forget_connections()
         self._on_start(which or self.broker)
 
     def forget_connections(self) -> None:
-        """The broker was away: its connections are gone, and what was armed in it."""
+        """Drop the connections and failpoints of a former process."""
         if self.failpoints is not None:
             self.failpoints.forget()
         self.forget_reader()
 
     def forget_reader(self) -> None:
-        """The connection for reading logs is of no more use."""
+        """Close the connection for reading logs."""
         if self._reader is not None:
             self._reader.abort()
             self._reader = None
 
     def assert_alive(self) -> None:
-        """Where something did not happen: HarnessError if the broker's process is gone, or the disk is full, for then
-        it is no evidence of a rule; ``NoAnswer`` if the broker lives and stores no message, which is evidence itself.
+        """Find out why an operation had no effect.
+
+        Raises :class:`HarnessError` if the broker's process is gone or the disk is full: that is no evidence of a rule.
+        Raises :class:`NoAnswer` if the broker runs and stores no message, which is evidence.
         """
         self.assert_carried()
         try:
@@ -358,7 +363,7 @@ class World:
             raise NoAnswer(f"the broker does not store messages any more: {harness_error}") from harness_error
 
     def assert_carried(self) -> None:
-        """HarnessError if the broker's process is gone, or this machine has no room for what it stores."""
+        """Raise HarnessError if the broker's process is gone or the disk is full."""
         if not self.broker.is_alive():
             raise HarnessError("the broker is gone")
         if self._replication is not None and (gone := self._replication.gone()):
@@ -367,7 +372,7 @@ class World:
             raise HarnessError("the disk is full")
 
     def is_serving(self) -> bool:
-        """Whether the broker is there and stores a message."""
+        """Whether the broker runs and stores a message."""
         try:
             self.assert_alive()
         except HarnessError:
@@ -375,7 +380,7 @@ class World:
         return True
 
     def start_again(self) -> None:
-        """End a broker that does not serve, and start it on what it has stored. HarnessError if it does not come."""
+        """End a broker that does not serve, and start it on its data. Raises HarnessError if that fails."""
         able = self.broker.capabilities
         if Capability.KILL in able:
             if self.broker.is_alive():
@@ -388,7 +393,7 @@ class World:
         self.broker_came_back()
 
     def _store_message(self) -> None:
-        """Have a message stored in a topic of the run; the broker's own health check would do so outside its tenant."""
+        """Store a message in a topic of the run; the broker's own health check uses another tenant."""
         client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
         try:
             topic = f"persistent://{self.namespace_for('namespace-off')}/alive"

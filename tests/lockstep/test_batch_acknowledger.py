@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
-from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.positions import Positions
 from model.events import Delivery
 from model.log import Position
 
@@ -23,14 +23,14 @@ class Client:
     """A consumer that received these entries."""
 
     def __init__(self, *entries: list[Delivery]) -> None:
-        self.whereabouts = Whereabouts()
-        self.acknowledger = BatchAcknowledger(self.whereabouts)
+        self.positions = Positions()
+        self.acknowledger = BatchAcknowledger(self.positions)
         for messages in entries:
             self.receives(messages)
 
     def receives(self, messages: list[Delivery]) -> None:
         for message in messages:
-            self.whereabouts.delivered(TOPIC, message)
+            self.positions.delivered(TOPIC, message)
             self.acknowledger.arrived(TOPIC, message)
 
     def acks(self, *messages: Delivery) -> list[str]:

@@ -26,7 +26,7 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursors.accounts import Account, Watch
+from conformance.lockstep.cursors.poller import Poller, SubscriptionView
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
 from conformance.wait import Deadline
@@ -183,14 +183,14 @@ def on_a_broker(world: World, client: WireClient, topic: str, positions: list[Po
     middle = ranges - ranges % 2
     holes = positions[max(2, middle - SAMPLES) : min(2 * ranges, middle + SAMPLES) : 2]
 
-    def read() -> Account | None:
-        account = Watch(world.admin, topic, subscription, ()).settle(Deadline.after(PATIENCE_S))
-        return account if account is not None and account.ranges else None
+    def read() -> SubscriptionView | None:
+        view = Poller(world.admin, topic, subscription, ()).settle(Deadline.after(PATIENCE_S))
+        return view if view is not None and view.ranges else None
 
     reading_ms = median_ms([read] * (SAMPLES // 20))
     acknowledgment_ms = median_ms(partial(consumer.ack, [hole], timeout_s=PATIENCE_S) for hole in holes)
-    account = read()
-    told = len(account.ranges) if account is not None else 0
+    view = read()
+    told = len(view.ranges) if view is not None else 0
     consumer.close()
     return BrokerCosts(ranges=ranges, told=told, acknowledgment_ms=acknowledgment_ms, reading_ms=reading_ms)
 

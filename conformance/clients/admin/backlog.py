@@ -1,6 +1,6 @@
-"""What is left of a log to a subscription, by the broker's own account.
+"""The backlog of a subscription by position, according to the broker's stats.
 
-It is read off the cursor, position by position, because counters of messages cannot tell which.
+The positions come from the cursor, because the stats' counters give only their number.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ def unacknowledged(stats: InternalStats, subscription: str) -> frozenset[Positio
     )
 
 
+def not_delivered(left: Collection[Position]) -> str:
+    """A report's sentence on entries that no consumer has and the broker does not deliver."""
+    what = "1 entry that no consumer has is" if len(left) == 1 else f"{len(left)} entries that no consumer has are"
+    return f"{what} not delivered" + (f", from {min(left)} on" if left else "")
+
+
 def _outside(
     entries: Iterable[Position], mark_delete: Position, ranges: Iterable[AcknowledgedRange]
 ) -> Iterator[Position]:
-    """The entries, which rise, that are behind mark-delete and in no range; each range is looked at once."""
+    """The entries, in ascending order, after mark-delete and outside of the ranges; looks at each range once."""
     rising = iter(sorted(ranges, key=lambda one: one.last))
     current = next(rising, None)
     for position in entries:
@@ -31,9 +37,3 @@ def _outside(
             current = next(rising, None)
         if position > mark_delete and (current is None or position <= current.after):
             yield position
-
-
-def not_delivered(left: Collection[Position]) -> str:
-    """What a report says of entries that no consumer has and that do not come."""
-    what = "1 entry that nobody has is" if len(left) == 1 else f"{len(left)} entries that nobody has are"
-    return f"{what} not delivered" + (f", from {min(left)} on" if left else "")

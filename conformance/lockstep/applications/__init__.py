@@ -1,1 +1,1 @@
-"""Performs what sources, subscribers and programs do: processes that are killed."""
+"""Performs the operations of sources, subscribers and programs, which are killed as processes."""

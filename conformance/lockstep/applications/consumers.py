@@ -1,7 +1,7 @@
-"""Consumers on a real broker: what they receive, what they acknowledge, and how it is known that nothing more is left.
+"""Consumers on a real broker: what they receive and acknowledge, and when they have received everything.
 
-Nobody waits for silence here. A consumer waits for messages as long as the broker itself holds entries that are neither
-acknowledged nor with a consumer that is there; if they do not come in good time, it is stuck.
+A consumer does not wait for silence. It waits while, according to the cursor, entries are neither acknowledged nor
+pending at a connected consumer. If they are not delivered in time, it is stuck.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from model.operations import Consume, Drain
 from model.vocabulary import Client, SubscriptionType
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
-"""How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
+"""How long due messages may take; far longer than ever measured. pulsar-client may still be reconnecting."""
 PREFETCH: Final = 1000
-"""How many messages the broker may send ahead: more than an example has."""
+"""The permits of a consumer: more than an example has messages."""
 _MOMENT_S: Final = 0.001
 _DRAIN: Final = "drain"
 
 
 class _Consumer:
-    """A consumer of an example: what it received, and, while it is subscribed, its handle.
+    """A consumer of an example: its messages, and its handle while it is subscribed.
 
-    A batch is acknowledged once all its messages that were delivered are chosen, and not before.
+    It acknowledges a batch once all delivered messages of it are chosen.
     """
 
     def __init__(self, topic: str, operation: Consume) -> None:
@@ -47,7 +47,7 @@ class _Consumer:
         self._reset()
 
     def _reset(self) -> None:
-        self.held = set[Position]()
+        self.pending = set[Position]()
         """The entries that were delivered since it subscribed."""
         self._waiting = deque[Delivery]()
         self._messages: dict[Delivery, Message] = {}
@@ -65,22 +65,22 @@ class _Consumer:
         self._reset()
 
     def pump(self) -> None:
-        """Take in what was delivered, waiting a moment for it."""
+        """Read the delivered messages, waiting a moment for them."""
         assert self.handle is not None
         with suppress(ConnectionLost):
             while (message := self.handle.receive(timeout_s=_MOMENT_S)) is not None:
                 delivered = to_delivery(message)
                 self._messages[delivered] = message
                 self._delivered[delivered.position].add(delivered)
-                self.held.add(delivered.position)
+                self.pending.add(delivered.position)
                 self._waiting.append(delivered)
 
     def take(self, at_most: int) -> list[Delivery]:
-        """Receive what was taken in."""
+        """Receive messages that :meth:`pump` read."""
         return [self._waiting.popleft() for _ in range(min(at_most, len(self._waiting)))]
 
     def acknowledge(self, messages: list[Delivery]) -> list[Delivery]:
-        """Acknowledge those entries of which all messages are chosen; returns their messages."""
+        """Acknowledge the entries whose messages are all chosen; returns these messages."""
         for message in messages:
             self._chosen[message.position].add(message)
         entries = dict.fromkeys(message.position for message in messages)
@@ -88,7 +88,7 @@ class _Consumer:
             one for entry in entries if self._chosen[entry] == self._delivered[entry] for one in self._chosen[entry]
         ]
         if ready and self.handle is not None:
-            # An ack without a receipt was sent, and may have taken effect.
+            # An ack without an answer may have taken effect.
             with suppress(*CLIENT_ERRORS):
                 self.handle.ack([self._messages[one] for one in ready])
         return ready
@@ -108,7 +108,7 @@ class Consumers:
         self._consumers: dict[str, _Consumer] = {}
 
     def consume(self, operation: Consume, topic: str) -> AnyOutcome:
-        """Receive, acknowledge, and stay or leave; subscribe first where it has to."""
+        """Receive, acknowledge, and stay or leave; subscribe first if necessary."""
         deadline = Deadline.after(DELIVERY_TIMEOUT_S[operation.client])
         consumer = self._consumer(operation, topic, deadline)
         if not isinstance(consumer, _Consumer):
@@ -123,7 +123,7 @@ class Consumers:
         return Consumed(tuple(received), tuple(acknowledged))
 
     def _consumer(self, operation: Consume, topic: str, deadline: Deadline) -> _Consumer | AnyOutcome:
-        """The consumer, a new one if there is none; what happened instead, if it could not subscribe."""
+        """The consumer, a new one if necessary; else the outcome of a failed subscribe."""
         consumer = self._consumers.get(operation.consumer)
         if consumer is not None:
             is_same = (consumer.topic, consumer.subscription, consumer.kind) == (
@@ -139,7 +139,7 @@ class Consumers:
         return failed or consumer
 
     def _let_in(self, consumer: _Consumer, deadline: Deadline) -> Refused | Stuck | None:
-        """Subscribe; repeat that until the deadline, unless another of our consumers is in the way."""
+        """Subscribe; retry until the deadline, unless another consumer of the example is subscribed."""
         is_taken = bool(self._of(consumer.topic, consumer.subscription))
 
         def may_pass(error: HarnessError) -> bool:
@@ -158,12 +158,12 @@ class Consumers:
         return None
 
     def _of(self, topic: str, subscription: str) -> list[_Consumer]:
-        """The consumers of a subscription that are subscribed."""
+        """The connected consumers of a subscription."""
         here = (one for one in self._consumers.values() if (one.topic, one.subscription) == (topic, subscription))
         return [one for one in here if one.is_open]
 
     def _receive(self, consumer: _Consumer, count: int, deadline: Deadline) -> list[Delivery] | Refused | Stuck:
-        """Up to ``count`` messages; fewer if the broker holds none that is not with one of the consumers already."""
+        """Up to ``count`` messages; fewer once all of the backlog is pending at the consumers."""
         received: list[Delivery] = []
         while True:
             if not consumer.is_open and (failed := self._let_in(consumer, deadline)) is not None:
@@ -172,7 +172,7 @@ class Consumers:
             for one in consumers:
                 one.pump()
             received += consumer.take(count - len(received))
-            left = self._left(consumer.topic, consumer.subscription) - set().union(*(one.held for one in consumers))
+            left = self._left(consumer.topic, consumer.subscription) - set().union(*(one.pending for one in consumers))
             if len(received) == count or not left:
                 return received
             if deadline.passed:
@@ -182,7 +182,7 @@ class Consumers:
         return unacknowledged(self._admin.internal_stats(topic), subscription)
 
     def drain(self, operation: Drain, topic: str) -> AnyOutcome:
-        """Cut off whoever is there; then receive and acknowledge until the broker holds nothing unacknowledged."""
+        """Cut off all consumers; then receive and acknowledge until the backlog is empty."""
         self._cut_off(topic, operation.subscription)
         everything = Consume(_DRAIN, topic, operation.subscription, count=PREFETCH, kind=operation.kind)
         deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
@@ -206,7 +206,6 @@ class Consumers:
                 self._consumers.pop(name).leave(crashes=True)
 
     def close(self) -> None:
-        """Cut all of them off."""
         for consumer in self._consumers.values():
             consumer.leave(crashes=True)
         self._consumers.clear()

@@ -1,7 +1,7 @@
 """Carries out the operations of applications on a real broker: sources, subscribers, programs.
 
-Each kind has a module of its own; this one knows the topics' real names and that an application that got nowhere is
-evidence of a rule only if the broker is up.
+Each kind has a module of its own. This one maps the topics' names. An application that is stuck is evidence of a rule
+only if the broker is up.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ class Applications:
     """The applications of one example."""
 
     def __init__(self, world: World, example: int, topics: Mapping[str, str], network: Network) -> None:
-        """``topics``: the names of the history to the real ones; it fills up while the example goes on.
-
-        ``network``: the way of the sources to the broker.
-        """
+        """``topics`` maps a history's names to real ones and grows during the example; ``network``: for the sources."""
         self._world = world
         self._topics = topics
         addresses = world.broker.addresses
@@ -44,7 +41,7 @@ class Applications:
         self._programs = Programs(world.starter, addresses, example)
 
     def perform(self, operation: ApplicationOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         outcome = self._perform(operation)
         if isinstance(outcome, Stuck):
             self._world.assert_alive()
@@ -76,7 +73,7 @@ class Applications:
                 assert_never(operation)
 
     def close(self) -> None:
-        """End all of them at once."""
+        """End all applications at once."""
         self._sources.close()
         self._consumers.close()
         self._programs.close()

@@ -1,4 +1,4 @@
-"""The programs of the two scenarios: started for one run at a time, against the database that they left behind."""
+"""The programs of the two scenarios: each run starts from the database that the one before left."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from model.events import AnyOutcome, DatabaseRead, Ran, Skipped, Stuck
 from model.operations import RunReader, RunSubscriber
 
 RUN_TIMEOUT_S: Final = 10.0
-"""How long a run of a program may take; far beyond what was seen."""
+"""How long a run of a program may take; far longer than ever measured."""
 GRACE_S: Final = 10.0
-"""How much longer it may take to say that it could not go on."""
+"""How much longer it may take to report that it is stuck."""
 
 
 class Programs:
     """The programs of one example."""
 
     def __init__(self, starter: Starter[Report], addresses: Addresses, example: int) -> None:
-        """``example`` tells the databases of this example from those of others."""
+        """``example`` distinguishes the databases of this example from those of others."""
         self._starter = starter
         self._addresses = addresses
         self._example = example
         self._databases: dict[str, Path] = {}
 
     def run(self, operation: RunReader | RunSubscriber, topic: str) -> AnyOutcome:
-        """Run a program until it ends or dies."""
+        """Run a program until it ends or is killed."""
         database = self._databases.get(operation.program)
         if database is None:
             database = self._starter.folder / f"{self._example}-{operation.program}.db"

@@ -1,9 +1,9 @@
-"""Sources on a real broker: applications that send everything they have, again and again, until it is confirmed.
+"""Sources on a real broker: applications that send all their entries again until they are confirmed.
 
-What survives a source's death is what an application would keep elsewhere: what there is to send, and how far it was
-confirmed. A life is single-threaded: it sends when it begins, and continues whenever somebody waits for it. The wire
-client sends once, so its source notices failures and opens another producer. pulsar-client reconnects and sends again
-by itself, as the document recommends. It runs in a process of its own, which can be killed with sends in flight.
+The state that survives a crash is what an application would store elsewhere: its entries, and which are confirmed. A
+life has one thread: it sends at its start, and continues while the performer waits for it. The wire client sends once,
+so its source detects failures and opens another producer. pulsar-client reconnects and resends itself, as the document
+recommends. It runs in a process of its own, which can be killed with sends in flight.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from model.operations import CrashSource, FinishSource, StartSource
 from model.vocabulary import Client, Entry
 
 LIFE_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
-"""How long a source may take to have everything confirmed while nothing fails any more; far beyond what was seen.
+"""How long a source may take to have everything confirmed after the last fault; far longer than ever measured.
 
-pulsar-client waits ever longer between its attempts while a broker is away.
+pulsar-client backs off while a broker is down.
 """
 STALL_S: Final = 8.0
-"""After how long without an answer a source does not rely any longer on pulsar-client's coming back by itself."""
+"""How long without an answer a source waits for pulsar-client to reconnect, before it opens another producer."""
 
 
 @dataclass(slots=True)
 class _Application:
-    """What a source keeps over its lives."""
+    """The state of a source across its lives."""
 
     topic: str
     entries: list[Entry] = field(default_factory=list)
     confirmed: set[int] = field(default_factory=set)
     life: Life | None = None
 
-    def to_send(self, operation: StartSource, told: int) -> Sequence[Entry]:
-        """What a new life has to send, in the source's order, once ``entries`` has what it comes to in it."""
+    def to_send(self, operation: StartSource, last_sequence_id: int) -> Sequence[Entry]:
+        """The entries that a new life sends, in the source's order."""
         match operation.goes_on:
             case "with-new-only":
                 return operation.entries
             case "from-told-id":
-                return [entry for entry in self.entries if entry.lowest > told]
+                return [entry for entry in self.entries if entry.lowest > last_sequence_id]
             case "from-checkpoint":
                 return self.entries[max(0, self._checkpoint() - operation.back) :]
 
@@ -68,7 +68,7 @@ class Sources:
         self._all: dict[str, _Application] = {}
 
     def start(self, operation: StartSource, topic: str) -> AnyOutcome:
-        """Begin a life on a topic, by its full name."""
+        """Start a life on a topic, by its full name."""
         source = self._all.setdefault(operation.source, _Application(topic))
         if source.life is not None:
             return Skipped("the source lives")
@@ -81,8 +81,8 @@ class Sources:
             return Stuck(str(error))
         source.entries += operation.entries
         source.life = life
-        life.send(source.to_send(operation, life.told))
-        return SourceStarted(life.told)
+        life.send(source.to_send(operation, life.last_sequence_id))
+        return SourceStarted(life.last_sequence_id)
 
     def _opener(self, operation: StartSource, topic: str) -> Callable[[float], ProducerHandle]:
         place = (self._network.service, topic, operation.source)
@@ -91,7 +91,7 @@ class Sources:
         return lambda timeout_s: RemoteProducerHandle(self._starter, *place, timeout_s=timeout_s)
 
     def end(self, operation: FinishSource | CrashSource) -> AnyOutcome:
-        """Let a life go on until all, or as much as is asked for, is confirmed, and end it."""
+        """Continue a life until all, or the given number of entries, are confirmed, and end it."""
         source = self._all.get(operation.source)
         if source is None or source.life is None:
             return Skipped("the source does not live")
@@ -116,31 +116,31 @@ class Sources:
 
 
 class NotLetIn(Exception):
-    """A producer could not be opened in good time."""
+    """A producer could not be opened in time."""
 
 
 class Life:
-    """One life of a source: a producer that is opened again whenever something goes wrong, and what it has to send."""
+    """One life of a source: its unconfirmed entries, and a producer that is opened again after each failure."""
 
     def __init__(self, open_once: Callable[[float], ProducerHandle], timeout_s: float, patience_s: float) -> None:
-        """``open_once`` opens a producer, within so many seconds. :class:`NotLetIn` if it cannot in ``timeout_s``.
+        """``open_once`` opens a producer within the given seconds. Raises :class:`NotLetIn` after ``timeout_s``.
 
         ``patience_s``: how long an answer may take before another producer is opened.
         """
         self.confirmed: dict[int, Position | None] = {}
-        """The entries that were confirmed, by their lowest ids, and where they are; None for duplicates."""
+        """The positions of confirmed entries by their lowest ids; None for duplicates."""
         self.came_back = 0
         """How often the producer had to be opened again."""
         self.stalled = 0
-        """How often that was because no answer came, and nothing else."""
+        """How often the only reason was a missing answer."""
         self._open_once = open_once
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._unconfirmed: deque[Entry] = deque()
         self._in_flight: deque[Ticket] = deque()
         self._producer: ProducerHandle = self._open(Deadline.after(timeout_s))
-        self.told = self._producer.last_sequence_id
-        """The sequence id that the broker said it had when this life began."""
+        self.last_sequence_id = self._producer.last_sequence_id
+        """That of the first ProducerSuccess of this life."""
 
     @property
     def left(self) -> int:
@@ -148,12 +148,12 @@ class Life:
         return len(self._unconfirmed)
 
     def send(self, entries: Sequence[Entry]) -> None:
-        """Send entries, all in flight at once, without waiting."""
+        """Send entries without waiting."""
         self._unconfirmed += entries
         self._in_flight += [send_entry(self._producer, entry) for entry in entries]
 
     def go_on(self, count: int | None) -> str | None:
-        """Wait, and send again, until so many entries (None: all) are confirmed; why it was not done in good time."""
+        """Wait and resend until ``count`` entries (None: all) are confirmed; returns the reason if that is late."""
         deadline = Deadline.after(self._timeout_s)
         last_error = "none"
         while self._unconfirmed and (count is None or len(self.confirmed) < count):
@@ -173,7 +173,7 @@ class Life:
         return None
 
     def _come_back(self, deadline: Deadline) -> None:
-        """Open the producer again, and send from the first entry on that was not confirmed."""
+        """Open the producer again, and send from the first unconfirmed entry on."""
         self._producer.abort()
         self._producer = self._open(deadline)
         self.came_back += 1
@@ -190,9 +190,9 @@ class Life:
             raise NotLetIn(f"the producer is not let in: {error}") from error
 
     def close(self) -> None:
-        """End it in good order."""
+        """Close the producer gracefully."""
         self._producer.close()
 
     def crash(self) -> None:
-        """Cut its connection; what is in flight may or may not arrive."""
+        """Cut the connection; sends in flight may or may not arrive."""
         self._producer.abort()

@@ -1,1 +1,1 @@
-"""Performs what is specific to chunked messages."""
+"""Performs the operations on chunked messages."""

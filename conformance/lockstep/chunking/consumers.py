@@ -1,7 +1,7 @@
 """Consumers of chunked messages on a real broker: pulsar-client's, each through a proxy of its own.
 
-What passed and what the application received are told side by side. To know what to wait for, each follows the same
-lanes as the model does; whether that was right is not judged here.
+An outcome has the commands that passed the proxy, and the messages that the application received. To know what to wait
+for, a consumer runs the same hypotheses as the model; it judges nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.clients.driver.client import OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.producers import part_passed
-from conformance.lockstep.chunking.proxied import Tapped
+from conformance.lockstep.chunking.proxied import ProxiedClient
 from conformance.proxy.events import Command
 from conformance.wait import Deadline
 from model.chunking.receiving import fresh_lanes, is_explained, met, settled
@@ -34,23 +34,23 @@ from model.traffic import (
 from model.vocabulary import IN_ORDER
 
 NACK_DELAY_S: Final = 0.05
-"""After which pulsar-client gives back what its application failed with."""
+"""The delay after which pulsar-client requests the redelivery of a nacked message."""
 GROUPED_TIMEOUT_S: Final = 3.0
-"""How long an acknowledgment or a request may stay in the client: it groups them for a tenth of a second."""
+"""How long the client may hold an ack or a redelivery request: it groups them for a tenth of a second."""
 _MOMENT_S: Final = 0.001
 _PAUSE_S: Final = 0.002
 
 
 class ChunkConsumer:
-    """A consumer, and what is known of it."""
+    """A consumer behind a proxy, with its traffic."""
 
     def __init__(self, service: Service, topic: str, operation: Subscribe) -> None:
-        """Subscribe; errors as :meth:`OfficialClient.subscribe` has them."""
+        """Subscribe. Raises the same as :meth:`OfficialClient.subscribe`."""
         self.topic = topic
         self.name = operation.consumer
         self.subscription = operation.subscription
         self.kind = operation.kind
-        self._proxied = Tapped(service)
+        self._proxied = ProxiedClient(service)
         try:
             self._consumer = self._proxied.client.subscribe(
                 topic,
@@ -66,108 +66,112 @@ class ChunkConsumer:
         except BaseException:
             self._proxied.end()
             raise
-        self.holds: set[Position] = set()
-        """What it was sent, did not acknowledge, and did not ask for again."""
+        self.pending: set[Position] = set()
+        """Entries that the broker sent, without those acknowledged or returned."""
         self.acknowledged: set[Position] = set()
-        """What acknowledgments that passed to the broker named."""
-        self._lanes = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
+        """The positions in acks that passed the proxy."""
+        self._hypotheses = fresh_lanes(
+            pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked
+        )
         self._subscribes = 0
         self._subscribes_due = 1
         self._passed: list[ConsumerCommand] = []
-        self._given: list[Delivery] = []
+        self._delivered: list[Delivery] = []
         self.received: list[Delivery] = []
-        """All that its application received, in order."""
-        self._held: list[tuple[Delivery, OfficialDelivery]] = []
+        """All messages that its application received, in order."""
+        self._unacknowledged: list[tuple[Delivery, OfficialDelivery]] = []
 
     @property
-    def held(self) -> Sequence[Delivery]:
-        """What its application received and neither acknowledged nor gave back."""
-        return [given for given, _ in self._held]
+    def unacknowledged(self) -> Sequence[Delivery]:
+        """The messages that its application received and neither acknowledged nor returned."""
+        return [delivered for delivered, _ in self._unacknowledged]
 
     def is_address(self, address: str | None) -> bool:
-        """Whether an address, as the broker sees it, is this consumer's."""
+        """Whether an address in the broker's stats is this consumer's."""
         return self._proxied.proxy.carries(address)
 
     def take_in(self) -> bool:
-        """Look at what passed, and receive what is there; whether there was anything."""
-        news = self._look()
+        """Read the proxy's commands and receive messages; whether there were any."""
+        commands = self._look()
         received = False
         with suppress(ConnectionLost):
             while (delivery := self._consumer.receive(timeout_s=_MOMENT_S)) is not None:
-                given = Delivery(delivery.position, size_bytes=len(delivery.payload), digest=digest(delivery.payload))
-                self._given.append(given)
-                self.received.append(given)
-                self._held.append((given, delivery.without_payload()))
+                delivered = Delivery(
+                    delivery.position, size_bytes=len(delivery.payload), digest=digest(delivery.payload)
+                )
+                self._delivered.append(delivered)
+                self.received.append(delivered)
+                self._unacknowledged.append((delivered, delivery.without_payload()))
                 received = True
-        return received or bool(news)
+        return received or bool(commands)
 
     def _look(self) -> list[ConsumerCommand]:
-        news = list(_passed(self._proxied.news()))
-        for one in news:
+        commands = list(_passed(self._proxied.commands()))
+        for one in commands:
             match one:
                 case CommandMessage(position):
-                    self.holds.add(position)
+                    self.pending.add(position)
                 case CommandAck(positions):
                     self.acknowledged |= set(positions)
-                    self.holds -= set(positions)
+                    self.pending -= set(positions)
                 case CommandRedeliver(positions):
-                    named = set(positions) if positions and self.kind not in IN_ORDER else set(self.holds)
-                    self.holds -= named
+                    named = set(positions) if positions and self.kind not in IN_ORDER else set(self.pending)
+                    self.pending -= named
                 case CommandSubscribe():
                     self._subscribes += 1
-                    self.holds.clear()
-        self._lanes = met(self._lanes, news)
-        self._passed += news
-        return news
+                    self.pending.clear()
+        self._hypotheses = met(self._hypotheses, commands)
+        self._passed += commands
+        return commands
 
     @property
     def is_explained(self) -> bool:
-        """Whether its application has exactly what it should, by the document and by all that is known of clients."""
-        return all(is_explained(lane, self._given) for lane in self._lanes)
+        """Whether its application received exactly the due messages in all hypotheses on clients."""
+        return all(is_explained(hypothesis, self._delivered) for hypothesis in self._hypotheses)
 
     @property
     def may_be_explained(self) -> bool:
-        """Whether it has exactly what it should, by the document or by anything that is known of clients."""
-        return any(is_explained(lane, self._given) for lane in self._lanes)
+        """Whether its application received exactly the due messages in some hypothesis on clients."""
+        return any(is_explained(hypothesis, self._delivered) for hypothesis in self._hypotheses)
 
-    def tell(self) -> Traffic:
-        """What passed and was received since the last time; all that must be received was."""
-        self._lanes = settled(self._lanes, self._given) or self._lanes
-        traffic = Traffic(self.name, tuple(self._passed), tuple(self._given))
-        self._passed, self._given = [], []
+    def traffic(self) -> Traffic:
+        """The commands and messages since the last call, after all due messages were received."""
+        self._hypotheses = settled(self._hypotheses, self._delivered) or self._hypotheses
+        traffic = Traffic(self.name, tuple(self._passed), tuple(self._delivered))
+        self._passed, self._delivered = [], []
         return traffic
 
-    def tell_passed(self) -> Traffic:
-        """What passed since the last time; what was received is told with the next gathering."""
+    def traffic_passed(self) -> Traffic:
+        """The commands since the last call; messages follow with the next :meth:`traffic`."""
         self._look()
         traffic = Traffic(self.name, tuple(self._passed))
         self._passed = []
         return traffic
 
     def before_disconnect(self) -> None:
-        """The broker is about to disconnect it: until it subscribed again, its client would lose acknowledgments."""
+        """Expect a disconnect: until the client has subscribed again, it would lose acks."""
         self._look()
         self._subscribes_due = self._subscribes + 1
 
     def _is_back(self) -> bool:
         return self._subscribes >= self._subscribes_due and self._consumer.is_connected
 
-    def forget(self) -> None:
-        """The broker was away, or its topic was moved: everything comes again."""
+    def reset(self) -> None:
+        """The topic is reloaded: the broker sends all unacknowledged entries again."""
         self._look()
-        self.holds.clear()
+        self.pending.clear()
 
     def pick(self, nth: Sequence[int]) -> list[Delivery]:
-        """Of all that it received, round and round, these; for one that it no longer has, the next that it has."""
+        """Choose received messages by number, modulo their count; instead of one without a handle, the next."""
         picked: list[Delivery] = []
-        for number in nth if self._held else ():
+        for number in nth if self._unacknowledged else ():
             start = number % len(self.received)
-            left = (one for one in (*self.received[start:], *self.received[:start]) if one in self.held)
+            left = (one for one in (*self.received[start:], *self.received[:start]) if one in self.unacknowledged)
             picked += [one for one in left if one not in picked][:1]
         return picked
 
     def acknowledge(self, chosen: Sequence[Delivery], *, is_cumulative: bool) -> None:
-        """Acknowledge messages, and wait until that has passed to the broker."""
+        """Acknowledge messages, and wait until the ack has passed the proxy."""
         self._await(self._is_back)
         seen = len(self._passed)
         deliveries = self._take(chosen)
@@ -179,36 +183,36 @@ class ChunkConsumer:
         wanted = {delivery.position for delivery in (deliveries[-1:] if is_cumulative else deliveries)}
         self._await(lambda: wanted <= _acknowledged(self._passed[seen:]))
 
-    def give_back(self, chosen: Sequence[Delivery] | None) -> None:
-        """Fail with messages, or ask for everything again, and wait until that has passed to the broker."""
+    def request_redelivery(self, chosen: Sequence[Delivery] | None) -> None:
+        """Nack messages, or request all, and wait until the request has passed the proxy."""
         self._await(self._is_back)
-        before = self._asked()
+        before = self._redelivery_requests()
         if chosen is None:
             self._consumer.redeliver_all()
-            self._await(lambda: self._asked() > before)
+            self._await(lambda: self._redelivery_requests() > before)
             if self.kind not in IN_ORDER:
-                self._held.clear()
+                self._unacknowledged.clear()
             return
-        deliveries = [delivery for given, delivery in self._held if given in chosen]
+        deliveries = [delivery for delivered, delivery in self._unacknowledged if delivered in chosen]
         if self.kind not in IN_ORDER:
             self._take(chosen)
         for delivery in deliveries:
             self._consumer.nack(delivery)
-        wanted = {given.position for given in chosen}
+        wanted = {delivered.position for delivered in chosen}
         if self.kind in IN_ORDER:
-            self._await(lambda: self._asked() > before)
+            self._await(lambda: self._redelivery_requests() > before)
         else:
-            self._await(lambda: wanted <= self._named())
+            self._await(lambda: wanted <= self._redelivered())
 
-    def _asked(self) -> int:
+    def _redelivery_requests(self) -> int:
         return sum(isinstance(one, CommandRedeliver) for one in self._passed)
 
-    def _named(self) -> set[Position]:
+    def _redelivered(self) -> set[Position]:
         return {position for one in self._passed if isinstance(one, CommandRedeliver) for position in one.positions}
 
     def _take(self, chosen: Sequence[Delivery]) -> list[OfficialDelivery]:
-        taken = [delivery for given, delivery in self._held if given in chosen]
-        self._held = [pair for pair in self._held if pair[0] not in chosen]
+        taken = [delivery for delivered, delivery in self._unacknowledged if delivered in chosen]
+        self._unacknowledged = [pair for pair in self._unacknowledged if pair[0] not in chosen]
         return taken
 
     def _await(self, is_so: Callable[[], bool]) -> None:
@@ -220,12 +224,12 @@ class ChunkConsumer:
             time.sleep(_PAUSE_S)
 
     def leave(self, *, crashes: bool) -> Traffic:
-        """Close it in good order, or cut its connection; what passed until then."""
+        """Close it, or cut its connection; returns the traffic until then."""
         if not crashes:
             with suppress(ConnectionLost, NoAnswer, ServerRefused):
                 self._consumer.close()
         self._proxied.end()
-        return self.tell_passed()
+        return self.traffic_passed()
 
 
 def _acknowledged(passed: Iterable[ConsumerCommand]) -> set[Position]:

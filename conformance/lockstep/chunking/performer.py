@@ -1,8 +1,8 @@
 """Carries out the operations of document 002 on a real broker: chunked messages, watched on the wire.
 
-Gathering waits for what must come by the model's own reckoning, and no longer: what the broker must send
-(:func:`model.chunking.dispatching.due`), and what a client must deliver of that. What does not come within the deadline
-is for the model to judge.
+Gathering waits until everything due according to the model has arrived: the entries that the broker must send
+(:func:`model.chunking.dispatching.due`), and the messages that a client must deliver from them. The model judges what
+is missing at the deadline.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ from model.traffic import LoggedPart, Part
 from model.vocabulary import Compression
 
 GATHER_TIMEOUT_S: Final = 5.0
-"""How long what must come may take."""
+"""How long due messages may take."""
 STALLED_TIMEOUT_S: Final = 0.5
-"""The same, where something did not come before and nothing was done about it."""
+"""The same for a subscription that missed due messages before."""
 GRACE_S: Final = 0.5
-"""How long a client may take to deliver what it was sent, where by what is known of clients it may do otherwise."""
+"""How long a client may take to deliver a message, where some hypothesis on clients withholds it."""
 OPEN_TIMEOUT_S: Final = 30.0
-"""How long a topic may take to let somebody in, after it was moved or another one of the name was there."""
+"""How long a topic may refuse a producer or consumer after a reload, or after a former one of that name."""
 ANSWER_TIMEOUT_S: Final = 10.0
 READ_AHEAD: Final = 16
-"""How many entries of a log are on their way to whoever reads it."""
+"""The permits for reading a log."""
 MOST_PERIOD_S: Final = 5.0
-"""Rates that are refreshed less often are not waited for."""
+"""The longest refresh period of rates that an example waits for."""
 _MAY_PASS: Final = frozenset({"ProducerBusy", "ConsumerBusy"})
 _PAUSE_S: Final = 0.003
 _COMPRESSIONS: Final[dict[int, Compression]] = {pb.NONE: "none", pb.LZ4: "lz4", pb.ZLIB: "zlib"}
@@ -112,7 +112,7 @@ class Chunks:
         self._stalled: set[tuple[str, str]] = set()
 
     def concerns(self, operation: AnyOperation) -> bool:
-        """Whether an operation is about a chunked topic, or makes one; what unloads it concerns others, too."""
+        """Whether only this part performs an operation: it is about a chunked topic, and no unload."""
         match operation:
             case CreateTopic(is_chunked=is_chunked):
                 return is_chunked
@@ -124,7 +124,7 @@ class Chunks:
                 return operation.actor in self._consumers or operation.actor in self._producers
 
     def perform(self, operation: AnyOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         match operation:
             case CreateTopic():
                 return self._create(operation)
@@ -223,7 +223,7 @@ class Chunks:
         return sent
 
     def _drop_ended(self) -> None:
-        """Drop the sessions of pulsar-client that this side ended."""
+        """Drop the sessions of pulsar-client that the suite ended."""
         for name, session in list(self._producers.items()):
             if isinstance(session, WatchedSession) and not session.is_open:
                 del self._producers[name]
@@ -269,15 +269,15 @@ class Chunks:
         while True:
             self._receive(topic, subscription, log, deadline)
             before, log = log, tuple(self._log(topic))
-            # What a producer that died had in flight may be stored only now.
+            # Sends in flight of a crashed producer may be stored only now.
             if log == before or deadline.passed:
                 break
         if self._due(topic, subscription, log):
             self._stalled.add(key)
-        return DueReceived(traffic=tuple(consumer.tell() for consumer in consumers), log=log)
+        return DueReceived(traffic=tuple(consumer.traffic() for consumer in consumers), log=log)
 
     def _receive(self, topic: str, subscription: str, log: tuple[LoggedPart, ...], deadline: Deadline) -> None:
-        """Receive until all has come that must come of this log, or the deadline has passed."""
+        """Receive until all due messages of this log have arrived, or the deadline has passed."""
         consumers = self._on(topic, subscription)
         grace = Deadline.after(GRACE_S)
         while True:
@@ -297,22 +297,22 @@ class Chunks:
         consumers = self._on(topic, subscription)
         open_ = unacknowledged(self._world.admin.internal_stats(topic), subscription)
         left = [entry for entry in log if entry.position in open_]
-        return dispatching.due(consumers[0].kind, left, [consumer.holds for consumer in consumers])
+        return dispatching.due(consumers[0].kind, left, [consumer.pending for consumer in consumers])
 
     def _ask(self, operation: Acknowledge | Nack, consumer: ChunkConsumer) -> AnyOutcome:
         if operation.nth is None:
-            messages = tuple(consumer.held)
-            consumer.give_back(None)
-            return RedeliveryRequested(messages, (consumer.tell_passed(),))
+            messages = tuple(consumer.unacknowledged)
+            consumer.request_redelivery(None)
+            return RedeliveryRequested(messages, (consumer.traffic_passed(),))
         chosen = consumer.pick(operation.nth)
         if not chosen:
             return Skipped("it has no message")
         self._stalled.discard((consumer.topic, consumer.subscription))
         if isinstance(operation, Nack):
-            consumer.give_back(chosen)
-            return RedeliveryRequested(tuple(chosen), (consumer.tell_passed(),))
+            consumer.request_redelivery(chosen)
+            return RedeliveryRequested(tuple(chosen), (consumer.traffic_passed(),))
         consumer.acknowledge(chosen, is_cumulative=operation.cumulative)
-        return Acknowledged(tuple(chosen), traffic=(consumer.tell_passed(),))
+        return Acknowledged(tuple(chosen), traffic=(consumer.traffic_passed(),))
 
     def _leave(self, name: str, *, crashes: bool) -> AnyOutcome:
         consumer = self._consumers.pop(name)
@@ -333,7 +333,7 @@ class Chunks:
         if subscription not in admin.internal_stats(topic).cursors or not log:
             return Skipped("there is no such subscription, or nothing in the log")
         before = unacknowledged(admin.internal_stats(topic), subscription)
-        traffic = tuple(consumer.tell_passed() for consumer in self._on(topic, subscription))
+        traffic = tuple(consumer.traffic_passed() for consumer in self._on(topic, subscription))
         try:
             match operation:
                 case Skip(count=count):
@@ -347,7 +347,7 @@ class Chunks:
                         consumer.before_disconnect()
                     admin.reset_cursor(topic, subscription, log[number % len(log)].position)
                     for consumer in self._on(topic, subscription):
-                        consumer.forget()
+                        consumer.reset()
                 case _:
                     return Skipped("on a chunked topic, entries go by their number in the log")
         except AdminError as error:
@@ -357,7 +357,7 @@ class Chunks:
         return CursorMoved(tuple(sorted(before)), tuple(sorted(after)), traffic)
 
     def _await_expired(self, topic: str, subscription: str, place: Position) -> None:
-        """Wait until nothing is left up to a place."""
+        """Wait until no entry up to a position is unacknowledged."""
         deadline = Deadline.after(GATHER_TIMEOUT_S)
         while not deadline.passed:
             left = unacknowledged(self._world.admin.internal_stats(topic), subscription)
@@ -365,8 +365,8 @@ class Chunks:
                 return
             time.sleep(_PAUSE_S)
 
-    def before_move(self, topic: str | None = None) -> None:
-        """Wait until the broker has what was acknowledged: what a move makes of the rest is document 003's matter."""
+    def before_unload(self, topic: str | None = None) -> None:
+        """Wait until the broker has all acks: document 003 decides what an unload does to others."""
         for consumer in self._consumers.values():
             if topic in (None, consumer.topic):
                 consumer.before_disconnect()
@@ -382,11 +382,11 @@ class Chunks:
             not unacknowledged(stats, one.subscription) & one.acknowledged for one in consumers
         )
 
-    def moved(self, topic: str | None = None) -> None:
-        """A topic, by its real name (None: every topic), was moved: its consumers come anew."""
+    def reloaded(self, topic: str | None = None) -> None:
+        """A topic, by its real name (None: every topic), was reloaded: its consumers reconnect."""
         for consumer in self._consumers.values():
             if topic in (None, consumer.topic):
-                consumer.forget()
+                consumer.reset()
         for session, producer in list(self._producers.items()):
             if topic in (None, producer.topic) and isinstance(producer, CraftingSession):
                 producer.crash()
@@ -396,7 +396,7 @@ class Chunks:
     # ------------------------------------------------------------------------------------------------------- reading
 
     def _log(self, topic: str) -> Iterator[LoggedPart]:
-        # Only digests are kept, and few entries are on their way: they may be as large as a broker takes.
+        # Only digests are kept, and few entries are in flight, since they may be of the maximum size.
         last = last_stored(self._world.admin.internal_stats(topic))
         reader = self._world.reader
         if last is not None:
@@ -405,7 +405,7 @@ class Chunks:
 
     def _backlog(self, topic: str, subscription: str) -> AnyOutcome:
         consumers = self._on(topic, subscription)
-        traffic = tuple(consumer.tell_passed() for consumer in consumers)
+        traffic = tuple(consumer.traffic_passed() for consumer in consumers)
         acknowledged = {position for consumer in consumers for position in consumer.acknowledged}
         deadline = Deadline.after(GATHER_TIMEOUT_S)
         while True:
@@ -427,8 +427,8 @@ class Chunks:
         deadline, patience = Deadline.after(2.5 * period_s), Deadline.after(10 * period_s)
         sent: list[Sent] = []
         rate, is_chunked = 0.0, False
-        # Where chunks were published there must be a rate, which a busy broker may be late with. One refresh of the
-        # stats sets the rate first and the flag later, and a look may fall between.
+        # After chunks were published there must be a rate, which a busy broker may show late. One refresh of the
+        # stats sets the rate first and the flag later, and a request may fall between.
         while (rate <= 0 or not is_chunked) and not (patience if is_chunked else deadline).passed:
             producer.send((numbered(operation.message, len(sent)),))
             sent.append(producer.sent())
@@ -457,7 +457,7 @@ def _together(sent: list[Sent]) -> Sent:
 
 
 def _patiently(open_: Callable[[], T]) -> T | Refused:
-    """Open something, again and again while the broker only says that it cannot be yet."""
+    """Open a producer or consumer, with retries while the broker refuses it for a passing reason."""
     deadline = Deadline.after(OPEN_TIMEOUT_S)
     while True:
         try:
@@ -470,20 +470,20 @@ def _patiently(open_: Callable[[], T]) -> T | Refused:
 
 def _logged(entry: logs.LoggedEntry) -> LoggedPart:
     payload = entry.messages[0][1]
-    said = entry.metadata
+    metadata = entry.metadata
     before_split = pb.MessageMetadata()
-    before_split.CopyFrom(said)
+    before_split.CopyFrom(metadata)
     for field in ("uuid", "chunk_id", "num_chunks_from_msg", "total_chunk_msg_size"):
         before_split.ClearField(field)
-    part = Part(said.sequence_id, digest(payload))
-    if said.HasField("chunk_id"):
+    part = Part(metadata.sequence_id, digest(payload))
+    if metadata.HasField("chunk_id"):
         part = Part(
-            said.sequence_id,
+            metadata.sequence_id,
             digest(payload),
-            said.uuid,
-            said.chunk_id,
-            said.num_chunks_from_msg,
-            said.total_chunk_msg_size,
+            metadata.uuid,
+            metadata.chunk_id,
+            metadata.num_chunks_from_msg,
+            metadata.total_chunk_msg_size,
         )
     return LoggedPart(
         position=entry.position,
@@ -491,5 +491,5 @@ def _logged(entry: logs.LoggedEntry) -> LoggedPart:
         part=part,
         size_bytes=len(payload),
         metadata_bytes=before_split.ByteSize(),
-        compression=_COMPRESSIONS[said.compression],
+        compression=_COMPRESSIONS[metadata.compression],
     )

@@ -1,6 +1,6 @@
-"""Producers on chunked topics: pulsar-client's session through a proxy, and what sessions sent, as lives.
+"""Producers on chunked topics: pulsar-client's sessions through a proxy, and the lives of sessions.
 
-Nothing is judged here.
+It judges nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from conformance.clients.driver.client import OfficialProducer, OfficialTicket
 from conformance.clients.security.service import Service
-from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, Tapped
+from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, ProxiedClient
 from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, WireSession, chunk_metadata
 from conformance.proxy.armed import Armed
 from conformance.proxy.events import Command
@@ -33,11 +33,11 @@ class WatchedSession(OfficialSession):
     """A session of pulsar-client through a proxy of its own, which sends each message alone and may chunk."""
 
     timeout_s: ClassVar = 30.0
-    """It waits ever longer between its tries to come back."""
+    """It backs off between reconnects."""
 
     def __init__(self, service: Service, topic: str, operation: OpenProducer) -> None:
-        """Open it; errors as :meth:`OfficialClient.open_producer` has them."""
-        self._proxied = Tapped(service)
+        """Open it. Raises the same as :meth:`OfficialClient.open_producer`."""
+        self._proxied = ProxiedClient(service)
         self._operation = operation
         super().__init__(service, topic, operation.producer, self._proxied.client)
 
@@ -52,14 +52,14 @@ class WatchedSession(OfficialSession):
         return [self._producer.send(message.sequence_id, payload_of(message), partition_key=message.key)]
 
     def sent(self) -> Sent:
-        """Wait for the answers to the oldest send; what passed meanwhile."""
+        """The answers to the oldest send, and the commands meanwhile."""
         answers = self.collect()
-        return Sent(answers, lives=tuple(lives_of(self._proxied.news())))
+        return Sent(answers, lives=tuple(lives_of(self._proxied.commands())))
 
     def send_and_cut(self, entries: Sequence[Entry], cut: CutAfterSends, unload: Callable[[], object]) -> Sent:
-        """Send entries, with the connection cut on the way; ``unload`` unloads the topic if that is wanted."""
+        """Send entries and cut the connection in between; ``unload`` unloads the topic if ``cut`` says so."""
         armed = self._proxied.proxy.inject(Cut(which=Which(kind="SEND", nth=cut.sends), where="after"))
-        # Unless the client may come back at once, it is turned away.
+        # Refuse the client's reconnects, unless it may reconnect at once.
         refused = None if cut.meanwhile == "reconnects" else self._proxied.proxy.inject(Refuse())
         self.send(entries)
         before: list[Life] = []
@@ -67,7 +67,7 @@ class WatchedSession(OfficialSession):
             if cut.meanwhile == "dies":
                 self.crash()
             elif cut.meanwhile == "unload":
-                before += lives_of(self._proxied.news())
+                before += lives_of(self._proxied.commands())
                 unload()
         for fault in (armed, refused):
             if fault is not None and self.is_open:
@@ -76,9 +76,9 @@ class WatchedSession(OfficialSession):
         return replace(sent, lives=(*before, *sent.lives), unloaded_after=len(before))
 
     def send_and_hold(self, entries: Sequence[Entry], sends: int) -> Armed:
-        """Send entries, of which so many SENDs pass; the next one stays in the proxy until that is lifted.
+        """Send entries; ``sends`` SENDs pass, and the proxy holds the next one until the fault is lifted.
 
-        Waits until those are answered, or all are, because there are no more.
+        Waits until those that passed are answered.
         """
         held = self._proxied.proxy.inject(Hold(which=Which(kind="SEND", nth=sends + 1)))
         self.send(entries)
@@ -86,7 +86,7 @@ class WatchedSession(OfficialSession):
         return held
 
     def _awaited(self, is_so: Callable[[], bool]) -> bool:
-        """Wait until it is so, or all is answered; whether it is."""
+        """Wait until the condition holds or all sends are answered; whether it holds."""
         deadline = Deadline.after(ASK_TIMEOUT_S)
         while not is_so() and not deadline.passed:
             if all(ticket.outcome is not None for tickets in self._pending[-1] for ticket in tickets):
@@ -95,7 +95,7 @@ class WatchedSession(OfficialSession):
         return is_so()
 
     def crash(self) -> None:
-        """Cut the client's connections; what passed until then can still be collected."""
+        """Cut the client's connections; the answers until then can still be collected."""
         self._proxied.proxy.stop()
         super().crash()
 
@@ -106,7 +106,7 @@ class CraftingSession(WireSession):
     _was_seen = False
 
     def sent(self, entries: Sequence[Entry]) -> Sent:
-        """Send entries, and wait for the answers."""
+        """Send entries and wait for the answers."""
         learned = None if self._was_seen else self.last_sequence_id
         self.send(entries)
         answers = self.collect()
@@ -115,7 +115,7 @@ class CraftingSession(WireSession):
 
 
 def _life_of(entries: Sequence[Entry], answers: Sequence[Answer], last_sequence_id: int | None) -> Life:
-    """The life of a session of the wire client, which sends what it was asked to."""
+    """The life of a session of the wire client, which sends exactly these entries."""
     return Life(
         sends=tuple(_part_of(entry) for entry in entries),
         receipts=tuple(
@@ -133,18 +133,18 @@ def _part_of(entry: Entry) -> Part:
     part = Part(message.sequence_id, digest(payload_of(message)))
     if message.chunk is None:
         return part
-    said = chunk_metadata(message)
+    metadata = chunk_metadata(message)
     return replace(
         part,
-        uuid=said.uuid,
-        chunk_id=said.chunk_id,
-        chunks=said.num_chunks_from_msg,
-        total_bytes=said.total_chunk_msg_size,
+        uuid=metadata.uuid,
+        chunk_id=metadata.chunk_id,
+        chunks=metadata.num_chunks_from_msg,
+        total_bytes=metadata.total_chunk_msg_size,
     )
 
 
 def part_passed(command: Command) -> Part:
-    """What a SEND or a MESSAGE says of itself."""
+    """The part in a SEND or a MESSAGE."""
     assert command.sequence_id is not None
     assert command.digest is not None
     if command.chunk is None:
@@ -165,9 +165,9 @@ class _Life:
 
 
 def lives_of(commands: Iterable[Command]) -> Iterable[Life]:
-    """The lives of the one producer of a client, from its commands; the first one may have begun before these.
+    """The lives of a client's only producer, from its commands; the first one may have begun earlier.
 
-    What came to the proxy from the broker counts, though it may have been lost behind it.
+    A command that the broker sent counts, even if the client lost it.
     """
     lives: list[_Life] = []
     current: dict[int, _Life] = {}

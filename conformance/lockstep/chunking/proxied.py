@@ -1,4 +1,4 @@
-"""A client of pulsar-client behind a proxy of its own: what passed between it and the broker since the last look."""
+"""A client of pulsar-client behind a proxy of its own, with the commands between it and the broker."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from conformance.proxy.faults import Corrupt, LowerLimit, Which
 from conformance.proxy.proxy import Proxy
 
 ASK_TIMEOUT_S: Final = 10.0
-"""How long a broker that is up may take to answer; far beyond anything that was seen."""
+"""How long a running broker may take to answer; far longer than ever measured."""
 
 
 LIMIT_BYTES: Final = 10240
-"""What clients take for the largest message of any broker: the suite's payloads are chunked above it."""
+"""The ``maxMessageSize`` that clients see: they chunk larger payloads."""
 
 
-class Tapped:
-    """One client process, as a broker sees it, and the proxy that all its traffic goes through.
+class ProxiedClient:
+    """One client, and the proxy that all its traffic goes through.
 
-    A broker that takes larger messages than :data:`LIMIT_BYTES` seems to the client to take only such.
+    The proxy lowers the ``maxMessageSize`` that the broker announces to :data:`LIMIT_BYTES`.
     """
 
     def __init__(self, service: Service) -> None:
-        """Nothing is connected yet."""
         self._ring = Ring()
         self._seen = 0
         self.proxy: Final = Proxy(service, record=self._ring, with_digests=True)
@@ -35,17 +34,17 @@ class Tapped:
         self.proxy.inject(lower)
         self.client: Final = OfficialClient(self.proxy.service, timeout_s=ASK_TIMEOUT_S)
 
-    def news(self) -> Sequence[Command]:
-        """The commands since the last look, in the order in which it became clear what becomes of them."""
+    def commands(self) -> Sequence[Command]:
+        """The commands since the last call, in the order in which the proxy decided on them."""
         events = self._ring.events()
         fresh, self._seen = events[self._seen :], len(events)
         return [event for event in fresh if isinstance(event, Command)]
 
     def count(self, kind: str) -> int:
-        """How many commands of this kind there were since the last look."""
+        """How many commands of this kind there were since the last call of :meth:`commands`."""
         return sum(isinstance(event, Command) and event.kind == kind for event in self._ring.events()[self._seen :])
 
     def end(self) -> None:
-        """Cut its connections; what is told until then can still be looked at. Safe to call twice."""
+        """Cut its connections; the commands until then stay available. Safe to call twice."""
         self.proxy.stop()
         self.client.abort()

@@ -1,6 +1,6 @@
-"""What document 003 asks of the admin interface, on a real broker: cursors that are set, topics that end or shrink.
+"""The admin requests of document 003 on a real broker: for cursors, and to terminate and trim topics.
 
-What the broker answers at once and does in the background is waited for, by its own account of it.
+If the broker answers before it is done, they wait until its stats show the effect.
 """
 
 from __future__ import annotations
@@ -30,56 +30,53 @@ from model.subscription_operations import CreateSubscription, DeleteSubscription
 T = TypeVar("T")
 
 WORK_TIMEOUT_S: Final = 10.0
-"""How long the broker may take for what it does in the background, or to let a request through that may pass."""
+"""How long the broker may take for background work, or may refuse a request for a passing reason."""
 _NOT_FOUND: Final = str(int(HTTPStatus.NOT_FOUND))
 _NO_SUCH_REQUEST: Final = frozenset(str(int(status)) for status in NO_SUCH_REQUEST)
-"""What a release answers that does not have an endpoint, for a topic and subscription that are there."""
+"""The status of a release that lacks the endpoint, for an existing topic and subscription."""
 
 
 def surely(request: Callable[[], T]) -> T | Refused:
-    """Make a request, again while it fails as for a topic that is being loaded (5xx); or what the broker refused."""
+    """Send a request, again while it fails as for a topic that is being loaded (5xx)."""
     try:
         return retry(request, WORK_TIMEOUT_S)
     except AdminError as error:
         return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
 
 
-"""What a broker is told that is to set a cursor back to the first entry there is."""
+"""The position that resets a cursor to the first entry."""
 
 
 class CursorAdmin:
-    """The admin's part of an example; topics go by their real names."""
+    """The admin requests of an example; topics by their real names."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
     def create(self, operation: CreateSubscription, topic: str) -> AnyOutcome:
-        """Create a subscription."""
         earliest = operation.start == "earliest"
         return _done(lambda: self._admin.create_subscription(topic, operation.subscription, earliest=earliest))
 
     def delete(self, operation: DeleteSubscription, topic: str) -> AnyOutcome:
-        """Delete a subscription, if nobody is connected to it."""
+        """Delete a subscription without connected consumers."""
         return _done(lambda: self._admin.delete_subscription(topic, operation.subscription))
 
     def skip(self, operation: Skip, topic: str) -> AnyOutcome:
-        """Skip some entries."""
         return _done(lambda: self._admin.skip(topic, operation.subscription, operation.count))
 
     def skip_all(self, topic: str, subscription: str) -> AnyOutcome:
-        """Skip all entries."""
         return _done(lambda: self._admin.skip_all(topic, subscription))
 
     def reset(self, topic: str, subscription: str, to: Position | None) -> AnyOutcome:
-        """Set a subscription back to an entry, None: to the beginning."""
+        """Reset a subscription to an entry, None: to the earliest."""
         return _done(lambda: self._admin.reset_cursor(topic, subscription, to or EARLIEST))
 
     def reset_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> AnyOutcome:
-        """Set a subscription back to a time."""
+        """Reset a subscription to a publish time."""
         return _done(lambda: self._admin.reset_cursor_to_time(topic, subscription, publish_time_ms))
 
     def stored(self, topic: str, subscription: str) -> AnyOutcome:
-        """What the metadata store has of a subscription."""
+        """The position info of a subscription in the metadata store."""
         cursor = self._admin.internal_info(topic).cursors.get(subscription)
         if cursor is None:
             return Skipped("the metadata store has no such subscription")
@@ -98,18 +95,17 @@ class CursorAdmin:
         return MessagePeeked(entry.position)
 
     def terminate(self, topic: str) -> AnyOutcome:
-        """Terminate a topic."""
         return _done(lambda: self._admin.terminate(topic))
 
     def publish_time_ms(self, topic: str, position: Position) -> int | Refused:
-        """When an entry was published, as it says itself."""
+        """The publish time in an entry's metadata."""
         entry = surely(lambda: self._admin.read_entry(topic, position))
         return entry if isinstance(entry, Refused) else entry.publish_time_ms
 
     def expire(self, topic: str, subscription: str, up_to: Position) -> AnyOutcome:
-        """Have everything up to an entry expire, and wait until nothing up to it is left.
+        """Expire everything up to an entry, and wait until nothing up to it is unacknowledged.
 
-        That is the only sign that there is: the broker says neither that it began nor that it is through.
+        The broker reports neither the beginning nor the end of an expiry.
         """
         answer = surely(lambda: self._admin.expire_up_to(topic, subscription, up_to))
         if isinstance(answer, Refused):
@@ -125,9 +121,9 @@ class CursorAdmin:
         return [position for position in left if position <= up_to]
 
     def trim(self, topic: str) -> AnyOutcome:
-        """Have a topic trimmed, which the broker answers when it is through, and list its ledgers.
+        """Trim a topic, which the broker answers when it is done, and list its ledgers.
 
-        A release that cannot be asked trims by itself, when mark-delete moves: then what it did so far is listed.
+        A release without this request trims when mark-delete advances; then list the ledgers as they are.
         """
         answer = _done(lambda: self._admin.trim(topic))
         if isinstance(answer, Refused) and answer.code not in _NO_SUCH_REQUEST:

@@ -1,6 +1,6 @@
-"""How long pulsar-client takes to ask again for a message that its application fails with, time after time.
+"""Measures the redelivery delays of pulsar-client for a message that its application nacks repeatedly.
 
-A consumer and a subscription of its own, so that nothing else is disturbed, and both are gone afterwards.
+It has a consumer and a subscription of its own, and removes both.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from conformance.lockstep.cursors.official import NACK_DELAY_S
 from model.events import Delivery, RedeliveryTimes, Skipped, Starved
 
 LATEST_S: Final = 10.0
-"""How long a message may take at most; far beyond what any schedule of these few failures asks for."""
+"""How long a redelivery may take; far longer than the backoff of these few nacks."""
 
 
 def fail_often(
     service: Service, topic: str, subscription: str, times: int, *, entries: int, acknowledges_parts: bool
 ) -> RedeliveryTimes | Starved | Skipped:
-    """Subscribe, fail with the first message so often, and say how long it took until it came again.
+    """Subscribe, nack the first message ``times`` times, and measure the delay until each redelivery.
 
-    ``entries``: how many the topic has, all of which are due to a new subscription. Where parts of batches are not
-    acknowledged, the other messages of its batch come again with it.
+    ``entries``: how many the topic has, all due to a new subscription. Without batch index acks, the other messages of
+    the batch are redelivered with it.
     """
     if not entries:
         return Skipped("the topic has no message")

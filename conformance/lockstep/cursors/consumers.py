@@ -1,7 +1,7 @@
 """Consumers of document 003 on a real broker: one consumer of either client, on a connection of its own.
 
-The wire client's says exactly what arrived and what it sent. pulsar-client's takes from the client's own queue, groups
-its acknowledgments and comes back by itself. How long to wait for what is not decided here.
+The wire client's consumer knows exactly what it received and sent. pulsar-client's has the client's receiver queue,
+groups its acks and reconnects. Callers decide how long to wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.clients.outcomes import ConnectionLost
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
-from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
 from conformance.proxy.proxy import Proxy
@@ -27,28 +27,28 @@ from model.subscription_operations import Subscribe
 from model.vocabulary import Client, SubscriptionType, Withheld
 
 IN_ORDER: Final[frozenset[SubscriptionType]] = frozenset({"Exclusive", "Failover"})
-"""Kinds of subscriptions with one active consumer, where cumulative acknowledgments mean something."""
+"""The kinds of subscriptions with one active consumer, which allow cumulative acks."""
 
 
 class Member(Protocol):
-    """A consumer of a subscription, from its subscribing to its end."""
+    """A consumer of a subscription, from subscribe to close."""
 
     name: str
-    """Its name at the broker, which others may have as well."""
+    """Its name at the broker; others may have the same."""
     port: int | None
-    """The port that it calls from; None if that is not known, and then no other consumer has its name."""
+    """Its client port; None if unknown, and then no other consumer has its name."""
     topic: str
-    """The real name of the topic, or of the partitioned topic, that it is subscribed to."""
+    """The real name of its topic or partitioned topic."""
     subscription: str
     kind: SubscriptionType
     client: Client
     received: list[Delivery]
-    """All that it received, in order."""
-    held: set[Position]
-    """The entries that came and were not asked for again; acknowledged ones are among them."""
+    """All messages that it received, in order."""
+    pending: set[Position]
+    """Entries that arrived and were not returned, including acknowledged ones."""
 
     quiet_at_s: float
-    """From when on its client holds nothing back, on the monotonic clock."""
+    """When its client has sent all grouped acks and nacks, on the monotonic clock."""
 
     @property
     def is_open(self) -> bool:
@@ -56,28 +56,28 @@ class Member(Protocol):
 
     @property
     def waiting_count(self) -> int:
-        """How many messages are there and were not received yet."""
+        """How many messages have arrived and are not received yet."""
 
     def ask_for(self, count: int) -> None:
-        """Let the broker send what is missing for ``count`` messages to be received."""
+        """Give the permits that are missing to receive ``count`` messages."""
 
     def pump(self, wait_s: float = 0.0) -> None:
-        """Take in what has arrived, waiting at most so long for something if there is nothing."""
+        """Read what has arrived, waiting at most ``wait_s`` for the first message."""
 
     def take(self, count: int) -> tuple[Delivery, ...]:
-        """Receive ``count`` messages of those that are waiting, more only where the rest of a batch came unasked."""
+        """Receive ``count`` of the waiting messages; more if a batch exceeds the permits."""
 
     def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
-        """Acknowledge messages that were received. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
+        """Acknowledge received messages. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
 
     def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
-        """Ask for messages again, None: for all; those asked for. Errors as for :meth:`acknowledge`."""
+        """Request redelivery, None: of all; returns the messages. Raises the same as :meth:`acknowledge`."""
 
     def close(self) -> None:
-        """Leave in good order; a broker that does not take part is no hindrance."""
+        """Close gracefully, even if the broker does not answer."""
 
     def crash(self) -> None:
-        """Leave with the connection cut."""
+        """Cut the connection."""
 
 
 class WireMember:
@@ -88,9 +88,9 @@ class WireMember:
     claims_hashes: bool
     """Whether it has hash ranges of its own in a Key_Shared subscription."""
     keeps_keys: bool
-    """Whether messages of one key are to be at one consumer at a time there."""
+    """Whether messages of one key must be pending at one consumer at a time there."""
     proxy: Proxy | None
-    """What it comes to the broker through, where the network is to fail it."""
+    """The proxy for network faults, if it has one."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class WireMember:
         subscribe: Subscribe,
         topic: str,
         name: str,
-        whereabouts: Whereabouts,
+        positions: Positions,
         traits: Traits,
     ) -> None:
         """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
@@ -107,13 +107,13 @@ class WireMember:
         self.subscription = subscribe.subscription
         self.kind: SubscriptionType = subscribe.kind
         self.received: list[Delivery] = []
-        self.held: set[Position] = set()
+        self.pending: set[Position] = set()
         self.quiet_at_s = 0.0
         self.claims_hashes = bool(subscribe.sticky)
         self.keeps_keys = not subscribe.out_of_order
-        self._whereabouts = whereabouts
+        self._positions = positions
         self._traits = traits
-        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(whereabouts)
+        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(positions)
         self._queue = subscribe.queue
         self._permits_given = 0
         self._taken_of_queue = 0
@@ -121,9 +121,9 @@ class WireMember:
         self._left_out_count = 0  # of batches: acknowledged before they were sent
         self._may_be_unheard = False
         self.is_blocked = False
-        """Whether the broker said, the last time that somebody looked, that too much is unacknowledged here."""
+        """Whether the broker blocked it for unacknowledged messages, at the last poll."""
         self.withheld: Withheld | None = None
-        """Whether the broker said so of its subscription, the last time that somebody looked."""
+        """Whether the broker blocked its subscription, at the last poll."""
         self._waiting: deque[Delivery] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.proxy = Proxy(service) if subscribe.proxied else None
@@ -148,37 +148,35 @@ class WireMember:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither side closed it."""
         return self._consumer.is_open
 
     @property
     def why_closed(self) -> str | None:
-        """Why it is closed; None while it is open."""
         return self._consumer.why_closed
 
     @property
     def waiting_count(self) -> int:
-        """How many messages have arrived and were not received yet."""
+        """How many messages have arrived and are not received yet."""
         return len(self._waiting)
 
     @property
     def unacknowledged_count(self) -> int:
-        """How many messages have arrived, and were neither acknowledged nor requested again."""
+        """How many arrived messages are neither acknowledged nor returned."""
         there = {_order(message): message for message in (*self.received, *self._waiting)}
-        return sum(one.position in self.held and not self._is_acknowledged(one) for one in there.values())
+        return sum(one.position in self.pending and not self._is_acknowledged(one) for one in there.values())
 
     @property
     def sent_count(self) -> int:
-        """How many messages the broker counts as sent, of what has arrived: of a batch all, acknowledged ones too."""
+        """How many of the arrived messages the broker counts as sent: all of a batch, even acknowledged ones."""
         return self._arrived_count + self._left_out_count
 
     @property
     def permits_left(self) -> int:
-        """How many messages the broker may still send; negative where a batch brought more than that."""
+        """How many messages the broker may still send; negative after a batch that exceeded the permits."""
         return self._permits_given - self._arrived_count
 
     def arrived_all(self, available_permits: int) -> bool:
-        """Whether all has arrived that was sent, when the broker says that it has so many permits left."""
+        """Whether all sent messages have arrived, given the permits in the broker's stats."""
         return self.permits_left == available_permits
 
     def _flow(self, permits: int) -> None:
@@ -188,22 +186,21 @@ class WireMember:
             self._may_be_unheard = True
 
     def permit(self, count: int) -> None:
-        """Let the broker send so many messages more. Raises :class:`ConnectionLost`."""
+        """Give permits. Raises :class:`ConnectionLost`."""
         self._flow(count)
 
     def await_heard(self) -> None:
-        """Wait until the broker is through with all that it was told before. Errors as for :meth:`acknowledge`."""
+        """Wait until the broker has handled all earlier commands. Raises the same as :meth:`acknowledge`."""
         if self._may_be_unheard:
             self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
             self._may_be_unheard = False
 
     def ask_for(self, count: int) -> None:
-        """Give the permits that are missing; with a queue, the broker has them already."""
+        """Give the missing permits; with a receiver queue, the broker has them already."""
         if self._queue == 0:
             self._flow(count - len(self._waiting) - self.permits_left)
 
     def pump(self, wait_s: float = 0.0) -> None:
-        """Take in what has arrived."""
         with suppress(ConnectionLost):
             if not self._consumer.pending() and wait_s and (first := self._consumer.receive(timeout_s=wait_s)):
                 self._arrive(first)
@@ -216,16 +213,16 @@ class WireMember:
         if delivery.is_first_of_entry:
             self._left_out_count += len(delivery.acknowledged)
         message = dispatched(delivery, self._traits)
-        # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
+        # Messages that the broker's ack set marks as acknowledged need no ack of this client.
         self._acknowledged[message.position] |= delivery.acknowledged
-        self._whereabouts.delivered(self.topic, message)
+        self._positions.delivered(self.topic, message)
         if self._whole is not None:
             self._whole.arrived(self.topic, message)
-        self.held.add(message.position)
+        self.pending.add(message.position)
         self._waiting.append(message)
 
     def take(self, count: int) -> tuple[Delivery, ...]:
-        """Receive; without a queue, all that is there, and with one, refill it once half of it is used up."""
+        """Receive; without a queue, all that arrived, and with one, give permits once half of it is used up."""
         number = len(self._waiting) if self._queue == 0 else min(count, len(self._waiting))
         messages = tuple(self._waiting.popleft() for _ in range(number))
         self.received += messages
@@ -237,13 +234,13 @@ class WireMember:
         return messages
 
     def collect(self) -> tuple[Delivery, ...]:
-        """Receive all that is waiting."""
+        """Receive all waiting messages."""
         return self.take(len(self._waiting))
 
     def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
-        """Acknowledge in one command with a receipt; nothing is sent where nothing can be.
+        """Acknowledge in one command with a receipt; send none if no entry is complete.
 
-        The outcome has all messages that the broker counts as acknowledged by that command.
+        The outcome has all messages that the broker counts as acknowledged by the command.
         """
         covered = [m for m in self.received if _order(m) <= _order(messages[-1])] if cumulative else messages
         for message in covered:
@@ -256,13 +253,13 @@ class WireMember:
         except ConnectionLost:
             if self.proxy is None:
                 raise
-            return Acknowledged(sent, receipt=False)  # it may have arrived before its proxy cut it off
+            return Acknowledged(sent, receipt=False)  # the ack may have passed before the proxy cut the connection
         return Acknowledged(sent, receipt=True)
 
     def _ids_of(
         self, messages: Sequence[Delivery], *, cumulative: bool
     ) -> tuple[list[Position | PartOfBatch], tuple[Delivery, ...]]:
-        """What the command names, and the messages that the broker counts as acknowledged by it."""
+        """The ids in the command, and the messages that the broker counts as acknowledged by it."""
         if self._whole is None:
             entries = {message.position: message for message in messages}
             return [self._part(message, cumulative=cumulative) for message in entries.values()], tuple(messages)
@@ -273,7 +270,7 @@ class WireMember:
         return list(dict.fromkeys(message.position for message in sent)), sent
 
     def _part(self, message: Delivery, *, cumulative: bool) -> Position | PartOfBatch:
-        """What of an entry this consumer has acknowledged, as clients say it; cumulatively, all before it."""
+        """The acknowledged part of an entry as clients send it; cumulatively, with all before the message."""
         first = message.batch_index + 1 if cumulative else 0
         left = frozenset(range(first, message.batch_size)) - self._acknowledged[message.position]
         if not left:
@@ -281,17 +278,17 @@ class WireMember:
         return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)
 
     def tell_acknowledged(self, messages: Sequence[Delivery]) -> None:
-        """Acknowledge entries, and await no answer. Raises :class:`ConnectionLost`."""
+        """Acknowledge entries without a receipt. Raises :class:`ConnectionLost`."""
         positions = dict.fromkeys(message.position for message in messages)
         self._consumer.ack(positions, with_receipt=False)
 
     def acknowledge_others(self, ids: Iterable[Position | PartOfBatch], *, cumulative: bool) -> None:
-        """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        """Acknowledge by ids. Raises the same as :meth:`acknowledge`."""
         self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
 
     @property
     def unacknowledged(self) -> list[Delivery]:
-        """What it received and did not acknowledge, in order."""
+        """The received messages that it did not acknowledge, in order."""
         return [message for message in self.received if not self._is_acknowledged(message)]
 
     def _is_acknowledged(self, message: Delivery) -> bool:
@@ -300,7 +297,7 @@ class WireMember:
         return message.batch_index in self._acknowledged[message.position]
 
     def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
-        """Ask the broker at once; asked for all, what is in the queue is dropped and made room for, as clients do."""
+        """Send the request at once; for all, drop the queue and give its permits back, as clients do."""
         if messages is None:
             asked = tuple(dict.fromkeys((*self.unacknowledged, *self._waiting)))
             dropped = len(self._waiting)
@@ -312,22 +309,21 @@ class WireMember:
             self._consumer.redeliver({message.position for message in messages})
         self._may_be_unheard = True
         if messages is None or self.kind in IN_ORDER:
-            self.held.clear()
+            self.pending.clear()
         else:
-            self.held -= {message.position for message in messages}
+            self.pending -= {message.position for message in messages}
         return asked
 
     def seek(self, position: Position | None, publish_time_ms: int | None) -> None:
-        """Ask for the subscription to be set back. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
+        """Send a seek. Raises the same as :meth:`acknowledge`."""
         self._consumer.seek(position, publish_time_ms=publish_time_ms, timeout_s=ANSWER_TIMEOUT_S)
 
     def close(self) -> None:
-        """Close the consumer, then the connection."""
+        """Close the consumer, then its connection."""
         self._handle.close()
         self._stop_proxy()
 
     def crash(self) -> None:
-        """Reset the connection."""
         self._handle.abort()
         self._stop_proxy()
 
@@ -343,7 +339,7 @@ def _sharing(subscribe: Subscribe) -> KeyShared | None:
 
 
 def dispatched(delivery: WireDelivery, traits: Traits) -> Delivery:
-    """A delivery in the model's words; a batch of one message is a message that stands alone."""
+    """A delivery as the model has it; a batch of one message counts as a single message."""
     is_batch = delivery.batch_size > 1
     return Delivery(
         delivery.position,
@@ -359,6 +355,6 @@ def _order(message: Delivery) -> tuple[Position, int]:
 
 
 def chosen(member: Member, nth: Collection[int]) -> list[Delivery]:
-    """The messages that a consumer received ``nth``, round and round, each once, in the order of naming."""
+    """The consumer's received messages by number, modulo their count, each once, in this order."""
     count = len(member.received)
     return [member.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []

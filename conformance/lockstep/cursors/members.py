@@ -1,6 +1,6 @@
-"""Who consumes from what in one example: consumers come, receive, and go, in good order or not.
+"""The consumers of one example: they subscribe, receive, and close or crash.
 
-When one went, the broker has noticed before anything else is done, so that the next one finds things as they are.
+After a crash, the next operation waits until the broker has noticed the disconnect.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import LateForStats, LateToReturn
-from conformance.lockstep.cursors.accounts import Watch, account_of, port_of
 from conformance.lockstep.cursors.consumers import Member, WireMember
 from conformance.lockstep.cursors.official import OfficialMember
-from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.cursors.poller import Poller, port_of, stats_of
+from conformance.lockstep.positions import Positions
 from conformance.lockstep.world import World
 from conformance.wait import Deadline, wait_until
 from model.events import Delivery, Refused
@@ -25,35 +25,35 @@ from model.subscription_operations import Subscribe
 from model.vocabulary import Client
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 15.0}
-"""How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
+"""How long due messages may take; far longer than ever measured. pulsar-client may still be reconnecting."""
 LET_IN_TIMEOUT_S: Final = 30.0
-"""How long a topic may take to let a consumer in again, after its broker was away or another consumer died."""
+"""How long a topic may take to accept consumers again after a restart, or after a consumer crashed."""
 GONE_TIMEOUT_S: Final = 10.0
-"""How long a broker may take to notice that a connection was cut."""
+"""How long a broker may take to notice a disconnect."""
 ARRIVAL_S: Final[dict[Client, float]] = {"wire": 0.005, "official": 0.02}
-"""How long messages take that are on their way already; only when none came is the broker asked for its accounts."""
+"""How long to wait for messages in flight before the poller requests stats."""
 
 
 class Members:
     """The consumers of one example, by their names in the history."""
 
-    def __init__(self, world: World, whereabouts: Whereabouts) -> None:
+    def __init__(self, world: World, positions: Positions) -> None:
         self._world = world
-        self._whereabouts = whereabouts
+        self._positions = positions
         self._there: dict[str, Member] = {}
         self._partitions: dict[str, tuple[str, ...]] = {}
         self._stuck: dict[tuple[str, str], set[Position]] = {}
 
-    def knows_partitions(self, topic: str, partitions: tuple[str, ...]) -> None:
-        """A partitioned topic has these partitions; all by their real names."""
+    def add_partitions(self, topic: str, partitions: tuple[str, ...]) -> None:
+        """Register the partitions of a topic, all by their real names."""
         self._partitions[topic] = partitions
 
     def get(self, consumer: str) -> Member | None:
-        """A consumer that is there."""
+        """An open consumer."""
         return self._there.get(consumer)
 
     def on(self, topic: str, subscription: str) -> dict[str, Member]:
-        """The consumers of a subscription that are there, those of the whole partitioned topic included."""
+        """The open consumers of a subscription, including those of the whole partitioned topic."""
         return {
             consumer: member
             for consumer, member in self._there.items()
@@ -61,24 +61,23 @@ class Members:
         }
 
     def parts(self, topic: str) -> tuple[str, ...]:
-        """The topics that have cursors: a topic's partitions, or itself."""
+        """The topics with cursors: a topic's partitions, or itself."""
         return self._partitions.get(topic, (topic,))
 
-    def watch(self, topic: str, subscription: str) -> Watch:
-        """Something to look at a subscription with."""
-        return Watch(
+    def poller(self, topic: str, subscription: str) -> Poller:
+        return Poller(
             self._world.admin,
             topic,
             subscription,
             list(self.on(topic, subscription).values()),
-            partial(self._whereabouts.begun, topic),
+            partial(self._positions.begun, topic),
             self._stuck.setdefault((topic, subscription), set()),
         )
 
     # --------------------------------------------------------------------------------------------------------- coming
 
     def subscribe(self, operation: Subscribe, topic: str) -> Refused | None:
-        """Let a consumer come; what the broker refused, if it did not let it in."""
+        """Subscribe a consumer."""
         member = self.new(operation, topic)
         if isinstance(member, Refused):
             return member
@@ -86,7 +85,7 @@ class Members:
         return None
 
     def new(self, operation: Subscribe, topic: str) -> Member | Refused:
-        """A consumer that is subscribed and known to nobody yet; tried again while it can only be a matter of time."""
+        """A consumer that is subscribed and not registered; retries while the refusal may pass."""
         is_taken = any(self.on(part, operation.subscription) for part in self.parts(topic))
 
         def may_pass(error: HarnessError) -> bool:
@@ -105,28 +104,28 @@ class Members:
             return Refused(refused.code, refused.message)
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
-        # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
+        # The selector assigns hashes by consumer name: with the history's name, a replay assigns the same.
         url, name = self._world.service, operation.known_as or operation.consumer
         traits = self._world.traits
         if operation.client == "wire":
-            return WireMember(url, operation, topic, name, self._whereabouts, traits)
+            return WireMember(url, operation, topic, name, self._positions, traits)
         traits = traits.of_pulsar_client()
-        return OfficialMember(url, operation, topic, name, self._whereabouts, traits, self._batch_size_of)
+        return OfficialMember(url, operation, topic, name, self._positions, traits, self._batch_size_of)
 
     def _batch_size_of(self, topic: str, position: Position) -> int:
-        """How many messages an entry holds, as it was sent, or, if the answer to that was lost, as it is stored."""
-        known = self._whereabouts.batch_size(topic, position)
+        """How many messages an entry has, as it was sent, or as it is stored if the receipt was lost."""
+        known = self._positions.batch_size(topic, position)
         return len(self._world.admin.read_entry(topic, position).messages) if known is None else known
 
     # -------------------------------------------------------------------------------------------------------- receiving
 
     def take(self, member: Member, count: int) -> tuple[tuple[Delivery, ...], str | None]:
-        """Receive until there are so many, or can be no more; and why they do not come, if they must and do not."""
-        return receive(member, count, [self.watch(part, member.subscription) for part in self.parts(member.topic)])
+        """Receive up to ``count`` messages; the second value says which due ones are missing."""
+        return receive(member, count, [self.poller(part, member.subscription) for part in self.parts(member.topic)])
 
     def take_while_connected(self, member: WireMember, count: int) -> tuple[Delivery, ...]:
-        """Receive until there are so many, or can be no more, or the connection has ended; nothing must come."""
-        watch = self.watch(member.topic, member.subscription)
+        """Receive up to ``count`` messages until the connection ends; none is due."""
+        poller = self.poller(member.topic, member.subscription)
         deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
         taken: list[Delivery] = []
         with suppress(ConnectionLost):
@@ -135,7 +134,7 @@ class Members:
                 member.pump(ARRIVAL_S["wire"])
                 came = member.take(count - len(taken))
                 taken += came
-                if not came and watch.has_nothing_for(member):
+                if not came and poller.has_nothing_for(member):
                     break
             member.pump()
             taken += member.take(count - len(taken))
@@ -144,12 +143,12 @@ class Members:
     # ------------------------------------------------------------------------------------------------------------ going
 
     def close(self, consumer: str) -> None:
-        """Let a consumer leave in good order."""
+        """Close a consumer gracefully."""
         member = self._there.pop(consumer)
         member.close()
 
     def can_crash(self, member: Member) -> bool:
-        """Whether its connections can be cut: pulsar-client's only where the broker keeps it to the proxy."""
+        """Whether its connections can be cut: pulsar-client's only if the broker redirects it to no other address."""
         if not isinstance(member, OfficialMember):
             return True
         for topic in self.parts(member.topic):
@@ -168,7 +167,7 @@ class Members:
             self.await_gone(member)
 
     def cut_connection(self, member: OfficialMember) -> None:
-        """Cut the connections of pulsar-client, and wait until it has come back; LateToReturn if it does not."""
+        """Cut the connections of pulsar-client, and wait until it has reconnected. Raises LateToReturn."""
         before = member.ports
         member.cut_off()
         deadline = Deadline.after(LET_IN_TIMEOUT_S)
@@ -178,11 +177,11 @@ class Members:
 
     def _is_back(self, member: Member, topic: str, before: Sequence[int]) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
-        account = None if found is None else account_of(member, found.consumers)
-        return account is not None and port_of(account) not in before
+        stats = None if found is None else stats_of(member, found.consumers)
+        return stats is not None and port_of(stats) not in before
 
     def await_gone(self, member: Member) -> None:
-        """Wait until the broker has noticed that a consumer is gone."""
+        """Wait until the broker has noticed that a consumer disconnected."""
         deadline = Deadline.after(GONE_TIMEOUT_S)
         for topic in self.parts(member.topic):
             if not wait_until(partial(self._is_gone, member, topic), deadline):
@@ -190,11 +189,10 @@ class Members:
 
     def _is_gone(self, member: Member, topic: str) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
-        return found is None or account_of(member, found.consumers) is None
+        return found is None or stats_of(member, found.consumers) is None
 
     def keep(self, topic: str) -> dict[str, WireMember]:
-        """The broker of a topic is frozen, and goes on by itself one day: its consumers of the wire client, which are
-        not among those that are there any more."""
+        """Remove and return the wire client's consumers at a frozen owner of a topic."""
         of_topic = (topic, *self.parts(topic))
         kept = {
             consumer: member
@@ -206,10 +204,9 @@ class Members:
         return kept
 
     def lost(self, topic: str | None = None, subscription: str | None = None) -> list[Member]:
-        """The broker closed the consumers of a topic, or of a subscription of it, or, with None, all.
+        """The broker closed the consumers of a topic, or of one subscription, or, with None, all.
 
-        The wire client's do not come back: those that are gone now. pulsar-client's do, and are given again what they
-        had.
+        Returns the wire client's, which do not reconnect. pulsar-client's reconnect and receive pending messages again.
         """
         gone: list[Member] = []
         for consumer, member in list(self._there.items()):
@@ -225,23 +222,23 @@ class Members:
         return gone
 
     def closed(self) -> Iterator[tuple[str, str, str]]:
-        """The wire client's consumers that are closed and ought to be there: name, real topic, why.
+        """The wire client's consumers that the broker closed: name, real topic, reason.
 
-        Those that come through a proxy are left out: the network may have closed them.
+        Without those behind a proxy: a network fault may have closed them.
         """
         for consumer, member in self._there.items():
             if isinstance(member, WireMember) and member.proxy is None and member.why_closed is not None:
                 yield consumer, member.topic, member.why_closed
 
     def cut_all(self) -> None:
-        """Cut all consumers off, whatever the broker makes of it."""
+        """Cut all consumers off without waiting for the broker."""
         for member in self._there.values():
             member.crash()
         self._there.clear()
 
 
-def receive(member: Member, count: int, watches: list[Watch]) -> tuple[tuple[Delivery, ...], str | None]:
-    """As :meth:`Members.take`, with something to look at each of the member's topics with."""
+def receive(member: Member, count: int, pollers: list[Poller]) -> tuple[tuple[Delivery, ...], str | None]:
+    """As :meth:`Members.take`, with pollers of the member's topics."""
     deadline = Deadline.after(DELIVERY_TIMEOUT_S[member.client])
     member.ask_for(count)
     taken: list[Delivery] = []
@@ -253,9 +250,9 @@ def receive(member: Member, count: int, watches: list[Watch]) -> tuple[tuple[Del
             return tuple(taken), None
         if came:
             continue
-        if all(watch.has_nothing_for(member) for watch in watches):
+        if all(poller.has_nothing_for(member) for poller in pollers):
             member.pump()
             taken += member.take(count - len(taken))
             return tuple(taken), None
-        if deadline.passed or any(watch.is_held_up for watch in watches):
-            return tuple(taken), "; ".join(watch.missing() for watch in watches)
+        if deadline.passed or any(poller.misses_chunks for poller in pollers):
+            return tuple(taken), "; ".join(poller.missing() for poller in pollers)

@@ -1,6 +1,6 @@
-"""A consumer of pulsar-client for document 003: it groups its acknowledgments, and comes back by itself.
+"""A consumer of pulsar-client for document 003, which groups its acks and reconnects.
 
-It speaks to the broker through a proxy, so that a crash loses what it holds back: told to stop, it would send that.
+It connects through a proxy, so that a crash loses its grouped acks: on close it would send them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.clients.handles import OfficialConsumerHandle, Subscription, ab
 from conformance.clients.security.service import Service
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursors.consumers import IN_ORDER
-from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
 from conformance.proxy.proxy import Proxy
@@ -25,11 +25,11 @@ from model.subscription_operations import Subscribe
 from model.vocabulary import Client, SubscriptionType
 
 NACK_DELAY_S: Final = 0.3
-"""How long pulsar-client waits before it asks again for a message that was failed with (60 s by default)."""
+"""How long pulsar-client waits before it requests a nacked message again (60 s by default)."""
 _GROUPING_S: Final = 0.25
-"""How long acknowledgments are on their way at most: it groups those of 0.1 s."""
+"""The longest delay of acks: the client groups those of 0.1 s."""
 _ASKING_AGAIN_S: Final = 2 * NACK_DELAY_S
-"""How long a negative acknowledgment is held back at most: the client looks for those that are due now and then."""
+"""The longest delay of a nack: the client checks periodically which are due."""
 _MOMENT_S: Final = 0.001
 
 
@@ -44,7 +44,7 @@ class OfficialMember:
         subscribe: Subscribe,
         topic: str,
         name: str,
-        whereabouts: Whereabouts,
+        positions: Positions,
         traits: Traits,
         batch_size_of: Callable[[str, Position], int],
     ) -> None:
@@ -55,13 +55,13 @@ class OfficialMember:
         self.subscription = subscribe.subscription
         self.kind: SubscriptionType = subscribe.kind
         self.received: list[Delivery] = []
-        self.held: set[Position] = set()
+        self.pending: set[Position] = set()
         self._partitions: dict[Position, str] = {}
         self.quiet_at_s = 0.0
-        self._whereabouts = whereabouts
+        self._positions = positions
         self._batch_size_of = batch_size_of
         self._traits = traits
-        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(whereabouts)
+        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(positions)
         self._wanted = 0
         self._waiting: deque[Delivery] = deque()
         self._deliveries: dict[Delivery, OfficialDelivery] = {}
@@ -82,20 +82,20 @@ class OfficialMember:
 
     @property
     def is_open(self) -> bool:
-        """Whether this side closed it: whatever the broker does, the client comes back."""
+        """Whether the suite has not closed it: after anything that the broker does, the client reconnects."""
         return True
 
     @property
     def waiting_count(self) -> int:
-        """How many messages were taken from the client and not received yet."""
+        """How many messages were taken from the client and are not received yet."""
         return len(self._waiting)
 
     def ask_for(self, count: int) -> None:
-        """Take so many messages from the client, and leave the others in its queue."""
+        """Take ``count`` messages from the client, and leave the others in its queue."""
         self._wanted = count - len(self._waiting)
 
     def pump(self, wait_s: float = 0.0) -> None:
-        """Take what is wanted from the client's queue."""
+        """Take the wanted messages from the client's queue."""
         while self._wanted > 0 and (delivery := self._consumer.receive(timeout_s=wait_s or _MOMENT_S)) is not None:
             self._wanted -= 1
             self._arrive(delivery)
@@ -110,22 +110,21 @@ class OfficialMember:
             delivery.payload.decode(errors="replace"),
             delivery.redelivery_count if self._traits.counts_redeliveries else None,
         )
-        self._whereabouts.delivered(topic, message)
+        self._positions.delivered(topic, message)
         if self._whole is not None:
             self._whole.arrived(topic, message)
-        self.held.add(message.position)
+        self.pending.add(message.position)
         self._partitions[message.position] = topic
         self._deliveries[message] = delivery
         self._waiting.append(message)
 
     def take(self, count: int) -> tuple[Delivery, ...]:
-        """Receive."""
         messages = tuple(self._waiting.popleft() for _ in range(min(count, len(self._waiting))))
         self.received += messages
         return messages
 
     def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
-        """Acknowledge one by one; the client sends that later, and of what it sends, the outcome has all messages."""
+        """Acknowledge one by one; the client sends the acks later. The outcome has all messages of them."""
         for message in messages:
             acknowledge = self._consumer.ack_cumulative if cumulative else self._consumer.ack
             acknowledge(self._deliveries[message])
@@ -137,7 +136,7 @@ class OfficialMember:
         return Acknowledged(self._whole.acknowledge(messages), receipt=False)
 
     def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
-        """Fail with messages, for which the client asks later; asked for all, it does so at once."""
+        """Nack messages, which the client requests later; None requests all at once."""
         if messages is None:
             asked = tuple(dict.fromkeys((*self.received, *self._waiting)))
             self._waiting.clear()
@@ -147,45 +146,45 @@ class OfficialMember:
             for message in messages:
                 self._consumer.nack(self._deliveries[message])
         self._holds_back(_ASKING_AGAIN_S)
-        self.held -= self._coming_again(asked)
+        self.pending -= self._coming_again(asked)
         return asked
 
     def _coming_again(self, asked: Sequence[Delivery]) -> set[Position]:
-        """What it had and will be given again; a single active consumer is given again all that it had of a topic."""
+        """The pending entries that will be redelivered; an active consumer receives all of a topic again."""
         positions = {message.position for message in asked}
         if self.kind not in IN_ORDER:
             return positions
         topics = {self._partitions[position] for position in positions}
-        return {position for position in self.held if self._partitions[position] in topics}
+        return {position for position in self.pending if self._partitions[position] in topics}
 
     def lost(self, topics: Collection[str]) -> None:
-        """The broker closed it on these topics, where it will be given again what it had."""
-        self.held = {position for position in self.held if self._partitions[position] not in topics}
+        """The broker closed it on these topics, and will redeliver its pending messages."""
+        self.pending = {position for position in self.pending if self._partitions[position] not in topics}
 
     def _holds_back(self, for_s: float) -> None:
         self.quiet_at_s = max(self.quiet_at_s, time.monotonic() + for_s)
 
     def cut_off(self) -> None:
-        """Cut its connections, and learn that it will be given again what it had; it comes back by itself."""
+        """Cut its connections; it reconnects, and the broker redelivers its pending messages."""
         self._proxy.cut()
-        self.held.clear()
+        self.pending.clear()
         self._waiting.clear()
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Where the broker saw it so far."""
+        """Its client ports so far."""
         return self._proxy.ports
 
     def can_be_cut(self, address: str | None) -> bool:
-        """Whether the connection that the broker sees at this address goes through the proxy."""
+        """Whether the connection from this address goes through the proxy."""
         return self._proxy.carries(address)
 
     def close(self) -> None:
-        """Close the consumer, which sends what is held back, then the client."""
+        """Close the consumer, which sends grouped acks, then the client."""
         self._handle.close()
         self._proxy.stop()
 
     def crash(self) -> None:
-        """Cut the connections, with whatever the client holds back, and end it."""
+        """Cut the connections, which loses grouped acks, and end the client."""
         self._proxy.stop()
         self._handle.abort()

@@ -1,7 +1,7 @@
-"""Carries out the operations of document 003 on a real broker: consumers, what they acknowledge, cursors.
+"""Carries out the operations of document 003 on a real broker: consumers, acks, cursors.
 
-It says what was seen and judges nothing. What an operation names may not be there, because histories are shortened by
-leaving operations out: it is then skipped, and says so.
+It returns outcomes and judges nothing. Shortening leaves operations out of a history, so an operation may name a
+consumer or message that does not exist; it is then skipped with the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final, assert_never
 
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.consumer import PartOfBatch
-from conformance.lockstep.cursors.accounts import Account, Watch, account_of
 from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
@@ -20,8 +19,9 @@ from conformance.lockstep.cursors.key_shared import KeyShares
 from conformance.lockstep.cursors.members import DELIVERY_TIMEOUT_S, Members, receive
 from conformance.lockstep.cursors.official import OfficialMember
 from conformance.lockstep.cursors.persistence import PersistedStates
+from conformance.lockstep.cursors.poller import Poller, SubscriptionView, stats_of
 from conformance.lockstep.network import fault_of
-from conformance.lockstep.positions import Whereabout, Whereabouts
+from conformance.lockstep.positions import MessagePosition, Positions
 from conformance.lockstep.traits import MANY
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
@@ -80,7 +80,7 @@ _NO_SUBSCRIPTION: Final = Refused("404", "there is no such subscription")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a subscription is to be set: the entry that is next then (None: the first), by time if there is one."""
+    """The target of a reset: the next entry to read (None: the first), by time if there is one."""
 
     to: Position | None
     time_ms: int | None = None
@@ -89,46 +89,46 @@ class Target:
 class Cursors:
     """The consumers and cursors of one example."""
 
-    def __init__(self, world: World, topics: Mapping[str, str], whereabouts: Whereabouts) -> None:
-        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+    def __init__(self, world: World, topics: Mapping[str, str], positions: Positions) -> None:
+        """``topics`` maps a history's names to real ones and grows during the example."""
         self._world = world
         self._topics = topics
         self._partitioned: dict[str, str] = {}
-        self._whereabouts = whereabouts
+        self._positions = positions
         self._admin = CursorAdmin(world.admin)
-        self._members = Members(world, whereabouts)
-        self.keys = KeyShares(world, self._topics, self._members, whereabouts)
+        self._members = Members(world, positions)
+        self.keys = KeyShares(world, self._topics, self._members, positions)
         self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
 
-    def knows_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:
-        """There is a partitioned topic; its partitions are among the topics, under names of their own."""
+    def add_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:
+        """Register a partitioned topic; its partitions are among the topics, under names of their own."""
         self._partitioned[name] = topic
-        self._members.knows_partitions(topic, partitions)
+        self._members.add_partitions(topic, partitions)
 
-    def knows_limit(self, topic: str, persisted_per_s: float) -> None:
-        """The cursors of this topic are not persisted with every acknowledgment, but so often at most."""
-        self._persisted.has_limit(topic, persisted_per_s)
+    def set_limit(self, topic: str, persisted_per_s: float) -> None:
+        """Set how often per second the cursors of a topic may be persisted; without a limit, with every ack."""
+        self._persisted.set_limit(topic, persisted_per_s)
 
     def topic_of(self, consumer: str) -> str | None:
-        """The real name of the topic that a consumer is subscribed to."""
+        """The real name of a consumer's topic."""
         member = self._members.get(consumer)
         return None if member is None else member.topic
 
     def closed(self) -> Iterator[tuple[str, str, str]]:
-        """The consumers that the broker has closed: name, real topic, why."""
+        """The consumers that the broker has closed: name, real topic, reason."""
         return self._members.closed()
 
     def keep(self, topic: str) -> dict[str, WireMember]:
-        """The broker of a topic is frozen, and another one has loaded it: its consumers of the wire client."""
+        """Remove and return the wire client's consumers at a frozen owner of a topic."""
         return self._members.keep(topic)
 
-    def moved(self, topic: str | None = None) -> None:
-        """A topic, or, with None, the broker with all of them, was stopped and is reloaded."""
+    def reloaded(self, topic: str | None = None) -> None:
+        """A topic, or, with None, every topic was reloaded."""
         self._members.lost(topic)
-        self._persisted.moved(topic)
+        self._persisted.reloaded(topic)
 
     def perform(self, operation: CursorOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         outcome = self._perform(operation)
         if isinstance(outcome, Starved):
             self._world.assert_alive()
@@ -185,12 +185,12 @@ class Cursors:
             case ReadCursor(subscription=subscription):
                 return self._read(topic, subscription)
             case PeekMessage(subscription=subscription, nth=nth):
-                self._members.watch(topic, subscription).await_quiet()
+                self._members.poller(topic, subscription).await_quiet()
                 return self._admin.peek(topic, subscription, nth)
             case ReadStoredCursor(subscription=subscription):
                 return self._admin.stored(topic, subscription)
             case AwaitPersisted(subscription=subscription):
-                self._members.watch(topic, subscription).await_quiet()
+                self._members.poller(topic, subscription).await_quiet()
                 return self._persisted.wait(topic, subscription)
             case ReceiveAll():
                 return self._take_all(operation, topic)
@@ -208,7 +208,7 @@ class Cursors:
                 assert_never(operation)
 
     def _with(self, consumer: str, act: Callable[[Member], AnyOutcome]) -> AnyOutcome:
-        """Do something with a consumer that is there; what the broker refuses is an outcome."""
+        """Do something with an open consumer; a refusal of the broker is an outcome."""
         member = self._members.get(consumer)
         if member is None:
             return _NO_CONSUMER
@@ -222,7 +222,7 @@ class Cursors:
     def _no_topic(self, name: str) -> Skipped:
         return Skipped("each partition has cursors of its own") if name in self._partitioned else _NO_TOPIC
 
-    # ----------------------------------------------------------------------------------------- who is connected to what
+    # -------------------------------------------------------------------------------------------------------- consumers
 
     def _subscribe(self, operation: Subscribe) -> AnyOutcome:
         topic = self._topics.get(operation.topic)
@@ -258,7 +258,7 @@ class Cursors:
         return ReceivedMessages(messages, settled=is_settled, blocked=is_blocked, withheld=self._withheld(member))
 
     def _withheld(self, member: Member) -> Withheld | None:
-        """What the broker said when the consumer had all that came; made slow, it may read whatever it says."""
+        """Whether the broker withheld messages at the last poll; while slowed, it may still complete a read."""
         withheld = member.withheld if isinstance(member, WireMember) else None
         if withheld is None or self._world.failpoints is None or not self._world.failpoints.are_armed:
             return withheld
@@ -302,7 +302,7 @@ class Cursors:
         return Done()
 
     def _changing(self, member: Member) -> None:
-        """A consumer is about to acknowledge."""
+        """Register that a consumer is about to acknowledge."""
         for topic in self._members.parts(member.topic):
             self._persisted.changing(topic, member.subscription)
 
@@ -312,10 +312,10 @@ class Cursors:
         if operation.cumulative and member.kind not in IN_ORDER:
             return Skipped("clients refuse cumulative acknowledgments on a shared subscription")
         ids = operation.ids[:1] if operation.cumulative else tuple(dict.fromkeys(operation.ids))
-        known = {name: found for name in ids if (found := self._whereabouts.find(name, topic=member.topic)) is not None}
+        known = {name: found for name in ids if (found := self._positions.find(name, topic=member.topic)) is not None}
         if not known:
             return _NO_MESSAGE
-        entries: dict[Position, list[Whereabout]] = {}
+        entries: dict[Position, list[MessagePosition]] = {}
         for found in known.values():
             entries.setdefault(found.position, []).append(found)
         parts = [_part(found, cumulative=operation.cumulative) for found in entries.values()]
@@ -337,15 +337,15 @@ class Cursors:
     def _redeliver(self, member: Member, nth: tuple[int, ...] | None) -> AnyOutcome:
         messages = None if nth is None else chosen(member, nth)
         if messages is not None and member.kind == "Key_Shared":
-            # Of others, something may be on its way again, and be taken for what comes when they are asked for.
-            messages = [message for message in messages if message.position in member.held]
+            # Others may be in flight already, and could be confused with the redelivery.
+            messages = [message for message in messages if message.position in member.pending]
         if messages == []:
             return _NOTHING_RECEIVED
         if messages is None and isinstance(member, WireMember) and member.permits_left > 0:
-            # What is on its way would come behind what is asked for, and be taken for it.
+            # New messages in flight could be confused with the redelivery.
             if self._world.failpoints is not None and self._world.failpoints.are_armed:
-                return Skipped("the broker is made slow, so nobody can tell what is on its way to the consumer")
-            self._members.watch(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+                return Skipped("the broker is slowed, so the messages in flight to the consumer are unknown")
+            self._members.poller(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
         return RedeliveryRequested(member.redeliver(messages))
 
     # ---------------------------------------------------------------------------------------------------------- cursors
@@ -375,20 +375,20 @@ class Cursors:
         return self._was_reset(topic, operation.subscription, target) if isinstance(outcome, Done) else outcome
 
     def _target(self, topic: str, to: str | None, *, by_time: bool) -> Target | AnyOutcome:
-        """Where to set a cursor, or why not."""
+        """The target of a reset, or why there is none."""
         if to is None:
             return Target(None, 0 if by_time else None)
-        found = self._whereabouts.find(to, topic=topic)
+        found = self._positions.find(to, topic=topic)
         if found is None:
             return _NO_MESSAGE
         return self._target_by_time(topic, found.position) if by_time else Target(found.position)
 
     def _target_by_time(self, topic: str, position: Position) -> Target | AnyOutcome:
-        """The time when an entry was published, and the first entry that was published then or later."""
+        """The publish time of an entry, and the first entry with this or a later time."""
         time_ms = self._admin.publish_time_ms(topic, position)
         if isinstance(time_ms, Refused):
             return time_ms
-        for earlier in self._whereabouts.entries_before(topic, position):
+        for earlier in self._positions.entries_before(topic, position):
             published_ms = self._admin.publish_time_ms(topic, earlier)
             if isinstance(published_ms, Refused) or published_ms < time_ms:
                 break
@@ -396,13 +396,13 @@ class Cursors:
         return Target(position, time_ms)
 
     def _was_reset(self, topic: str, subscription: str, target: Target) -> CursorReset:
-        """All consumers were disconnected."""
+        """A reset disconnects all consumers."""
         for member in self._members.lost(topic, subscription):
             self._members.await_gone(member)
         return CursorReset(target.to)
 
     def _expire(self, operation: Expire, topic: str) -> AnyOutcome:
-        found = self._whereabouts.find(str(operation.up_to), topic=topic)
+        found = self._positions.find(str(operation.up_to), topic=topic)
         if found is None:
             return _NO_MESSAGE
         self._persisted.changing(topic, operation.subscription)
@@ -410,28 +410,28 @@ class Cursors:
         return self._admin.expire(topic, operation.subscription, found.position)
 
     def _read(self, topic: str, subscription: str) -> AnyOutcome:
-        watch = self._members.watch(topic, subscription)
+        poller = self._members.poller(topic, subscription)
         try:
-            account = watch.settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+            view = poller.settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
         except KeyError:
             return _NO_SUBSCRIPTION
-        if account is None:
-            why, members = watch.missing(), self._members.on(topic, subscription).values()
+        if view is None:
+            why, members = poller.missing(), self._members.on(topic, subscription).values()
             wire = [member for member in members if isinstance(member, WireMember)]
             return Starved(why, tuple(message for member in wire for message in member.collect()))
         arrived = tuple(
-            ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, account))
+            ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, view))
             for consumer, member in self._members.on(topic, subscription).items()
             if isinstance(member, WireMember)
         )
         return CursorRead(
-            account.mark_delete,
-            account.ranges,
-            account.subscription.backlog,
-            account.subscription.unacked_messages,
+            view.mark_delete,
+            view.ranges,
+            view.subscription.backlog,
+            view.subscription.unacked_messages,
             arrived,
-            account.cursor.cursor_ledger_last_entry + 1,
-            account.withheld,
+            view.cursor.cursor_ledger_last_entry + 1,
+            view.withheld,
         )
 
     def _take_all(self, operation: ReceiveAll, topic: str) -> AnyOutcome:
@@ -442,24 +442,22 @@ class Cursors:
         member = self._members.new(everything, topic)
         if isinstance(member, Refused):
             return member
-        watch = Watch(self._world.admin, topic, operation.subscription, [member])
-        messages, why = receive(member, MANY, [watch])
+        poller = Poller(self._world.admin, topic, operation.subscription, [member])
+        messages, why = receive(member, MANY, [poller])
         member.close()
         return AllReceived(messages) if why is None else Starved(why, messages)
 
     def close(self) -> None:
-        """Cut all consumers off."""
         self._members.cut_all()
 
 
-def _unacknowledged_at(member: Member, account: Account) -> int:
-    """How many messages a broker counts as outstanding at a consumer."""
-    found = account_of(member, account.subscription.consumers)
+def _unacknowledged_at(member: Member, view: SubscriptionView) -> int:
+    found = stats_of(member, view.subscription.consumers)
     return 0 if found is None else found.unacked_messages
 
 
-def _part(found: list[Whereabout], *, cumulative: bool) -> Position | PartOfBatch:
-    """What of one entry is acknowledged by these of its messages."""
+def _part(found: list[MessagePosition], *, cumulative: bool) -> Position | PartOfBatch:
+    """The part of one entry that an ack of these messages acknowledges."""
     size = found[0].batch_size
     acknowledged = {one.batch_index for one in found}
     if cumulative:

@@ -1,11 +1,12 @@
-"""Whether a cursor's state has been persisted: what can be known of it from outside.
+"""Concludes from the stats whether a cursor's state has been persisted.
 
-The broker does not say whether a cursor is dirty, and what stands in a cursor's own ledger cannot be read over its
-interfaces; only the number of entries there is told. A write that was under way before a change may land behind it. So
-a change is persisted when (a) the ledger grows once all earlier writes must have landed, or (b) it has grown since
-before the change, and nothing else was left to be written then, or the time by which it must have been is over.
+The broker does not show whether a cursor is dirty, nor the content of the cursor's ledger, but only its number of
+entries. A write from before a change may land after it. So a change is persisted in either case:
 
-Where every acknowledgment is written, there is nothing to wait for but the write itself, which takes milliseconds.
+(a) The ledger grows after all earlier writes must have landed.
+(b) The ledger has grown since before the change, and the cursor was clean then, or the bound has passed.
+
+If every ack is written, the only wait is for the write itself, which takes milliseconds.
 """
 
 from __future__ import annotations
@@ -19,18 +20,17 @@ from conformance.clients.admin.types import CursorStats
 from model.events import NotPersisted, Persisted, Skipped
 
 LANDED_S: Final = 0.25
-"""How long a write to a cursor's ledger takes at most; 1 to 5 ms were seen, and up to 60 with the making of one."""
+"""The longest write to a cursor's ledger; 1 to 5 ms were measured, and up to 60 with a new ledger."""
 SLACK_S: Final = 3.0
-"""How much later than it must a state may be persisted: for a broker that shares its machine."""
+"""The tolerance on the time of persisting, for a broker on a busy machine."""
 LONGEST_S: Final = 30.0
-"""How long is waited for a state to be persisted at most: with the settings that releases ship it takes over a
-minute."""
+"""The longest wait for a state to be persisted; with the shipped settings it takes over a minute."""
 _LOOK_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A cursor before something was done to it that may change it."""
+    """A cursor before an operation that may change it."""
 
     at_s: float
     content: tuple[str, str]
@@ -39,7 +39,7 @@ class _Before:
 
 
 class PersistedStates:
-    """What is known of the persisting of an example's cursors."""
+    """Tracks the persisting of an example's cursors."""
 
     def __init__(self, admin: Admin, *, flush_interval_s: float) -> None:
         self._admin = admin
@@ -48,22 +48,22 @@ class PersistedStates:
         self._last: dict[tuple[str, str], _Before] = {}
         self._effective: dict[tuple[str, str], _Before] = {}
 
-    def has_limit(self, topic: str, persisted_per_s: float) -> None:
-        """The cursors of this topic are persisted so often at most; without a limit, with every change."""
+    def set_limit(self, topic: str, persisted_per_s: float) -> None:
+        """Set how often per second the cursors of a topic may be persisted; without a limit, with every change."""
         self._persisted_per_s[topic] = persisted_per_s
 
     def bound_s(self, topic: str) -> float:
-        """How long a state may stay dirty: until the first flush at which the limiter lets it through."""
+        """How long a cursor may stay dirty: until the first flush that the rate limiter allows."""
         rate = self._persisted_per_s.get(topic)
         return self._flush_interval_s + (1 / rate if rate else 0.0) + SLACK_S
 
     def changing(self, topic: str, subscription: str) -> None:
-        """Something is about to be done to a cursor that may change it; costs a look at it where there is a limit."""
+        """Note a cursor before an operation that may change it; requests stats only if there is a limit."""
         if topic in self._persisted_per_s and (cursor := self._cursor(topic, subscription)) is not None:
             self._note(topic, subscription, cursor)
 
     def _note(self, topic: str, subscription: str, cursor: CursorStats) -> _Before | None:
-        """Remember the cursor as it is; the last thing done to it that changed it."""
+        """Note the cursor, and return it as it was before the last operation that changed it."""
         place, now_s = (topic, subscription), time.monotonic()
         before = self._last.get(place)
         if before is not None and before.content != _content(cursor):
@@ -72,14 +72,14 @@ class PersistedStates:
         self._last[place] = _Before(now_s, _content(cursor), cursor.cursor_ledger_last_entry + 1, was_clean)
         return self._effective.get(place)
 
-    def moved(self, topic: str | None = None) -> None:
-        """A topic, or every topic, was reloaded: its cursors are what was persisted, and have new ledgers."""
+    def reloaded(self, topic: str | None = None) -> None:
+        """A topic, or every topic, was reloaded: its cursors are as persisted, and have new ledgers."""
         for known in (self._last, self._effective):
             for place in [place for place in known if topic in (None, place[0])]:
                 del known[place]
 
     def wait(self, topic: str, subscription: str) -> Persisted | NotPersisted | Skipped:
-        """Wait until the last change of a cursor is persisted, or until it should have been."""
+        """Wait until the last change of a cursor is persisted, or the bound has passed."""
         cursor = self._cursor(topic, subscription)
         if cursor is None:
             return Skipped("there is no such subscription")

@@ -1,6 +1,6 @@
-"""Has all clusters catch up with one: links heal, and messages go on until every other cluster's subscription follows.
+"""Has all clusters catch up with one: heals the links, and publishes until every other cluster's subscription follows.
 
-Without traffic no subscription follows: a snapshot takes a new message, and so does an update.
+Without traffic no subscription follows: snapshots and updates need new messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.lockstep.answers import LateToDeliver
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
-from conformance.lockstep.cursors.accounts import PAUSE_S
+from conformance.lockstep.cursors.poller import PAUSE_S
 from conformance.lockstep.replication.sessions import (
     EVERYTHING,
     ConsumerAtCluster,
@@ -33,12 +33,10 @@ from model.log import EARLIEST, Position
 from model.vocabulary import Entry, Message
 
 STALLED_S: Final = 30.0
-"""A replicator that is connected, and replicates nothing for so long, is not going to: it tries nothing by then."""
+"""A connected replicator without progress for so long has stalled: its retries are over by then."""
 
 
 class CatchUps:
-    """The catching up of one example."""
-
     def __init__(self, world: ReplicationWorld, sessions: Sessions) -> None:
         self._world = world
         self._sessions = sessions
@@ -60,7 +58,7 @@ class CatchUps:
             return replace(caught, lagged=lagged) if isinstance(caught, CaughtUp) else caught
 
     def _producer(self, cluster: str, topic: TopicInClusters, producers: ExitStack) -> WireSession:
-        """A producer of its own: with it, a cluster opens the replicators that it closed while the topic was idle."""
+        """A producer of its own, for which a cluster opens the replicators that it closed while the topic was idle."""
         self._sent += 1
         topic.closed.discard(cluster)
         live = self._sessions.producer(f"catch-up-{cluster}-{self._sent}", topic, cluster)
@@ -70,11 +68,10 @@ class CatchUps:
     def _lagged(
         self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession, sent: list[str]
     ) -> Lagging | ReplicatorStalled | None:
-        """Publish in every period, and acknowledge all but the last messages, until the others follow; the cluster that
-        does not.
+        """Publish in every period, and acknowledge all but the last messages, until the others follow.
 
-        Two messages come without a snapshot between them, and are acknowledged one by one: an ack that passes no
-        snapshot changes nothing.
+        Returns the cluster that does not follow. Two messages have no snapshot between them and are acknowledged one by
+        one: an ack that passes no snapshot changes nothing.
         """
         topic, handle = consumer.topic, consumer.handle
         acknowledge_all(consumer, self._world)
@@ -102,7 +99,7 @@ class CatchUps:
             time.sleep(PERIOD_MS / 1000)
 
     def _following(self, consumer: ConsumerAtCluster) -> list[str]:
-        """The other clusters that are to follow a consumer's."""
+        """The other clusters that must follow a consumer's."""
         topic, subscription = consumer.topic, consumer.handle.subscription
         return [one for one in topic.labels if one != consumer.cluster and self._follows(one, topic, subscription)]
 
@@ -125,10 +122,10 @@ class CatchUps:
             if periods > operation.most_periods:
                 return Lagging(*lagging, periods, topic.read_back())
             sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
-            time.sleep(PERIOD_MS / 1000)  # a message for each snapshot is traffic enough
+            time.sleep(PERIOD_MS / 1000)  # one message for each snapshot suffices
 
     def _publish(self, message: str, producer: WireSession) -> tuple[str, ...]:
-        """Publish a message; none if it was not confirmed."""
+        """Publish a message; empty if it was not confirmed."""
         self._sent += 1
         try:
             producer.send((Entry((Message(self._sent, message),)),))
@@ -137,19 +134,19 @@ class CatchUps:
             return ()
 
     def _follows(self, label: str, topic: TopicInClusters, subscription: str) -> bool:
-        """Whether a cluster is to follow the others: not if it says that its subscription is not replicated."""
-        told = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
-        return told is None or told.replicated
+        """Whether a cluster must follow the others: not if its stats show an unreplicated subscription."""
+        stats = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
+        return stats is None or stats.replicated
 
     def await_replicated(self, topic: TopicInClusters) -> ReplicatorStalled | None:
-        """Wait until all that the clusters have by now is replicated, or a connected replicator has stalled."""
+        """Wait until all current messages are replicated, or a connected replicator has stalled."""
         ends, deadline = topic.reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
         positions: dict[Link, Position] = {}
         since: dict[Link, float] = {}
         while left := topic.reading.left(ends):
-            now, told = time.monotonic(), self._world.replicators(topic.labels, topic.name)
+            now, stats = time.monotonic(), self._world.replicators(topic.labels, topic.name)
             for link, at in left.items():
-                if positions.get(link) != at or link not in told or not told[link].connected:
+                if positions.get(link) != at or link not in stats or not stats[link].connected:
                     positions[link], since[link] = at, now
             link = min(left, key=since.__getitem__)
             stalled_s = now - since[link]
@@ -164,7 +161,7 @@ class CatchUps:
 def _lagging(
     topic: TopicInClusters, subscription: str, others: Sequence[str], wanted: dict[str, Position]
 ) -> tuple[str, Position] | None:
-    """The first of the clusters whose subscription has not passed all of these messages, and where it is."""
+    """The first cluster whose subscription has not passed all of these messages, and its position."""
     for label in others:
         there = topic.reading.messages(label)
         last = max((there[message] for message in wanted if message in there), default=None)

@@ -1,7 +1,7 @@
 """Carries out the operations of document 001 on real clusters.
 
-What happens between the clusters is not waited for, except in :class:`~model.cluster_operations.CatchUp`, which is
-for that, and by :mod:`~conformance.lockstep.replication.reading`. What it means is judged elsewhere.
+Only :class:`~model.cluster_operations.CatchUp` and :mod:`~conformance.lockstep.replication.reading` wait for
+replication between the clusters. It judges nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from model.subscription_operations import AckById, CloseConsumer, CrashConsumer,
 _NO_TOPIC: Final = Skipped("there is no such topic")
 
 TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
-"""After so long nobody can doubt that a snapshot which was to begin has been given up."""
+"""After so long a snapshot must have timed out."""
 
 
 class ReplicationPerformer:
@@ -69,7 +69,7 @@ class ReplicationPerformer:
         return operation.topic in self._topics or self._sessions.has(operation.actor)
 
     def perform(self, operation: AnyOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Carry out one operation and return the outcome."""
         match operation:
             case CreateTopic():
                 return self._create(operation)
@@ -117,7 +117,7 @@ class ReplicationPerformer:
             case Unload():
                 return self._unload(topic, cluster)
             case AwaitMessage() | AwaitAnswered():
-                return _awaited(lambda: _is_stored(topic, operation), "it does not come")
+                return _awaited(lambda: _is_stored(topic, operation), "it does not arrive")
             case AwaitIdle():
                 return self._await_idle(topic, cluster)
             case _:
@@ -135,29 +135,28 @@ class ReplicationPerformer:
                 assert_never(operation)
 
     def reading(self, topic: str) -> Reading:
-        """What reads one of the example's topics back, at any moment. KeyError for one that was not created."""
+        """The reading of one of the example's topics. Raises KeyError if it was not created."""
         return self._topics[topic].reading
 
     def close(self) -> None:
-        """End the example's sessions, and leave all links in order and nothing that goes on with its topics.
+        """End the example's sessions, heal all links, and stop the snapshots of its topics.
 
-        A topic with a replicated subscription has a timer in each cluster, which looks in every period whether to begin
-        a snapshot. Where brokers are too busy to complete theirs, or have a defect, they begin ever new ones, and are
-        busier still: after some dozens of examples a cluster does nothing else. Without subscriptions, and loaded anew,
-        a topic has no such timer.
+        A topic with a replicated subscription has a timer in each cluster that begins snapshots. Brokers that are too
+        busy to complete them, or have a defect, begin new ones all the time. After some dozens of examples a cluster
+        does nothing else. Without subscriptions, a reloaded topic has no such timer.
         """
         self._sessions.close()
         self._world.clusters.heal_all()
         for topic in self._topics.values():
             for label in topic.labels:
-                with suppress(AdminError):  # it is being loaded, or its cluster is
+                with suppress(AdminError):  # the topic is being loaded, or the cluster is starting
                     _retire(self._world.clusters.cluster(label).admin, topic.name)
 
     # ----------------------------------------------------------------------------------------------------- operations
 
     def _create(self, operation: CreateTopic) -> AnyOutcome:
         if operation.deduplication not in ("namespace-on", "namespace-off"):
-            return Skipped("where several clusters have a topic, its namespace says whether it is deduplicated")
+            return Skipped("the namespace of a topic in several clusters decides whether it is deduplicated")
         self._world.clusters.heal_all()
         labels = self._world.clusters.labels[: operation.clusters]
         deduplication = operation.deduplication == "namespace-on"
@@ -223,16 +222,16 @@ class ReplicationPerformer:
         waited = _awaited(
             lambda: self._world.timed_out(cluster) != before,
             "the cluster gives up no snapshot",
-            pause_s=PERIOD_MS / 1000,  # it is read out of all that the cluster counts
+            pause_s=PERIOD_MS / 1000,  # each poll reads all metrics of the cluster
         )
         time.sleep(long_ago.left_s)
         return waited
 
     def _await_idle(self, topic: TopicInClusters, cluster: str) -> AnyOutcome:
-        told = self._world.clusters.cluster(cluster).admin.stats(topic.name)
+        stats = self._world.clusters.cluster(cluster).admin.stats(topic.name)
         others = [label for label in topic.labels if label != cluster]
         is_held = any(self._world.is_connected((other, cluster), topic.name) for other in others)
-        if told.subscriptions or told.publishers or topic.reading.messages(cluster) or not is_held:
+        if stats.subscriptions or stats.publishers or topic.reading.messages(cluster) or not is_held:
             return Skipped("the topic is in use there, or would be deleted")
         self._world.close_idle(cluster, topic.labels, topic.name)
         topic.closed.add(cluster)
@@ -260,7 +259,7 @@ def _awaited(condition: Callable[[], bool], otherwise: str, *, pause_s: float = 
 
 
 def _is_stored(topic: TopicInClusters, operation: AwaitMessage | AwaitAnswered) -> bool:
-    """Whether a cluster has a message; or answers to a snapshot, or has given it up and begun another."""
+    """Whether a cluster has a message; or the responses to a snapshot, or a later snapshot."""
     if isinstance(operation, AwaitMessage):
         return operation.message in topic.reading.messages(operation.cluster)
     begun = topic.reading.snapshots(operation.cluster, after=operation.after)

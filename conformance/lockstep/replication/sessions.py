@@ -1,6 +1,6 @@
 """Producers and consumers of one example at several clusters, through the wire client's sessions.
 
-A consumer waits for one more message for a short time only: what is under way between clusters arrives at any time.
+A consumer waits only briefly for one more message: replication may deliver messages at any time.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.lockstep.answers import LateForStats
 from conformance.lockstep.clusters import ReplicationWorld, now_ms
-from conformance.lockstep.cursors.accounts import PAUSE_S
 from conformance.lockstep.cursors.consumers import WireMember
-from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.cursors.poller import PAUSE_S
+from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.reading import Reading, TooMuchToRead
 from conformance.lockstep.sessions import NO_ANSWER, WireSession
 from conformance.wait import Deadline, retry
@@ -40,13 +40,13 @@ from model.subscription_operations import AckById, Subscribe
 from model.vocabulary import Entry
 
 ANSWER_TIMEOUT_S: Final = 20.0
-"""How long a cluster may take to acknowledge all that a consumer acknowledged, or to let a client in."""
+"""How long a cluster may take to process a consumer's acks, or to accept a client."""
 
 LAST_MESSAGE_S: Final = 0.2
 """How long a consumer waits for one more message."""
 
 EVERYTHING: Final = 100
-"""How many messages are received at a time where all are wanted."""
+"""How many messages are received at a time until none is left."""
 
 NO_SESSION: Final = Skipped("there is no such session")
 NO_CONSUMER: Final = Skipped("there is no such consumer")
@@ -54,9 +54,9 @@ NO_CONSUMER: Final = Skipped("there is no such consumer")
 
 @dataclass(slots=True)
 class TopicInClusters:
-    """A topic of the example: its real name, which is the same everywhere, and the clusters that have it.
+    """A topic of the example: its real name, the same everywhere, and its clusters.
 
-    ``closed``: those that closed their replicators while it was idle, and have not opened it to a producer since.
+    ``closed``: the clusters that closed their replicators while it was idle, and have had no producer since.
     """
 
     name: str
@@ -66,7 +66,7 @@ class TopicInClusters:
     closed: set[str] = field(default_factory=set)
 
     def read_back(self) -> ClustersRead | None:
-        """What all clusters have of it, once nothing changes any more; None if it cannot be read in time."""
+        """Read the topic in all clusters once it is quiet; None if it cannot be read in time."""
         with suppress(TooMuchToRead):
             return self.reading.quiet(closed=self.closed)
         return None
@@ -74,7 +74,7 @@ class TopicInClusters:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAtCluster:
-    """A consumer: at which cluster, of which topic, whether it asked for a replicated subscription, and its handle."""
+    """A consumer: its cluster, its topic, whether its subscription is replicated, and its handle."""
 
     cluster: str
     topic: TopicInClusters
@@ -87,22 +87,22 @@ class Sessions:
 
     def __init__(self, world: ReplicationWorld) -> None:
         self._world = world
-        self._positions: dict[str, Whereabouts] = {}
+        self._positions: dict[str, Positions] = {}
         self._producers: dict[str, tuple[str, WireSession]] = {}
         self._consumers: dict[str, ConsumerAtCluster] = {}
 
     def has(self, name: str | None) -> bool:
-        """Whether there is a session or a consumer of this name."""
+        """Whether a session or consumer has this name."""
         return name in self._producers or name in self._consumers
 
     def consumer(self, name: str) -> ConsumerAtCluster | None:
-        """A consumer that is connected."""
+        """A connected consumer."""
         return self._consumers.get(name)
 
     # ------------------------------------------------------------------------------------------------------- producers
 
     def open(self, operation: OpenProducer, topic: TopicInClusters, cluster: str) -> AnyOutcome:
-        """Open a producer at a cluster, instead of the one that had the session."""
+        """Open a producer at a cluster, and close the session's former one."""
         self.leave_producer(operation.session, lambda live: live.close())
         topic.closed.discard(cluster)
         try:
@@ -115,11 +115,11 @@ class Sessions:
         return Opened(live.last_sequence_id)
 
     def producer(self, producer: str, topic: TopicInClusters, cluster: str) -> WireSession:
-        """A producer that is no session of the history. Errors as for :class:`WireSession`."""
+        """A producer outside of the history's sessions. Raises the same as :class:`WireSession`."""
         return WireSession(self._world.service(cluster), topic.name, producer)
 
     def send(self, operation: Send) -> AnyOutcome:
-        """Send entries, and wait for the answers, which are all that a topic of several clusters is asked for."""
+        """Send entries and wait for the answers."""
         if operation.session not in self._producers:
             return NO_SESSION
         if not operation.wait or any(entry.is_batch for entry in operation.entries):
@@ -132,11 +132,11 @@ class Sessions:
             answers = live.collect()
         except (ConnectionLost, NoAnswer) as error:
             return Unknown(str(error))
-        # Three brokers on one machine may be slower than one: that an answer takes long is no refusal.
+        # Three brokers on one machine may be slow: a missing answer is no refusal.
         return Sent(tuple(Unknown(one.message) if one == NO_ANSWER else one for one in answers))
 
     def _named(self, entry: Entry) -> Entry:
-        """An entry of a single message whose clusters have their real names."""
+        """An entry of a single message with the real names of its clusters."""
         (message,) = entry.messages
         if message.only_to is None:
             return entry
@@ -144,7 +144,6 @@ class Sessions:
         return Entry((msgspec.structs.replace(message, only_to=names),))
 
     def leave_producer(self, session: str, leave: Callable[[WireSession], None]) -> AnyOutcome:
-        """End a session."""
         if session not in self._producers:
             return NO_SESSION
         leave(self._producers.pop(session)[1])
@@ -153,7 +152,6 @@ class Sessions:
     # ------------------------------------------------------------------------------------------------------- consumers
 
     def subscribe(self, operation: Subscribe, topic: TopicInClusters, cluster: str) -> AnyOutcome:
-        """Have a consumer subscribe at a cluster."""
         if operation.consumer in self._consumers:
             return Skipped("a consumer of this name is subscribed")
         try:
@@ -164,31 +162,30 @@ class Sessions:
         return Subscribed()
 
     def _handle(self, operation: Subscribe, topic: TopicInClusters, cluster: str) -> WireMember:
-        positions = self._positions.setdefault(cluster, Whereabouts())
+        positions = self._positions.setdefault(cluster, Positions())
         service, traits = self._world.service(cluster), self._world.traits
         return WireMember(service, operation, topic.name, operation.consumer, positions, traits)
 
     def leave_consumer(self, name: str, leave: Callable[[WireMember], None]) -> AnyOutcome:
-        """Have a consumer go."""
         if name not in self._consumers:
             return NO_CONSUMER
         leave(self._consumers.pop(name).handle)
         return Done()
 
     def receive(self, name: str, count: int) -> AnyOutcome:
-        """Have a consumer receive what its cluster dispatches now."""
+        """Receive the messages that its cluster dispatches now."""
         consumer = self._consumers.get(name)
         return NO_CONSUMER if consumer is None else _if_open(consumer, lambda: received(consumer.handle, count))
 
     def acknowledge(self, operation: AckById) -> AnyOutcome:
-        """Have a consumer acknowledge those of these messages that it has, wherever they are stored."""
+        """Acknowledge those of these messages that the consumer has received."""
         consumer = self._consumers.get(operation.consumer)
         return NO_CONSUMER if consumer is None else _if_open(consumer, lambda: acknowledged(consumer.handle, operation))
 
     # ------------------------------------------------------------------------------------------------------------- all
 
     def drop(self, cluster: str, topic: TopicInClusters | None = None) -> None:
-        """The broker of a cluster closed all sessions, or those of a topic: none of them comes back by itself."""
+        """Drop all sessions at a cluster, or those of a topic, that the broker closed: none reconnects."""
         for name, (label, live) in list(self._producers.items()):
             if label == cluster and (topic is None or live.topic == topic.name):
                 self.leave_producer(name, lambda session: session.crash())
@@ -212,7 +209,7 @@ def _if_open(consumer: ConsumerAtCluster, act: Callable[[], AnyOutcome]) -> AnyO
 
 
 def received(handle: WireMember, count: int) -> ReceivedMessages:
-    """What a consumer receives now; a message that it received before counts as well."""
+    """Receive the available messages, including those received earlier."""
     handle.ask_for(count)
     messages = handle.collect()
     while len(messages) < count:
@@ -224,7 +221,7 @@ def received(handle: WireMember, count: int) -> ReceivedMessages:
 
 
 def acknowledged(handle: WireMember, operation: AckById) -> AnyOutcome:
-    """Acknowledge what the consumer has of these messages."""
+    """Acknowledge those of these messages that the consumer has."""
     named = sorted((one for one in handle.unacknowledged if one.business_id in operation.ids), key=lambda m: m.position)
     if not named:
         return Skipped("the consumer has none of these messages")
@@ -234,17 +231,17 @@ def acknowledged(handle: WireMember, operation: AckById) -> AnyOutcome:
 
 
 def acknowledge_all(consumer: ConsumerAtCluster, world: ReplicationWorld) -> None:
-    """Receive and acknowledge all that a cluster has; LateForStats if some of it stays unacknowledged."""
+    """Receive and acknowledge all messages at a cluster. Raises LateForStats if some stay unacknowledged."""
     admin, handle = world.clusters.cluster(consumer.cluster).admin, consumer.handle
     deadline = Deadline.after(ANSWER_TIMEOUT_S)
     while True:
         received(handle, EVERYTHING)
         if left := handle.unacknowledged:
             handle.acknowledge(left, cumulative=False)
-        told = admin.stats(consumer.topic.name).subscriptions[handle.subscription]
+        stats = admin.stats(consumer.topic.name).subscriptions[handle.subscription]
         handle.pump()
-        if told.unacked_messages == 0 and not handle.waiting_count:
+        if stats.unacked_messages == 0 and not handle.waiting_count:
             return
         if deadline.passed:
-            raise LateForStats(f"{told.unacked_messages} messages stay unacknowledged at cluster {consumer.cluster}")
+            raise LateForStats(f"{stats.unacked_messages} messages stay unacknowledged at cluster {consumer.cluster}")
         time.sleep(PAUSE_S)

@@ -351,7 +351,7 @@ class SimulatedCursors:
             taken += consumer.take(count - len(taken))
         messages = tuple(message for _, message in taken)
         if len(taken) < count and (missing := self._dispatcher.missing_for(name)):
-            return Starved(f"{missing} entries that nobody has are not delivered", messages)
+            return Starved(f"{missing} entries that no consumer has are not delivered", messages)
         is_settled = consumer.client == "wire" and consumer.permits <= 0 and not consumer.waiting
         return ReceivedMessages(messages, settled=is_settled)
 
