@@ -78,7 +78,6 @@ class CatchUps:
         others = self._following(consumer)
         for _ in range(operation.lag):
             sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
-            time.sleep(PERIOD_MS / 1000)
         there = topic.reading.messages(consumer.cluster)
         wanted = {message: there[message] for message in sent[:1]}
         if (stalled := self.await_replicated(topic)) is not None:
