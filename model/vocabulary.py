@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -13,6 +13,14 @@ SubscriptionType = Literal["Exclusive", "Failover", "Shared", "Key_Shared"]
 """The subscription types of Pulsar."""
 IN_ORDER: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
 """Those whose messages are sent in order, to one consumer."""
+
+
+class SubscriptionId(NamedTuple):
+    """A subscription's topic and name."""
+
+    topic: str
+    name: str
+
 
 Start = Literal["earliest", "latest"]
 """The initial position of a new subscription."""

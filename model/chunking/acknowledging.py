@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.chunking.consuming import all_passed
-from model.chunking.state import Chunking, Consumer, Key, Message
+from model.chunking.state import Chunking, Consumer, Message
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
@@ -15,7 +15,7 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.subscription_operations import Acknowledge, Nack
 from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
-from model.vocabulary import IN_ORDER
+from model.vocabulary import IN_ORDER, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
 Pair = tuple[Delivery, Message]
@@ -71,7 +71,7 @@ def _acknowledged(
     for one in acking:
         if one.is_cumulative:
             done |= {entry.position for entry in log if entry.position <= max(one.positions)}
-    done |= state.subscriptions[consumer.topic, consumer.subscription].acknowledged
+    done |= state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
     for message in messages:
         lacking = [position for position in message.positions if position not in done]
         if lacking:
@@ -126,15 +126,17 @@ def _by_client(name: str, message: Message, what: str, lacking: list[Position]) 
 
 
 @carries("CHUNK-07")
-def backlog_read(state: Chunking, key: Key, outcome: UnacknowledgedRead, known: frozenset[str]) -> Judged:
+def backlog_read(
+    state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead, known: frozenset[str]
+) -> Judged:
     """By the broker's account exactly that is acknowledged which was; where a topic was moved, some may be lost."""
     followed = all_passed(state, outcome.traffic, known)
     if isinstance(followed, Broken):
         return followed
     state = followed.state
-    subscription = state.subscriptions[key]
+    subscription = state.subscriptions[subscription_id]
     unacknowledged = frozenset(outcome.positions)
-    log = [entry.position for entry in state.topics[key[0]].log]
+    log = [entry.position for entry in state.topics[subscription_id.topic].log]
     lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
     if not subscription.perhaps_lost.issuperset(lost):
         lost = [at for at in lost if at not in subscription.perhaps_lost]
@@ -152,21 +154,23 @@ def backlog_read(state: Chunking, key: Key, outcome: UnacknowledgedRead, known: 
     after = replace(subscription, acknowledged=acknowledged, settled=acknowledged, perhaps_lost=frozenset())
     exercised = (
         ("CHUNK-07",)
-        if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[key[0]].log)
+        if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[subscription_id.topic].log)
         else ()
     )
-    return Allowed(state.with_subscription(key, after), exercised, excused=("CHUNK-07",) if lost else ()).after(
-        followed
-    )
+    return Allowed(
+        state.with_subscription(subscription_id, after), exercised, excused=("CHUNK-07",) if lost else ()
+    ).after(followed)
 
 
-def subscription_moved(state: Chunking, key: Key, outcome: CursorMoved, known: frozenset[str]) -> Judged:
+def subscription_moved(
+    state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved, known: frozenset[str]
+) -> Judged:
     """An administrator moved a subscription: what he may do to it is document 003's, and taken as it is."""
     followed = all_passed(state, outcome.traffic, known)
     if isinstance(followed, Broken):
         return followed
     state = followed.state
-    subscription = state.subscriptions[key]
+    subscription = state.subscriptions[subscription_id]
     unacknowledged = frozenset(outcome.after)
     passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
     after = replace(
@@ -175,7 +179,7 @@ def subscription_moved(state: Chunking, key: Key, outcome: CursorMoved, known: f
         settled=(subscription.settled | passed_over) - taken_back,
         delivered={},
     )
-    state = state.with_subscription(key, after)
-    for name, consumer in state.of_subscription(key):
+    state = state.with_subscription(subscription_id, after)
+    for name, consumer in state.consumers_of(subscription_id):
         state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
     return followed.of(state)

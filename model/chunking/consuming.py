@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from model.chunking import dispatching, receiving
-from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
+from model.chunking.state import Chunking, Consumer, Message, Subscription, Topic
 from model.chunking.storing import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
@@ -15,7 +15,7 @@ from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import CommandAck, Delivery, LoggedPart, Traffic
-from model.vocabulary import IN_ORDER
+from model.vocabulary import IN_ORDER, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
 Pairs = list[tuple[Delivery, Message]]
@@ -24,10 +24,10 @@ Pairs = list[tuple[Delivery, Message]]
 def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read: bool = False) -> Judged:
     """What passed between the broker and a consumer, on both sides; what its application received is judged apart."""
     consumer = state.consumers[traffic.consumer]
-    key = (consumer.topic, consumer.subscription)
+    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
     met = dispatching.met(
-        state.topics[key[0]],
-        state.subscriptions[key],
+        state.topics[subscription_id.topic],
+        state.subscriptions[subscription_id],
         traffic.consumer,
         consumer,
         traffic.commands,
@@ -38,7 +38,7 @@ def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read:
         return met
     subscription, consumer, deviations = met
     consumer = replace(consumer, hypotheses=receiving.met(consumer.hypotheses, traffic.commands))
-    state = state.with_subscription(key, subscription).with_consumer(traffic.consumer, consumer)
+    state = state.with_subscription(subscription_id, subscription).with_consumer(traffic.consumer, consumer)
     return Allowed(state, (), deviations)
 
 
@@ -48,17 +48,21 @@ def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str
     return in_turn(state, [partial(passed, traffic=one, known=known) for one in there])
 
 
-def gathered(state: Chunking, key: Key, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
+def gathered(
+    state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic], known: frozenset[str]
+) -> Judged:
     """All that must come was received; the log was read behind it."""
     there = [one for one in traffic if one.consumer in state.consumers]
-    received = in_turn(state, [partial(_received, key=key, traffic=one, known=known) for one in there])
+    received = in_turn(
+        state, [partial(_received, subscription_id=subscription_id, traffic=one, known=known) for one in there]
+    )
     if isinstance(received, Broken):
         return received
-    all_came = _all_came(received.state, key, known)
+    all_came = _all_came(received.state, subscription_id, known)
     return all_came if isinstance(all_came, Broken) else all_came.after(received)
 
 
-def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]) -> Judged:
+def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic, known: frozenset[str]) -> Judged:
     name = traffic.consumer
     judged = passed(state, traffic, known, is_read=True)
     if isinstance(judged, Broken):
@@ -67,9 +71,9 @@ def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]
     before = after.consumers[name]
     if state.consumers[name].asked_after is not None and not judged.deviations:
         before = replace(before, asked_after=None)
-    if (unasked := _acknowledged_unasked(before, state.subscriptions[key], traffic)) is not None:
+    if (unasked := _acknowledged_unasked(before, state.subscriptions[subscription_id], traffic)) is not None:
         return unasked
-    held = receiving.compared(name, before, traffic.received, _digests(after.topics[key[0]]))
+    held = receiving.compared(name, before, traffic.received, _digests(after.topics[subscription_id.topic]))
     if isinstance(held, Broken):
         return held
     consumer, pairs = held
@@ -82,11 +86,13 @@ def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]
             f"the broker dispatched whole messages to {name}, which its client did not deliver"
         )
     after = after.with_consumer(name, consumer)
-    ordered = _in_order(after, key, name, pairs)
+    ordered = _in_order(after, subscription_id, name, pairs)
     if isinstance(ordered, Broken):
         return ordered
     exercised = {*rules, *_exercised_by(consumer, pairs)}
-    let_off = [message for _, message in pairs if not keeps_order(consumer) or is_let_off(ordered, key, message)]
+    let_off = [
+        message for _, message in pairs if not keeps_order(consumer) or is_let_off(ordered, subscription_id, message)
+    ]
     excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and let_off else ()
     return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else (), excused).after(judged)
 
@@ -117,29 +123,31 @@ def keeps_order(consumer: Consumer) -> bool:
     return consumer.kind in IN_ORDER and not consumer.hypotheses[0].deviations
 
 
-def is_let_off(state: Chunking, key: Key, message: Message) -> bool:
+def is_let_off(state: Chunking, subscription_id: SubscriptionId, message: Message) -> bool:
     """Whether a message may come late: its chunks were put off, or a known deviation changed its producer's log."""
-    is_late = not state.subscriptions[key].put_off.isdisjoint(message.positions)
-    return is_late or message.producer in state.topics[key[0]].deviating
+    is_late = not state.subscriptions[subscription_id].put_off.isdisjoint(message.positions)
+    return is_late or message.producer in state.topics[subscription_id.topic].deviating
 
 
 @carries("CHUNK-05")
-def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | Broken:
+def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs: Pairs) -> Chunking | Broken:
     """Of each producer, messages are delivered for the first time in its order, but for those that were put off.
 
     After a consumer that promises no order, the order starts over.
     """
-    consumer, topic = state.consumers[name], state.topics[key[0]]
-    subscription = state.subscriptions[key]
+    consumer, topic = state.consumers[name], state.topics[subscription_id.topic]
+    subscription = state.subscriptions[subscription_id]
     subscription = replace(subscription, put_off=subscription.put_off | consumer.hypotheses[0].put_off)
     if not keeps_order(consumer):
         here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
-        return state.with_subscription(key, replace(subscription, delivered={}, seen=subscription.seen | here))
+        return state.with_subscription(
+            subscription_id, replace(subscription, delivered={}, seen=subscription.seen | here)
+        )
     delivered = dict(subscription.delivered)
     seen: set[tuple[str, int]] = set(subscription.seen)
     for _, message in pairs:
         this = (message.producer, message.sequence_id)
-        if is_let_off(state, key, message):
+        if is_let_off(state, subscription_id, message):
             continue
         asked = topic.producers[message.producer].of(message.sequence_id)
         if this in seen or asked is None or asked.is_crafted:
@@ -150,7 +158,7 @@ def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | 
             return Broken("CHUNK-05", what, None, "client")
         seen.add(this)
         delivered[message.producer] = max(highest, message.sequence_id)
-    return state.with_subscription(key, replace(subscription, delivered=delivered, seen=frozenset(seen)))
+    return state.with_subscription(subscription_id, replace(subscription, delivered=delivered, seen=frozenset(seen)))
 
 
 def _was_stored_later(topic: Topic, this: tuple[str, int], other: int) -> bool:
@@ -179,33 +187,33 @@ def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
     return rules
 
 
-def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
+def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
     """Nothing is left that must have been sent, or asked for again."""
-    topic, subscription = state.topics[key[0]], state.subscriptions[key]
-    there = dict(state.of_subscription(key))
+    topic, subscription = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
+    there = dict(state.consumers_of(subscription_id))
     deviations: list[str] = []
     if not there:
         return Allowed(state)
     kind = next(iter(there.values())).kind
-    left, holds = state.left(key), [one.holds for one in there.values()]
+    left, holds = state.left(subscription_id), [one.holds for one in there.values()]
     if kind not in IN_ORDER and (broken := dispatching.scattered(left, there)) is not None:
         return broken
     for name, consumer in there.items():
         state = state.with_consumer(name, replace(consumer, is_returning=False))
-    there = dict(state.of_subscription(key))
+    there = dict(state.consumers_of(subscription_id))
     skipped = {position for one in there.values() for position in one.skipped}
     owed = [position for position in dispatching.due(kind, left, holds) if position not in skipped]
     is_shared = kind not in IN_ORDER and len(there) > 1
     is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
     if owed:
         is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
-        broken = dispatching.starved(key, topic, list(there.values()), owed, is_stuck=is_stuck)
+        broken = dispatching.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
         if broken.deviation is None or broken.deviation not in known:
             return broken
         deviations.append(broken.deviation)
     for name, consumer in there.items():
         hypothesis = consumer.hypotheses[0]
-        if hypothesis.discarded - state.subscriptions[key].acknowledged:
+        if hypothesis.discarded - state.subscriptions[subscription_id].acknowledged:
             if CHUNK_DISCARDED_NOT_REDELIVERED not in known:
                 listed = ", ".join(map(str, sorted(hypothesis.discarded)))
                 return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(
@@ -232,8 +240,8 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozense
         return judged
     after = judged.state
     consumer = after.consumers[name]
-    key = (consumer.topic, consumer.subscription)
-    before = after.subscriptions[key]
+    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
+    before = after.subscriptions[subscription_id]
     subscription = replace(before, assignment=before.assignment.without(name))
     gone = replace(consumer, is_there=False, holds=frozenset(), held=())
-    return judged.of(after.with_subscription(key, subscription).with_consumer(name, gone))
+    return judged.of(after.with_subscription(subscription_id, subscription).with_consumer(name, gone))

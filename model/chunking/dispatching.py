@@ -32,7 +32,7 @@ from model.traffic import (
     ConsumerCommand,
     LoggedPart,
 )
-from model.vocabulary import IN_ORDER, SubscriptionType
+from model.vocabulary import IN_ORDER, SubscriptionId, SubscriptionType
 
 
 def met(
@@ -186,7 +186,7 @@ def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, Consumer]) -> 
 
 @carries("CHUNK-09", "CHUNK-14")
 def starved(
-    key: tuple[str, str],
+    subscription_id: SubscriptionId,
     topic: Topic,
     consumers: Sequence[Consumer],
     owed: Sequence[Position],
@@ -194,7 +194,8 @@ def starved(
     is_stuck: bool,
 ) -> Broken:
     """Something must have come and did not; ``is_stuck``: there is a chunk that the broker cannot assign."""
-    what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to subscription {key[1]} of {key[0]}"
+    where = f"subscription {subscription_id.name} of {subscription_id.topic}"
+    what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to {where}"
     if is_stuck:
         return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):

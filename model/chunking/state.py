@@ -12,7 +12,7 @@ from model.chunking.assembly import Buffers
 from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.log import EARLIEST, Position
 from model.traffic import Delivery, Life, LoggedPart
-from model.vocabulary import Compression, SubscriptionType
+from model.vocabulary import Compression, SubscriptionId, SubscriptionType
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +169,13 @@ class Subscription:
         return replace(self, assignment=NOTHING_SENT, perhaps_lost=self.perhaps_lost | lost)
 
 
-Key = tuple[str, str]
-
-
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """All chunked topics of an example."""
 
     topics: Mapping[str, Topic] = field(default_factory=dict)
     consumers: Mapping[str, Consumer] = field(default_factory=dict)
-    subscriptions: Mapping[Key, Subscription] = field(default_factory=dict)
+    subscriptions: Mapping[SubscriptionId, Subscription] = field(default_factory=dict)
 
     def with_topic(self, name: str, topic: Topic) -> Chunking:
         """The same with another state of a topic."""
@@ -193,17 +190,17 @@ class Chunking:
         """The same with another state of a consumer."""
         return replace(self, consumers={**self.consumers, name: consumer})
 
-    def with_subscription(self, key: Key, subscription: Subscription) -> Chunking:
+    def with_subscription(self, subscription_id: SubscriptionId, subscription: Subscription) -> Chunking:
         """The same with another state of a subscription."""
-        return replace(self, subscriptions={**self.subscriptions, key: subscription})
+        return replace(self, subscriptions={**self.subscriptions, subscription_id: subscription})
 
-    def of_subscription(self, key: Key) -> Iterator[tuple[str, Consumer]]:
+    def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers that are there."""
         for name, consumer in self.consumers.items():
-            if consumer.is_there and (consumer.topic, consumer.subscription) == key:
+            if consumer.is_there and (consumer.topic, consumer.subscription) == subscription_id:
                 yield name, consumer
 
-    def left(self, key: Key) -> list[LoggedPart]:
+    def left(self, subscription_id: SubscriptionId) -> list[LoggedPart]:
         """What is in the log as it was read last and is not acknowledged."""
-        acknowledged = self.subscriptions[key].acknowledged
-        return [entry for entry in self.topics[key[0]].log if entry.position not in acknowledged]
+        acknowledged = self.subscriptions[subscription_id].acknowledged
+        return [entry for entry in self.topics[subscription_id.topic].log if entry.position not in acknowledged]

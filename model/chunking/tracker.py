@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from model.chunking import acknowledging, consuming, producing
 from model.chunking.receiving import fresh_lanes
-from model.chunking.state import Chunking, Consumer, Key, Producer, Subscription, Topic
+from model.chunking.state import Chunking, Consumer, Producer, Subscription, Topic
 from model.events import (
     Acknowledged,
     AnyOutcome,
@@ -53,6 +53,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.traffic import Life
+from model.vocabulary import SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
 Sessions = Mapping[str, Session]
@@ -84,15 +85,19 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return Allowed(_subscribed(state, operation))
         case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
             logged = producing.log_read(state, topic, log, known)
-            return _then(logged, lambda now: consuming.gathered(now, (topic, subscription), traffic, known))
+            return _then(
+                logged, lambda now: consuming.gathered(now, SubscriptionId(topic, subscription), traffic, known)
+            )
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
             return acknowledging.asked(state, operation, outcome, known)
         case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
             return consuming.left(state, name, traffic, known)
         case Skip() | Expire() | ResetCursor(), CursorMoved():
-            return acknowledging.subscription_moved(state, (operation.topic, operation.subscription), outcome, known)
+            return acknowledging.subscription_moved(
+                state, SubscriptionId(operation.topic, operation.subscription), outcome, known
+            )
         case ReadCursor(topic, subscription), UnacknowledgedRead():
-            return acknowledging.backlog_read(state, (topic, subscription), outcome, known)
+            return acknowledging.backlog_read(state, SubscriptionId(topic, subscription), outcome, known)
         case _:
             return Allowed(state)
 
@@ -114,13 +119,17 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
 
 
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
-    key = (operation.topic, operation.subscription)
+    subscription_id = SubscriptionId(operation.topic, operation.subscription)
     hypotheses = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
     consumer = Consumer(
-        topic=key[0], subscription=key[1], kind=operation.kind, hypotheses=hypotheses, queue=operation.queue
+        topic=subscription_id.topic,
+        subscription=subscription_id.name,
+        kind=operation.kind,
+        hypotheses=hypotheses,
+        queue=operation.queue,
     )
     state = state.with_consumer(operation.consumer, consumer)
-    return state if key in state.subscriptions else state.with_subscription(key, Subscription())
+    return state if subscription_id in state.subscriptions else state.with_subscription(subscription_id, Subscription())
 
 
 def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
@@ -133,9 +142,9 @@ def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True
         if topic in (None, consumer.topic):
             away = replace(consumer, holds=frozenset(), skipped=frozenset(), unsure=frozenset(), is_returning=True)
             state = state.with_consumer(name, away)
-    for key, subscription in state.subscriptions.items():
-        if topic in (None, key[0]):
-            state = state.with_subscription(key, subscription.moved(is_graceful=is_graceful))
+    for subscription_id, subscription in state.subscriptions.items():
+        if topic in (None, subscription_id.topic):
+            state = state.with_subscription(subscription_id, subscription.moved(is_graceful=is_graceful))
     return state
 
 
@@ -151,16 +160,18 @@ def finishing(state: Callable[[], Chunking], topic: str, sessions: Iterable[str]
             yield OpenProducer(f"again-{name}", topic, name)
             yield CloseProducer(f"again-{name}")
     yield ReadLog(topic)
-    for key in [key for key in state().subscriptions if key[0] == topic]:
-        yield from _finishing_subscription(state, key)
+    for subscription_id in [
+        subscription_id for subscription_id in state().subscriptions if subscription_id.topic == topic
+    ]:
+        yield from _finishing_subscription(state, subscription_id)
 
 
-def _finishing_subscription(state: Callable[[], Chunking], key: Key) -> Iterator[AnyOperation]:
-    for name, _ in list(state().of_subscription(key)):
+def _finishing_subscription(state: Callable[[], Chunking], subscription_id: SubscriptionId) -> Iterator[AnyOperation]:
+    for name, _ in list(state().consumers_of(subscription_id)):
         yield CloseConsumer(name)
-    kind = next(one.kind for one in state().consumers.values() if (one.topic, one.subscription) == key)
-    last = f"last-{key[1]}"
-    yield Subscribe(last, *key, kind=kind, client="official", queue=1000, max_pending_chunked=0)
-    yield ReceiveDue(*key)
-    yield Acknowledge(last, tuple(range(len(state().topics[key[0]].log))))
-    yield ReadCursor(*key)
+    kind = next(one.kind for one in state().consumers.values() if (one.topic, one.subscription) == subscription_id)
+    last = f"last-{subscription_id.name}"
+    yield Subscribe(last, *subscription_id, kind=kind, client="official", queue=1000, max_pending_chunked=0)
+    yield ReceiveDue(*subscription_id)
+    yield Acknowledge(last, tuple(range(len(state().topics[subscription_id.topic].log))))
+    yield ReadCursor(*subscription_id)

@@ -21,6 +21,7 @@ from model.subscription_operations import CreateSubscription, DeleteSubscription
 from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
+from model.vocabulary import SubscriptionId
 
 Judged = Allowed[None] | Broken
 
@@ -63,7 +64,7 @@ def judge(
                 return NOT_JUDGED
             return _created(operation, outcome, exists=exists)
         case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
-            used_by = [name for name, _ in consumption.of_subscription((topic, subscription))]
+            used_by = [name for name, _ in consumption.consumers_of(SubscriptionId(topic, subscription))]
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
@@ -115,7 +116,7 @@ def _subscribed(
 
 def _others(consumption: Consumption, operation: Subscribe) -> Iterator[tuple[str, Consumer]]:
     for topic in consumption.parts_of(operation.topic):
-        yield from consumption.of_subscription((topic, operation.subscription))
+        yield from consumption.consumers_of(SubscriptionId(topic, operation.subscription))
 
 
 def _is_in_the_way(other: Consumer, operation: Subscribe) -> bool:

@@ -45,7 +45,7 @@ from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll
 from model.subscriptions import administration, chunks, due
 from model.subscriptions.state import Consumption
-from model.vocabulary import ENSEMBLE, partition_name
+from model.vocabulary import ENSEMBLE, SubscriptionId, partition_name
 
 DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 """Outcomes for which all was waited for that was due to somebody."""
@@ -107,14 +107,14 @@ def _starved(
     """
     match operation:
         case ReadCursor(topic, subscription):
-            consumers = dict(consumption.of_subscription((topic, subscription)))
-            reason = chunks.reason(consumption, (topic, subscription), consumers)
+            consumers = dict(consumption.consumers_of(SubscriptionId(topic, subscription)))
+            reason = chunks.reason(consumption, SubscriptionId(topic, subscription), consumers)
             if reason == chunks.WAITS:
                 return Allowed(state)
             if reason is not None:
                 starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
                 return requires(reason, state, known, starved)
-            judged = due.not_dispatched(consumption, (topic, subscription), outcome, known)
+            judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
             return judged if isinstance(judged, Broken) else judged.of(state)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
@@ -123,7 +123,7 @@ def _starved(
             return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
         case Expire(topic, subscription, up_to=up_to):
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
-            if administration.stopping_early(consumption, (topic, subscription), str(up_to)):
+            if administration.stopping_early(consumption, SubscriptionId(topic, subscription), str(up_to)):
                 return requires(EXPIRY_STOPS_AT_ACKNOWLEDGED, state, known, because)
             return Broken("SERVE-04", because)
         case _:

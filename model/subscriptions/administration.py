@@ -46,9 +46,9 @@ from model.subscription_operations import (
 )
 from model.subscriptions import membership, reading
 from model.subscriptions.acks import overtaken, taken_from
-from model.subscriptions.consumers import SHARED, Key
+from model.subscriptions.consumers import SHARED
 from model.subscriptions.state import Consumption
-from model.vocabulary import Outcome, Start
+from model.vocabulary import Outcome, Start, SubscriptionId
 
 Judged = Allowed[Consumption] | Broken
 
@@ -72,37 +72,47 @@ def administered(
     known: frozenset[str],
 ) -> Judged:
     """What an operation on a subscription leaves possible."""
-    key = (operation.topic, operation.subscription)
-    if isinstance(outcome, Refused) and isinstance(operation, ReadCursor | ReceiveAll) and key in state.cursors:
-        return _not_there(state, key, outcome)
+    subscription = SubscriptionId(operation.topic, operation.subscription)
+    if (
+        isinstance(outcome, Refused)
+        and isinstance(operation, ReadCursor | ReceiveAll)
+        and subscription in state.cursors
+    ):
+        return _not_there(state, subscription, outcome)
     if isinstance(operation, CreateSubscription):
-        state = replace(state, deleted=state.deleted - {key})
+        state = replace(state, deleted=state.deleted - {subscription})
     if isinstance(outcome, Refused | Unknown):
         return Allowed(state)
     if isinstance(operation, CreateSubscription):
-        return Allowed(_created(state, key, operation, at))
-    if isinstance(operation, ReadCursor) and isinstance(outcome, CursorRead) and key in state.deleted:
-        return Broken("SERVE-04", f"subscription {key[1]}, which was deleted, is still in the stats")
-    if key not in state.cursors or (not state.topics[key[0]].is_sure and not isinstance(operation, DeleteSubscription)):
+        return Allowed(_created(state, subscription, operation, at))
+    if isinstance(operation, ReadCursor) and isinstance(outcome, CursorRead) and subscription in state.deleted:
+        return Broken("SERVE-04", f"subscription {subscription.name}, which was deleted, is still in the stats")
+    if subscription not in state.cursors or (
+        not state.topics[subscription.topic].is_sure and not isinstance(operation, DeleteSubscription)
+    ):
         return Allowed(state)
-    log = state.log(key[0])
+    log = state.log(subscription.topic)
     match operation:
         case DeleteSubscription():
-            state = state.without_cursor(key)
-            return Allowed(replace(state, deleted=state.deleted | {key}))
+            state = state.without_cursor(subscription)
+            return Allowed(replace(state, deleted=state.deleted | {subscription}))
         case Skip(count=count):
-            return Allowed(_skipped(state, key, count, at))
+            return Allowed(_skipped(state, subscription, count, at))
         case SkipAll():
-            return Allowed(_changed(state, key, lambda _: acked.everything(log), at, is_confirmed=True))
+            return Allowed(_changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True))
         case Expire(up_to=up_to):
-            return Allowed(_expired(state, key, str(up_to), at, is_through=isinstance(outcome, Expired)))
+            return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
-            return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, CursorReset) else state)
+            return Allowed(set_to(state, [subscription], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():
-            return reading.read(state, key, outcome, at, known) if isinstance(outcome, CursorRead) else Allowed(state)
+            return (
+                reading.read(state, subscription, outcome, at, known)
+                if isinstance(outcome, CursorRead)
+                else Allowed(state)
+            )
         case PeekMessage(nth=nth):
             return (
-                reading.peeked(state, key, nth, outcome, known)
+                reading.peeked(state, subscription, nth, outcome, known)
                 if isinstance(outcome, MessagePeeked)
                 else Allowed(state)
             )
@@ -110,34 +120,38 @@ def administered(
             return (
                 Allowed(state)
                 if not isinstance(outcome, StoredCursorRead)
-                else reading.stored(state, key, outcome, known)
+                else reading.stored(state, subscription, outcome, known)
             )
         case AwaitPersisted():
-            return _persisted(state, key, outcome, at, known)
+            return _persisted(state, subscription, outcome, at, known)
         case ReceiveAll():
-            return _taken_all(state, key, outcome, at, known)
+            return _taken_all(state, subscription, outcome, at, known)
         case _:
             assert_never(operation)
 
 
 @carries("ACK-16")
-def _not_there(state: Consumption, key: Key, refused: Refused) -> Judged:
+def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refused) -> Judged:
     """A durable subscription is there until it is deleted, whatever becomes of its topic and its broker."""
-    gone = state.cursors[key]
+    gone = state.cursors[subscription]
     if refused.code != NO_SUBSCRIPTION or not gone.durable:
         return Allowed(state)
-    return diagnosis.for_state(gone.since, f"subscription {key[1]}, which nobody deleted, does not exist")
+    return diagnosis.for_state(gone.since, f"subscription {subscription.name}, which nobody deleted, does not exist")
 
 
-def _created(state: Consumption, key: Key, operation: CreateSubscription, at: Interval) -> Consumption:
-    if key in state.cursors or key[0] not in state.topics:
+def _created(
+    state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, at: Interval
+) -> Consumption:
+    if subscription in state.cursors or subscription.topic not in state.topics:
         return state
-    return state.with_cursor(key, cursor.created(beginning(state.log(key[0]), operation.start), at))
+    return state.with_cursor(
+        subscription, cursor.created(beginning(state.log(subscription.topic), operation.start), at)
+    )
 
 
-def _skipped(state: Consumption, key: Key, count: int, at: Interval) -> Consumption:
+def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
     """Entries were skipped; in releases that deviate, of a terminated topic none in its last ledger."""
-    followed = state.topics[key[0]]
+    followed = state.topics[subscription.topic]
     log = followed.log
 
     def but_the_last_ledger(one: Acked) -> Mapping[Acked, str]:
@@ -147,12 +161,14 @@ def _skipped(state: Consumption, key: Key, count: int, at: Interval) -> Consumpt
             else {}
         )
 
-    return _changed(state, key, lambda one: acked.skip(one, log, count), at, but_the_last_ledger, is_confirmed=True)
+    return _changed(
+        state, subscription, lambda one: acked.skip(one, log, count), at, but_the_last_ledger, is_confirmed=True
+    )
 
 
 def _changed(
     state: Consumption,
-    key: Key,
+    subscription: SubscriptionId,
     change: Callable[[Acked], Acked],
     at: Interval,
     deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
@@ -160,39 +176,41 @@ def _changed(
     is_confirmed: bool = False,
 ) -> Consumption:
     """Entries were acknowledged by an administrator; ``is_confirmed``: which was answered, once that was persisted."""
-    before, log = state.cursors[key], state.log(key[0])
+    before, log = state.cursors[subscription], state.log(subscription.topic)
     after = before.on_each(change, at, ("ACK-04",), deviating, is_confirmed=is_confirmed)
     after = replace(after, by_administrators=after.by_administrators + 1, is_placed=True)
-    state = state.with_cursor(key, after)
+    state = state.with_cursor(subscription, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
-    return taken_from(overtaken(state, key, before, left), key)
+    return taken_from(overtaken(state, subscription, before, left), subscription)
 
 
-def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:
+def _expired(
+    state: Consumption, subscription: SubscriptionId, up_to: str, at: Interval, *, is_through: bool
+) -> Consumption:
     """Everything up to a message expired; or some of it, if the broker did not finish: what it found, or anything."""
-    log = state.log(key[0])
+    log = state.log(subscription.topic)
     place = log.places.get(up_to)
     if place is None:
         return state
     whole = Place(place.position)
     if is_through:
-        return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, whole), at)
-    before = state.cursors[key]
-    if found := stopping_early(state, key, up_to):
-        state = state.with_cursor(key, replace(before, possible=found))
-        return _changed(state, key, lambda one: _searched(one, log, place.position), at)
-    return state.with_cursor(key, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
+        return _changed(state, subscription, lambda one: acked.acknowledge_up_to(one, log, whole), at)
+    before = state.cursors[subscription]
+    if found := stopping_early(state, subscription, up_to):
+        state = state.with_cursor(subscription, replace(before, possible=found))
+        return _changed(state, subscription, lambda one: _searched(one, log, place.position), at)
+    return state.with_cursor(subscription, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
 
 
-def stopping_early(state: Consumption, key: Key, up_to: str) -> frozenset[Acked]:
+def stopping_early(state: Consumption, subscription: SubscriptionId, up_to: str) -> frozenset[Acked]:
     """The states of a subscription in which a search for what is up to a message ends before it
     (:func:`acked.found_by_search`)."""
-    if key not in state.cursors or up_to not in (log := state.log(key[0])).places:
+    if subscription not in state.cursors or up_to not in (log := state.log(subscription.topic)).places:
         return frozenset()
     last = log.places[up_to].position
     return frozenset(
         one
-        for one in state.cursors[key].possible
+        for one in state.cursors[subscription].possible
         if any(left <= last for left in _searched(one, log, last).unacknowledged(log))
     )
 
@@ -202,51 +220,59 @@ def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
     return state if position is None else acked.acknowledge_up_to(state, log, Place(position))
 
 
-def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Interval) -> Consumption:
+def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | None, at: Interval) -> Consumption:
     """Subscriptions were set to an entry; their consumers are disconnected, and those that come back begin there."""
-    for key in keys:
-        log = state.log(key[0])
-        state = state.with_cursor(key, cursor.set_anew(state.cursors[key], acked.set_to(log, to), log, at))
-        state = disconnected(state.without_due(key).without_keyed(key), key)
+    for subscription in keys:
+        log = state.log(subscription.topic)
+        state = state.with_cursor(
+            subscription, cursor.set_anew(state.cursors[subscription], acked.set_to(log, to), log, at)
+        )
+        state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
     return state
 
 
-def disconnected(state: Consumption, key: Key) -> Consumption:
+def disconnected(state: Consumption, subscription: SubscriptionId) -> Consumption:
     """A subscription's consumers were disconnected by the broker; pulsar-client's come back by themselves."""
-    for name, consumer in list(state.of_subscription(key)):
+    for name, consumer in list(state.consumers_of(subscription)):
         if consumer.client == "wire":
             state = state.without_consumer(name)
         else:
-            rest = consumer.without(message for message in consumer.unacknowledged if message[0] == key[0])
+            rest = consumer.without(message for message in consumer.unacknowledged if message[0] == subscription.topic)
             back = replace(rest, is_settled=False, may_repeat=True, is_back=False)
             state = state.with_consumer(name, back)
-    return state.with_at_large(key, frozenset())
+    return state.with_at_large(subscription, frozenset())
 
 
 @carries("ACK-08")
-def _persisted(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:
+def _persisted(
+    state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
     """A dirty state is persisted at the latest after the flush interval."""
-    persisting = state.topics[key[0]].persisting
+    persisting = state.topics[subscription.topic].persisting
     match outcome:
         case NotPersisted(waited_ms):
-            return Broken("ACK-08", f"the cursor of subscription {key[1]} was not persisted within {waited_ms:.0f} ms")
+            return Broken(
+                "ACK-08", f"the cursor of subscription {subscription.name} was not persisted within {waited_ms:.0f} ms"
+            )
         case Persisted(after_ms, entries):
-            too_often = reading.persisted_too_often(state.cursors[key], key, entries, at, persisting)
+            too_often = reading.persisted_too_often(state.cursors[subscription], subscription, entries, at, persisting)
             if too_often is not None:
                 return too_often
-            after = state.with_cursor(key, cursor.flushed(state.cursors[key], persisting))
+            after = state.with_cursor(subscription, cursor.flushed(state.cursors[subscription], persisting))
             if at.completed_ms - at.invoked_ms < WAITED_MS:
                 return Allowed(after, ("ACK-08",))  # it was persisted when it was looked at first, some time ago
-            return _in_time(after, key, after_ms, persisting, known)
+            return _in_time(after, subscription, after_ms, persisting, known)
         case _:
             return Allowed(state)
 
 
-def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisting, known: frozenset[str]) -> Judged:
+def _in_time(
+    state: Consumption, subscription: SubscriptionId, after_ms: float, persisting: Persisting, known: frozenset[str]
+) -> Judged:
     if after_ms <= persisting.flush_ms + SLACK_MS:
         return Allowed(state, ("ACK-08",))
     because = (
-        f"the cursor of subscription {key[1]} was persisted only after {after_ms:.0f} ms; "
+        f"the cursor of subscription {subscription.name} was persisted only after {after_ms:.0f} ms; "
         f"the flush interval is {persisting.flush_ms:.0f} ms"
     )
     if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
@@ -254,19 +280,21 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
     return requires(FLUSH_RATE_LIMITED, state, known, because)
 
 
-def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:
+def _taken_all(
+    state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
     if not isinstance(outcome, AllReceived):
         return Allowed(state)
-    here = list(state.of_subscription(key))
+    here = list(state.consumers_of(subscription))
     for name, consumer in here:
-        for one in consumer.keys:
+        for one in consumer.subscriptions:
             if consumer.kind in SHARED and len(here) > 1:
                 state = state.with_replaying(one, state.all_left(one))
             else:
                 state = membership.with_replay_read(state, one, consumer)
             state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
         state = state.without_consumer(name)
-    return reading.taken_all(state, key, outcome.messages, at, known)
+    return reading.taken_all(state, subscription, outcome.messages, at, known)
 
 
 def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outcome: Outcome) -> Judged:
@@ -286,13 +314,13 @@ def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged
     # What was rightly deleted before stays so, whatever became of the acknowledgments since.
     gone = [ledger for ledger in log.ledgers if ledger not in followed.deleted.union(ledgers)]
     must_stay = False
-    for (where, subscription), one in state.cursors.items():
+    for (where, name), one in state.cursors.items():
         if where != topic or not one.durable or len(one.possible) > 1:
             continue
         (possible,) = one.possible
         for unacknowledged in possible.unacknowledged(log):
             if unacknowledged.ledger in gone:
-                what = f"the ledger of {unacknowledged} was deleted, an entry that subscription {subscription}"
+                what = f"the ledger of {unacknowledged} was deleted, an entry that subscription {name}"
                 return Broken("ACK-14", f"{what} had not acknowledged")
             must_stay = must_stay or unacknowledged.ledger != log.ledgers[-1]
     after = state.with_topic(topic, replace(followed, deleted=followed.deleted.union(gone)))

@@ -18,37 +18,37 @@ from model.deviations.chunking import (
 from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.subscriptions.consumers import Key, Message
+from model.subscriptions.consumers import Message
 from model.subscriptions.state import Consumption
-from model.vocabulary import ChunkNumber
+from model.vocabulary import ChunkNumber, SubscriptionId
 
 WAITS: Final = "waits"
 """Why a consumer is sent nothing where all that is left are chunks for another consumer."""
 
 
-def sent(state: Consumption, key: Key, name: str, message: Message) -> Consumption:
+def sent(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Consumption:
     """A consumer was sent a message."""
-    chunk = state.log(key[0]).chunks.get(message[1].position)
+    chunk = state.log(subscription.topic).chunks.get(message[1].position)
     if chunk is None or state.consumers[name].kind != "Shared":
         return state
-    return state.with_assignment(key, state.assignment(key).sent(name, chunk))
+    return state.with_assignment(subscription, state.assignment(subscription).sent(name, chunk))
 
 
 def excused(state: Consumption, name: str, broken: Broken, known: frozenset[str]) -> Allowed[Consumption] | Broken:
     """A consumer is not sent what seems due to it: it is not due, a deviation is behind it, or a rule is broken."""
-    reasons = [reason(state, key, [name]) for key in state.consumers[name].keys]
+    reasons = [reason(state, subscription, [name]) for subscription in state.consumers[name].subscriptions]
     if all(one == WAITS for one in reasons):
         return Allowed(state)
     deviation = next((one for one in reasons if one not in (None, WAITS)), None)
     return broken if deviation is None else requires(deviation, state, known, broken.because)
 
 
-def reason(state: Consumption, key: Key, starved: Collection[str]) -> str | None:
+def reason(state: Consumption, subscription: SubscriptionId, starved: Collection[str]) -> str | None:
     """Why nothing is sent to these consumers of a subscription: the name of a deviation, ``WAITS``, or None."""
-    here = dict(state.of_subscription(key))
+    here = dict(state.consumers_of(subscription))
     if not any(consumer.kind == "Shared" for consumer in here.values()):
         return None
-    free, assignment = _free(state, key), state.assignment(key)
+    free, assignment = _free(state, subscription), state.assignment(subscription)
     chunks = [chunk for chunk in free.values() if chunk is not None]
     if assignment.is_stuck(chunks):
         return CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
@@ -68,11 +68,11 @@ def reason(state: Consumption, key: Key, starved: Collection[str]) -> str | None
     return CHUNK_ASSIGNED_BEYOND_PERMITS if is_last_one_lost and len(here) > 1 else None
 
 
-def _free(state: Consumption, key: Key) -> dict[Position, ChunkNumber | None]:
+def _free(state: Consumption, subscription: SubscriptionId) -> dict[Position, ChunkNumber | None]:
     """The entries that may not be acknowledged and that nobody is known to have, in order; which chunks they are."""
-    chunks = state.log(key[0]).chunks
+    chunks = state.log(subscription.topic).chunks
     if not chunks:
         return {}
-    held = {message[1].position for _, one in state.of_subscription(key) for message in one.unacknowledged}
-    positions = {place.position for _, place in state.all_left(key)} - held
+    held = {message[1].position for _, one in state.consumers_of(subscription) for message in one.unacknowledged}
+    positions = {place.position for _, place in state.all_left(subscription)} - held
     return {position: chunks.get(position) for position in sorted(positions)}

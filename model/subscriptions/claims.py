@@ -18,10 +18,10 @@ from model.key_shared.hashing import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up
 from model.key_shared.selectors import RangesRefused, claimed
 from model.rules.catalogue import carries
-from model.subscriptions.consumers import Consumer, Key, Message
+from model.subscriptions.consumers import Consumer, Message
 from model.subscriptions.invariant import hash_of, key_of
 from model.subscriptions.state import Consumption
-from model.vocabulary import HashRange
+from model.vocabulary import HashRange, SubscriptionId
 
 
 def claims_of(ranges: Iterable[tuple[int, int]]) -> tuple[HashRange, ...]:
@@ -48,23 +48,23 @@ def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], nam
 
 
 @carries("KEY-15")
-def not_claimed(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+def not_claimed(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken | None:
     """A consumer is given a message: its hash must be in a range that the consumer claims."""
     claims = state.consumers[name].claims
-    if not claims or not _has_hash(state, key, message):
+    if not claims or not _has_hash(state, subscription, message):
         return None
-    hashed = hash_of(state, key, message[1].position)
+    hashed = hash_of(state, subscription, message[1].position)
     if any(hashed in claim for claim in claims):
         return None
     because = f"{name}, which claims {_words(claims)}, received {state.words(message)} of hash {hashed}"
-    if _is_between_own(state, key, name, hashed):
+    if _is_between_own(state, subscription, name, hashed):
         return DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because)
     return Broken("KEY-15", because)
 
 
-def _is_between_own(state: Consumption, key: Key, name: str, hashed: int) -> bool:
+def _is_between_own(state: Consumption, subscription: SubscriptionId, name: str, hashed: int) -> bool:
     """Whether the nearest bounds of claims below and above a hash are this consumer's own."""
-    consumers = dict(state.of_subscription(key)).items()
+    consumers = dict(state.consumers_of(subscription)).items()
     bounds = [(bound, one) for one, other in consumers for own in other.claims for bound in (own.first, own.last)]
     below = max((bound for bound in bounds if bound[0] < hashed), default=None)
     above = min((bound for bound in bounds if bound[0] > hashed), default=None)
@@ -82,15 +82,15 @@ def shown_wrongly(state: Consumption, outcome: DueReceived) -> Broken | None:
     return None
 
 
-def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
     """The rule is exercised by a message that may have a hash which its consumer does not claim."""
     claims = state.consumers[name].claims
     has_all = sum(map(len, claims)) >= len(STICKY_HASHES)
-    return ("KEY-15",) if claims and not has_all and _has_hash(state, key, message) else ()
+    return ("KEY-15",) if claims and not has_all and _has_hash(state, subscription, message) else ()
 
 
-def _has_hash(state: Consumption, key: Key, message: Message) -> bool:
-    return state.topics[key[0]].drains or key_of(state, message) is not None
+def _has_hash(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
+    return state.topics[subscription.topic].drains or key_of(state, message) is not None
 
 
 def _joined_up(ranges: Iterable[HashRange]) -> list[HashRange]:

@@ -14,10 +14,7 @@ from immutables import Map
 
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.vocabulary import Client, HashRange, SubscriptionType
-
-Key = tuple[str, str]
-"""A subscription: its topic, and its name."""
+from model.vocabulary import Client, HashRange, SubscriptionId, SubscriptionType
 
 Message = tuple[str, Place]
 """A message: its topic, and where it stands there."""
@@ -71,9 +68,9 @@ class Consumer:
     """How many parts of batches may have been counted off again, with another part that others had acknowledged."""
 
     @property
-    def keys(self) -> tuple[Key, ...]:
+    def subscriptions(self) -> tuple[SubscriptionId, ...]:
         """The subscriptions that it consumes, one on each topic."""
-        return tuple((topic, self.subscription) for topic in self.topics)
+        return tuple(SubscriptionId(topic, self.subscription) for topic in self.topics)
 
     @property
     def least(self) -> int:

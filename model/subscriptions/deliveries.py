@@ -22,9 +22,9 @@ from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
-from model.subscriptions.consumers import SHARED, Consumer, Freed, Key, Message
+from model.subscriptions.consumers import SHARED, Consumer, Freed, Message
 from model.subscriptions.state import Consumption, surely_left
-from model.vocabulary import Withheld
+from model.vocabulary import SubscriptionId, Withheld
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
 
@@ -43,7 +43,9 @@ def received(
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
-    return Map({topic: state.cursors[topic, consumer.subscription].imaginable for topic in consumer.topics})
+    return Map(
+        {topic: state.cursors[SubscriptionId(topic, consumer.subscription)].imaginable for topic in consumer.topics}
+    )
 
 
 def _received_one(
@@ -56,81 +58,92 @@ def _received_one(
             what = f"{dispatched.business_id} at {dispatched.position} (batch index {dispatched.batch_index})"
             return Broken("ACK-06", f"{name} received {what}, but the log has no such message there")
         return Allowed(state)
-    key = (message[0], consumer.subscription)
+    subscription = SubscriptionId(message[0], consumer.subscription)
     if consumer.kind == "Failover":
-        state = _passed_on(state, key, name)
+        state = _passed_on(state, subscription, name)
     if consumer.rewinds and _is_behind(message, consumer):
         consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
-    if message in state.replaying.get(key, frozenset()) and _is_unacknowledged(state, key, message):
-        return _replayed_once_more(state, key, name, message, known)
-    if invariant.may_be_replayed_twice(state, key, name, message) and _is_unacknowledged(state, key, message):
-        after = invariant.with_delivered(state, key, message[1].position, is_due_again=True)
-        after = _given(after, key, name, message, is_late=True)
+    if message in state.replaying.get(subscription, frozenset()) and _is_unacknowledged(state, subscription, message):
+        return _replayed_once_more(state, subscription, name, message, known)
+    if invariant.may_be_replayed_twice(state, subscription, name, message) and _is_unacknowledged(
+        state, subscription, message
+    ):
+        after = invariant.with_delivered(state, subscription, message[1].position, is_due_again=True)
+        after = _given(after, subscription, name, message, is_late=True)
         because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
         return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
-    wrong = (claims.not_claimed(state, key, name, message), invariant.divided(state, key, name, message))
+    wrong = (
+        claims.not_claimed(state, subscription, name, message),
+        invariant.divided(state, subscription, name, message),
+    )
     if (broken := next((one for one in wrong if one is not None and one.deviation not in known), None)) is not None:
         return broken
     met = Allowed(None, (), tuple(str(one.deviation) for one in wrong if one is not None))
-    is_once = _unacknowledged_already(state, key, name, message)
+    is_once = _unacknowledged_already(state, subscription, name, message)
     if isinstance(is_once, Broken):
         return is_once
-    at_large = state.at_large.get(key, frozenset())
+    at_large = state.at_large.get(subscription, frozenset())
     if message in at_large:
-        state = state.with_at_large(key, at_large - {message})
-        return Allowed(_given(state, key, name, message, is_late=True)).after(met, is_once)
-    delivering = _delivering(state.cursors[key], consumer, message, known)
+        state = state.with_at_large(subscription, at_large - {message})
+        return Allowed(_given(state, subscription, name, message, is_late=True)).after(met, is_once)
+    delivering = _delivering(state.cursors[subscription], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
     cursor = delivering.state
-    why = state.due(key).get(message)
+    why = state.due(subscription).get(message)
     # pulsar-client may hand out what waited in its queue, or die before it asks for what its application failed with.
     is_asked_for = why == "failed" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
     # Of a batch that is acknowledged in part, brokers forget how often it was delivered.
     is_whole = not any(
         one.has_message(place)
-        for one in state.cursors[key].imaginable
-        for place in state.log(key[0]).places_at(message[1].position)
+        for one in state.cursors[subscription].imaginable
+        for place in state.log(subscription.topic).places_at(message[1].position)
     )
     if is_asked_for and is_whole and dispatched.redeliveries == 0:
         because = f"{name} received the redelivered {state.words(message)} with a redelivery count of 0"
         return Broken("ACK-13", because)
-    state = state.with_cursor(key, cursor).taken(key, [message])
+    state = state.with_cursor(subscription, cursor).taken(subscription, [message])
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
-    state = _given(state, key, name, message, is_late=is_late)
+    state = _given(state, subscription, name, message, is_late=is_late)
     if consumer.kind == "Key_Shared":
-        state = invariant.with_delivered(state, key, message[1].position, is_due_again=why in ("left", "failed"))
-    exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, key, name, message)
-    exercised += claims.exercised_by(state, key, name, message)
-    excused = invariant.excused_by(state, key, name, message)
+        state = invariant.with_delivered(
+            state, subscription, message[1].position, is_due_again=why in ("left", "failed")
+        )
+    exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, subscription, name, message)
+    exercised += claims.exercised_by(state, subscription, name, message)
+    excused = invariant.excused_by(state, subscription, name, message)
     return Allowed(state, exercised, excused=excused).after(met, is_once, delivering)
 
 
-def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late: bool) -> Consumption:
+def _given(
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message, *, is_late: bool
+) -> Consumption:
     """A consumer has a message; ``is_late``: others had acknowledged it, or have it too."""
     consumer = state.consumers[name]
-    state = chunks.sent(state.with_consumer(name, consumer.given(message, is_late=is_late)), key, name, message)
+    state = chunks.sent(
+        state.with_consumer(name, consumer.given(message, is_late=is_late)), subscription, name, message
+    )
     is_counted = is_late and consumer.kind == "Key_Shared"
-    return membership.outdone(state, key, name, [message[1].position]) if is_counted else state
+    return membership.outdone(state, subscription, name, [message[1].position]) if is_counted else state
 
 
-def _is_unacknowledged(state: Consumption, key: Key, message: Message) -> bool:
+def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
     """Whether somebody surely has a message unacknowledged: not one whose client may have asked for it once more."""
     return any(
         message in consumer.unacknowledged
-        for _, consumer in state.of_subscription(key)
+        for _, consumer in state.consumers_of(subscription)
         if message not in consumer.asked_twice and not (consumer.may_repeat and consumer.client == "official")
     )
 
 
 def _replayed_once_more(
-    state: Consumption, key: Key, name: str, message: Message, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     """A message that was being read for replay when all consumers had gone is given to the next ones twice."""
     because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
-    after = state.with_replaying(key, state.replaying[key] - {message})
-    after = _given(after, key, name, message, is_late=True)
+    after = state.with_replaying(subscription, state.replaying[subscription] - {message})
+    after = _given(after, subscription, name, message, is_late=True)
     return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
 
 
@@ -140,24 +153,26 @@ def _is_behind(message: Message, consumer: Consumer) -> bool:
     return any(other_topic == topic and other >= place for other_topic, other in consumer.unacknowledged)
 
 
-def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
+def _passed_on(state: Consumption, subscription: SubscriptionId, name: str) -> Consumption:
     """One consumer is the active one: what others had is its own by now."""
-    for other, consumer in list(state.of_subscription(key)):
+    for other, consumer in list(state.consumers_of(subscription)):
         if other != name and consumer.unacknowledged:
             state = state.with_consumer(other, replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds + 1))
     return state
 
 
 @carries("ACK-12")
-def _unacknowledged_already(state: Consumption, key: Key, name: str, message: Message) -> Allowed[None] | Broken:
+def _unacknowledged_already(
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message
+) -> Allowed[None] | Broken:
     """A message is unacknowledged at one consumer at a time.
 
     Where a deviation gave it to two and one of them has left, it is due again while the other has it.
     """
     excused: tuple[str, ...] = ()
-    for other, consumer in state.of_subscription(key) if message not in state.due(key) else ():
+    for other, consumer in state.consumers_of(subscription) if message not in state.due(subscription) else ():
         if message in consumer.unacknowledged:
-            has_failed = any(why == "failed" for why in state.due(key).values())
+            has_failed = any(why == "failed" for why in state.due(subscription).values())
             rule = "ACK-13" if other == name and has_failed else "ACK-12"
             if not _may_repeat(consumer, message) and not _may_repeat(state.consumers[name], message):
                 return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
@@ -189,18 +204,18 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
     excused: tuple[str, ...] = ()
     if consumer.kind not in ("Exclusive", "Shared") or consumer.client != "wire":
         return Allowed(None)
-    for key in consumer.keys:
-        others = dict(state.of_subscription(key))
+    for subscription in consumer.subscriptions:
+        others = dict(state.consumers_of(subscription))
         is_settled = all(other.is_settled or other_name == name for other_name, other in others.items())
-        if not is_settled or not state.topics[key[0]].is_sure:
+        if not is_settled or not state.topics[subscription.topic].is_sure:
             excused = ("ACK-12",)
             continue
         held = frozenset(message for other in others.values() for message in other.unacknowledged)
-        left = [message for message in surely_left(state, key) if message not in held]
-        due = [message for message in left if not state.cursors[key].is_taken_back(message[1])]
+        left = [message for message in surely_left(state, subscription) if message not in held]
+        due = [message for message in left if not state.cursors[subscription].is_taken_back(message[1])]
         excused = ("ACK-12",) if len(due) < len(left) else excused
         if due:
-            reasons = state.due(key)
+            reasons = state.due(subscription)
             failed = any(reasons.get(message) == "failed" for message in due)
             words = diagnosis.some([state.words(message) for message in due])
             return Broken(
@@ -246,44 +261,48 @@ def limited(
 
 
 @carries("SERVE-05")
-def withheld(state: Consumption, key: Key, told: Withheld | None) -> Allowed[Consumption] | Broken:
+def withheld(state: Consumption, subscription: SubscriptionId, told: Withheld | None) -> Allowed[Consumption] | Broken:
     """The broker says that it reads nothing new for a subscription; below half of the limit it must read again."""
     if told is None:
         return Allowed(state)
-    limit = state.topics[key[0]].limits.in_all
+    limit = state.topics[subscription.topic].limits.in_all
     if not limit or told.unacknowledged < limit // 2:
         allowed = f"where {limit} are allowed" if limit else "where any number is"
-        return Broken("SERVE-05", f"subscription {key[1]} is blocked for {told.unacknowledged} messages, {allowed}")
-    cursor, last = state.cursors[key], state.log(key[0]).last
+        return Broken(
+            "SERVE-05", f"subscription {subscription.name} is blocked for {told.unacknowledged} messages, {allowed}"
+        )
+    cursor, last = state.cursors[subscription], state.log(subscription.topic).last
     may_go_on = told.read_pending or len(cursor.possible) > 1 or bool(cursor.unsure)
-    may_go_on |= any(one.client != "wire" for _, one in state.of_subscription(key))
-    if not may_go_on and key not in state.withheld:
-        state = replace(state, withheld=state.withheld.set(key, last))
+    may_go_on |= any(one.client != "wire" for _, one in state.consumers_of(subscription))
+    if not may_go_on and subscription not in state.withheld:
+        state = replace(state, withheld=state.withheld.set(subscription, last))
     return Allowed(state, ("SERVE-05",))
 
 
 @carries("SERVE-05")
-def not_blocked(state: Consumption, key: Key, told: CursorRead) -> Allowed[None] | Broken:
+def not_blocked(state: Consumption, subscription: SubscriptionId, told: CursorRead) -> Allowed[None] | Broken:
     """A subscription is blocked once it has as many unacknowledged messages as it may, over all its consumers."""
-    limit = state.topics[key[0]].limits.in_all
-    kinds = {consumer.kind for _, consumer in state.of_subscription(key)}
+    limit = state.topics[subscription.topic].limits.in_all
+    kinds = {consumer.kind for _, consumer in state.consumers_of(subscription)}
     if not limit or told.unacknowledged < limit or not kinds or kinds - SHARED:
         return Allowed(None)
     if told.withheld is not None:
         return Allowed(None, ("SERVE-05",))
-    because = f"subscription {key[1]} has {told.unacknowledged} unacknowledged messages, where {limit} are allowed"
+    because = (
+        f"subscription {subscription.name} has {told.unacknowledged} unacknowledged messages, where {limit} are allowed"
+    )
     return Broken("SERVE-05", f"{because}, and is not blocked")
 
 
 @carries("SERVE-05")
 def not_withheld(
-    state: Consumption, key: Key, name: str, messages: Iterable[Delivery]
+    state: Consumption, subscription: SubscriptionId, name: str, messages: Iterable[Delivery]
 ) -> Allowed[Consumption] | Broken:
     """A consumer was given a message that was sent after the broker had ceased to read for its subscription."""
-    last = state.withheld.get(key)
+    last = state.withheld.get(subscription)
     late = [one.business_id for one in messages if last is not None and one.position > last]
     if not late:
         return Allowed(state)
-    limit = state.topics[key[0]].limits.in_all
-    because = f"{name} received {', '.join(late)}, sent when subscription {key[1]} was blocked"
+    limit = state.topics[subscription.topic].limits.in_all
+    because = f"{name} received {', '.join(late)}, sent when subscription {subscription.name} was blocked"
     return Broken("SERVE-05", f"{because} by its limit of {limit} unacknowledged messages")

@@ -18,8 +18,9 @@ from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.rules.catalogue import carries
-from model.subscriptions.consumers import Key, Message
+from model.subscriptions.consumers import Message
 from model.subscriptions.state import Consumption, is_surely_left
+from model.vocabulary import SubscriptionId
 
 
 def key_of(state: Consumption, message: Message) -> str | None:
@@ -28,102 +29,106 @@ def key_of(state: Consumption, message: Message) -> str | None:
     return None if found is None else found.key
 
 
-def hash_of(state: Consumption, key: Key, position: Position) -> int:
+def hash_of(state: Consumption, subscription: SubscriptionId, position: Position) -> int:
     """The hash of an entry, as a subscription has it: consumers that claim ranges share another space.
 
     So does the classic implementation, in which hardly any keys share one (that of 3.3.6 is as good as the same).
     """
-    within = AUTO_SPLIT_HASHES if state.topics[key[0]].drains else CLASSIC_HASHES
-    if claims_hashes(state, key):
+    within = AUTO_SPLIT_HASHES if state.topics[subscription.topic].drains else CLASSIC_HASHES
+    if claims_hashes(state, subscription):
         within = STICKY_HASHES
-    return sticky_hash(state.log(key[0]).keys[position].hashed_by, within)
+    return sticky_hash(state.log(subscription.topic).keys[position].hashed_by, within)
 
 
-def claims_hashes(state: Consumption, key: Key) -> bool:
+def claims_hashes(state: Consumption, subscription: SubscriptionId) -> bool:
     """Whether consumers have ranges for themselves; then no hash moves, so none drains."""
-    return any(consumer.claims for _, consumer in state.of_subscription(key))
+    return any(consumer.claims for _, consumer in state.consumers_of(subscription))
 
 
-def is_ordered(state: Consumption, key: Key) -> bool:
+def is_ordered(state: Consumption, subscription: SubscriptionId) -> bool:
     """Whether the consumers of a subscription did not allow messages of a key out of order."""
-    return all(consumer.keeps_keys for _, consumer in state.of_subscription(key))
+    return all(consumer.keeps_keys for _, consumer in state.consumers_of(subscription))
 
 
 @carries("KEY-01")
-def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+def divided(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken | None:
     """A consumer is given a message: no other consumer may have one of its key unacknowledged."""
     if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
         return None
-    for other, consumer in state.of_subscription(key):
+    for other, consumer in state.consumers_of(subscription):
         if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
             continue
         for held in consumer.unacknowledged:
-            is_here = held[0] == key[0] and held not in consumer.asked_twice
-            if is_here and key_of(state, held) == own and is_surely_left(state, key, held):
+            is_here = held[0] == subscription.topic and held not in consumer.asked_twice
+            if is_here and key_of(state, held) == own and is_surely_left(state, subscription, held):
                 what = f"{name} received {state.words(message)} of key {own}"
                 because = f"{what} while {state.words(held)} of that key is unacknowledged at {other}"
-                if _is_earlier(state, key, name, message[1].position):
+                if _is_earlier(state, subscription, name, message[1].position):
                     return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
                 return Broken("KEY-01", because)
     return None
 
 
-def _is_earlier(state: Consumption, key: Key, name: str, position: Position) -> bool:
+def _is_earlier(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
     """Whether a consumer of the classic implementation may have been given what was read before it joined.
 
     That one looks only at what was read when, not at who has messages of the key.
     """
-    joined = state.keyed_of(key).joined.get(name)
-    return not state.topics[key[0]].drains and joined is not None and position <= joined.last
+    joined = state.keyed_of(subscription).joined.get(name)
+    return not state.topics[subscription.topic].drains and joined is not None and position <= joined.last
 
 
-def may_be_replayed_twice(state: Consumption, key: Key, name: str, message: Message) -> bool:
+def may_be_replayed_twice(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> bool:
     """Whether a message may be given to a consumer once more than it should.
 
     Both reads dispatch it by its hash, so to the consumer that has it. Only with the classic implementation may the
     hash belong to another one meanwhile, which joined since.
     """
     position = message[1].position
-    if position not in state.keyed_of(key).read_twice and position not in came_beside_news(state, key):
+    if position not in state.keyed_of(subscription).read_twice and position not in came_beside_news(
+        state, subscription
+    ):
         return False
-    has_moved = not state.topics[key[0]].drains and name in state.keyed_of(key).joined
+    has_moved = not state.topics[subscription.topic].drains and name in state.keyed_of(subscription).joined
     return message in state.consumers[name].unacknowledged or has_moved
 
 
-def came_beside_news(state: Consumption, key: Key) -> frozenset[Position]:
+def came_beside_news(state: Consumption, subscription: SubscriptionId) -> frozenset[Position]:
     """The entries that were replayed since the last look at which some came, if the broker had new messages as well.
 
     Then it may have looked for what it is to replay while it was sending still, and have read them once more; what of
     that finds no permits is put aside, and comes when there are some.
     """
-    keyed = state.keyed_of(key)
-    return keyed.came if keyed.last is not None and keyed.last != state.log(key[0]).last else frozenset()
+    keyed = state.keyed_of(subscription)
+    return keyed.came if keyed.last is not None and keyed.last != state.log(subscription.topic).last else frozenset()
 
 
-def with_delivered(state: Consumption, key: Key, position: Position, *, is_due_again: bool) -> Consumption:
+def with_delivered(
+    state: Consumption, subscription: SubscriptionId, position: Position, *, is_due_again: bool
+) -> Consumption:
     """An entry was delivered to a consumer; before the first check for due messages, nothing depends on that.
 
     Only entries of the replay queue may be read twice: those that were due again, or that were in the log at the last
     check and had not been delivered by then. A newer entry is read once.
     """
-    keyed = state.keyed_of(key)
+    keyed = state.keyed_of(subscription)
     if keyed.last is None or not (is_due_again or position <= keyed.last):
         return state
-    return state.with_keyed(key, replace(keyed, came=keyed.came | {position}))
+    return state.with_keyed(subscription, replace(keyed, came=keyed.came | {position}))
 
 
-def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
     """The invariant is put to the test where a message with a key could have gone to somebody else."""
     if not _keeps_keys(state, name) or key_of(state, message) is None:
         return ()
-    return ("KEY-01",) if sum(1 for _ in state.of_subscription(key)) > 1 else ()
+    return ("KEY-01",) if sum(1 for _ in state.consumers_of(subscription)) > 1 else ()
 
 
-def excused_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+def excused_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
     """The invariant is not judged of a consumer that may be given once more what it asked for again."""
     consumer = state.consumers[name]
     is_let_off = consumer.kind == "Key_Shared" and consumer.keeps_keys and consumer.may_repeat
-    has_others = sum(1 for _ in state.of_subscription(key)) > 1
+    has_others = sum(1 for _ in state.consumers_of(subscription)) > 1
     return ("KEY-01",) if is_let_off and has_others and key_of(state, message) is not None else ()
 
 

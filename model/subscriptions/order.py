@@ -21,111 +21,126 @@ from model.deviations.key_shared import (
 from model.judgement import Broken
 from model.log import Position
 from model.rules.catalogue import carries
-from model.subscriptions.consumers import Freed, Key, Message
+from model.subscriptions.consumers import Freed, Message
 from model.subscriptions.invariant import hash_of
 from model.subscriptions.state import Consumption, surely_left
+from model.vocabulary import SubscriptionId
 
 
-def out_of_order(state: Consumption, key: Key, name: str, position: Position) -> Broken | None:
+def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Broken | None:
     """A consumer is given an entry for which others of its key, or hash, had to come first; None if it is in order."""
-    own = state.log(key[0]).keys[position]
+    own = state.log(subscription.topic).keys[position]
     if not state.consumers[name].keeps_keys:
         return None
-    replays = state.keyed_of(key).replays
-    before = (message for message in waiting(state, key) if message[1].position < position)
+    replays = state.keyed_of(subscription).replays
+    before = (message for message in waiting(state, subscription) if message[1].position < position)
     earlier = [message for message in before if replays.get(message[1].position, True)]
     of_hash = [
-        message for message in earlier if hash_of(state, key, message[1].position) == hash_of(state, key, position)
+        message
+        for message in earlier
+        if hash_of(state, subscription, message[1].position) == hash_of(state, subscription, position)
     ]
     of_key = [message for message in of_hash if own.key is not None and _key(state, message).key == own.key]
     what = f"{name} received the entry at {position} ({_words(own)})"
     return (
-        _ahead_of_those_left(state, key, name, position, of_key, what)
-        or _ahead_of_replay(state, key, name, position, of_hash, what)
-        or _ahead_of_the_log(state, key, position, of_key, what)
+        _ahead_of_those_left(state, subscription, name, position, of_key, what)
+        or _ahead_of_replay(state, subscription, name, position, of_hash, what)
+        or _ahead_of_the_log(state, subscription, position, of_key, what)
     )
 
 
-def waiting(state: Consumption, key: Key) -> list[Message]:
+def waiting(state: Consumption, subscription: SubscriptionId) -> list[Message]:
     """The messages that are surely not acknowledged and that nobody has, in order."""
-    held = {message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged}
-    return [message for message in surely_left(state, key) if message not in held]
+    held = {message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged}
+    return [message for message in surely_left(state, subscription) if message not in held]
 
 
 @carries("KEY-06")
 def _ahead_of_those_left(
-    state: Consumption, key: Key, name: str, position: Position, earlier: Sequence[Message], what: str
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    position: Position,
+    earlier: Sequence[Message],
+    what: str,
 ) -> Broken | None:
     """What a consumer had that left comes before later messages of its key, unless it was asked for again before."""
-    first = _first(state, key, earlier, ("left",))
-    if first is None or _was_failed(state, key, position):
+    first = _first(state, subscription, earlier, ("left",))
+    if first is None or _was_failed(state, subscription, position):
         return None
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
-    if _is_passed(state, key, name):
+    if _is_passed(state, subscription, name):
         return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-    if _may_be_read_for_replay(state, key, position):
+    if _may_be_read_for_replay(state, subscription, position):
         return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     return Broken("KEY-06", because)
 
 
-def _may_be_read_for_replay(state: Consumption, key: Key, position: Position) -> bool:
+def _may_be_read_for_replay(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
     """Whether an entry may have been on its way from the replay queue when a consumer left, with draining hashes.
 
     Messages were in the queue, nothing was delivered since then, and the entry was there before.
     """
-    keyed = state.keyed_of(key)
+    keyed = state.keyed_of(subscription)
     was_there = keyed.has_replays and keyed.left_reading is not None and position <= keyed.left_reading
-    return state.topics[key[0]].drains and was_there and position not in keyed.got
+    return state.topics[subscription.topic].drains and was_there and position not in keyed.got
 
 
-def _is_passed(state: Consumption, key: Key, name: str) -> bool:
+def _is_passed(state: Consumption, subscription: SubscriptionId, name: str) -> bool:
     """Whether the classic implementation may give a consumer what is new before what another one had that left.
 
     That waits without its hash: for permits of another consumer, and without holding up what was being read just then.
     """
-    has_others = any(other != name for other, _ in state.of_subscription(key))
-    return not state.topics[key[0]].drains and (has_others or state.keyed_of(key).left_reading is not None)
+    has_others = any(other != name for other, _ in state.consumers_of(subscription))
+    return not state.topics[subscription.topic].drains and (
+        has_others or state.keyed_of(subscription).left_reading is not None
+    )
 
 
 @carries("KEY-09")
 def _ahead_of_replay(
-    state: Consumption, key: Key, name: str, position: Position, earlier: Sequence[Message], what: str
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    position: Position,
+    earlier: Sequence[Message],
+    what: str,
 ) -> Broken | None:
     """What was never delivered does not come before what waits for replay, of the same hash."""
-    first = _first(state, key, earlier, ("failed", "left"))
-    if first is None or position in state.keyed_of(key).got:
+    first = _first(state, subscription, earlier, ("failed", "left"))
+    if first is None or position in state.keyed_of(subscription).got:
         return None
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
-    if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
+    if state.due(subscription).get(first) == "failed" and not state.topics[subscription.topic].drains:
         return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
-    if state.due(key).get(first) == "left":
-        if _is_passed(state, key, name):
+    if state.due(subscription).get(first) == "left":
+        if _is_passed(state, subscription, name):
             return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-        if _may_be_read_for_replay(state, key, position):
+        if _may_be_read_for_replay(state, subscription, position):
             return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     return Broken("KEY-09", because)
 
 
 @carries("KEY-02")
 def _ahead_of_the_log(
-    state: Consumption, key: Key, position: Position, earlier: Sequence[Message], what: str
+    state: Consumption, subscription: SubscriptionId, position: Position, earlier: Sequence[Message], what: str
 ) -> Broken | None:
     """Without redelivery requests, messages of a key come in the order of the log."""
-    if not earlier or _was_failed(state, key, position):
+    if not earlier or _was_failed(state, subscription, position):
         return None
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
-    if state.keyed_of(key).may_be_read:
+    if state.keyed_of(subscription).may_be_read:
         return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
     return Broken("KEY-02", because)
 
 
-def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
     """The rules that are put to the test by a message that comes in its order."""
-    keyed, own = state.keyed_of(key), _key(state, message)
+    keyed, own = state.keyed_of(subscription), _key(state, message)
     if not state.consumers[name].keeps_keys:
         return ()
-    why = state.due(key).get(message)
-    keys = state.log(key[0]).keys
+    why = state.due(subscription).get(message)
+    keys = state.log(subscription.topic).keys
     rules = []
     if own.key is not None and any(who != name and keys[at].key == own.key for at, who in keyed.got.items()):
         rules += [] if own.hashed_by in keyed.failed else ["KEY-02"]
@@ -133,31 +148,33 @@ def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> t
         rules.append("KEY-06")
     if why == "failed":
         rules.append("KEY-08")
-    if why in ("left", "failed") and _has_news_behind(state, key, message):
+    if why in ("left", "failed") and _has_news_behind(state, subscription, message):
         rules.append("KEY-09")
     return tuple(rules)
 
 
-def _has_news_behind(state: Consumption, key: Key, message: Message) -> bool:
+def _has_news_behind(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
     """Whether something of a message's hash that was never delivered waits behind it."""
-    got, hashed = state.keyed_of(key).got, hash_of(state, key, message[1].position)
-    behind = (other[1].position for other in waiting(state, key) if other[1].position > message[1].position)
-    return any(position not in got and hash_of(state, key, position) == hashed for position in behind)
+    got, hashed = state.keyed_of(subscription).got, hash_of(state, subscription, message[1].position)
+    behind = (other[1].position for other in waiting(state, subscription) if other[1].position > message[1].position)
+    return any(position not in got and hash_of(state, subscription, position) == hashed for position in behind)
 
 
-def _first(state: Consumption, key: Key, messages: Sequence[Message], why: tuple[Freed, ...]) -> Message | None:
+def _first(
+    state: Consumption, subscription: SubscriptionId, messages: Sequence[Message], why: tuple[Freed, ...]
+) -> Message | None:
     """The first of these that waits for replay, for one of these reasons."""
-    due, replays = state.due(key), state.keyed_of(key).replays
+    due, replays = state.due(subscription), state.keyed_of(subscription).replays
     return next((one for one in messages if due.get(one) in why and one[1].position in replays), None)
 
 
-def _was_failed(state: Consumption, key: Key, position: Position) -> bool:
-    return state.log(key[0]).keys[position].hashed_by in state.keyed_of(key).failed
+def _was_failed(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
+    return state.log(subscription.topic).keys[position].hashed_by in state.keyed_of(subscription).failed
 
 
 def _key(state: Consumption, message: Message) -> EntryKey:
     return state.log(message[0]).keys[message[1].position]
 
 
-def _words(key: EntryKey) -> str:
-    return "without a key" if key.key is None else f"of key {key.key}"
+def _words(entry_key: EntryKey) -> str:
+    return "without a key" if entry_key.key is None else f"of key {entry_key.key}"

@@ -32,8 +32,9 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import deliveries
 from model.subscriptions.acks import taken_from
-from model.subscriptions.consumers import SHARED, Key
+from model.subscriptions.consumers import SHARED
 from model.subscriptions.state import Consumption, upper
+from model.vocabulary import SubscriptionId
 
 Judged = Allowed[Consumption] | Broken
 
@@ -48,7 +49,9 @@ WRITES_EACH = 3
 
 
 @carries("ACK-01", "ACK-05")
-def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: frozenset[str]) -> Judged:
+def read(
+    state: Consumption, subscription: SubscriptionId, told: CursorRead, at: Interval, known: frozenset[str]
+) -> Judged:
     """A subscription was read while nothing was under way."""
     arrived = in_turn(
         state,
@@ -61,48 +64,50 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     if isinstance(arrived, Broken):
         return arrived
     state = arrived.state
-    log, cursor = state.log(key[0]), state.cursors[key]
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), log)
     if (stays := _stays_behind(told, actual, log)) is not None:
         if not _was_recovered_like_that(cursor, told, actual):
             return stays
         cursor = replace(cursor, stays_at=told.mark_delete)
-    persisting = state.topics[key[0]].persisting
-    if (too_often := persisted_too_often(cursor, key, told.written, at, persisting)) is not None:
+    persisting = state.topics[subscription.topic].persisting
+    if (too_often := persisted_too_often(cursor, subscription, told.written, at, persisting)) is not None:
         return too_often
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
-        return observed if observed.deviation else _wrong(state, key, actual)
-    counted = _counted(observed.state, key, told, actual.count_left(log), known)
+        return observed if observed.deviation else _wrong(state, subscription, actual)
+    counted = _counted(observed.state, subscription, told, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
     if counted.state.possible != cursor.possible:  # acknowledgments that were not certain are now
-        state = taken_from(state.with_cursor(key, counted.state), key)
-    at_consumers = _counted_at_consumers(state, key, counted.state, told, known)
+        state = taken_from(state.with_cursor(subscription, counted.state), subscription)
+    at_consumers = _counted_at_consumers(state, subscription, counted.state, told, known)
     if isinstance(at_consumers, Broken):
         return at_consumers
-    in_all = _counted_in_all(state, key, told)
+    in_all = _counted_in_all(state, subscription, told)
     if isinstance(in_all, Broken):
         return in_all
-    blocked = deliveries.not_blocked(state, key, told)
+    blocked = deliveries.not_blocked(state, subscription, told)
     if isinstance(blocked, Broken):
         return blocked
     tested = ("SERVE-04", "ACK-01", *sorted(cursor.since - UNSEEN), *(("ACK-07",) if told.ranges else ()))
-    tested += _independence(state, key)
-    state = state.with_cursor(key, settled(cursor, counted.state, at))
+    tested += _independence(state, subscription)
+    state = state.with_cursor(subscription, settled(cursor, counted.state, at))
     if told.arrived:  # whatever was being read for replay has been sent
-        state = state.with_replaying(key, frozenset())
+        state = state.with_replaying(subscription, frozenset())
     return Allowed(state, tested).after(arrived, observed, counted, at_consumers, in_all, blocked)
 
 
 @carries("ACK-01")
-def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known: frozenset[str]) -> Judged:
+def peeked(
+    state: Consumption, subscription: SubscriptionId, nth: int, outcome: MessagePeeked, known: frozenset[str]
+) -> Judged:
     """The entry that an administrator peeked at is the ``nth`` that is not acknowledged.
 
     It leaves all states possible: acks may still be in flight. In releases that deviate, a peek at an entry in the last
     ledger of a terminated topic returns the last entry before that ledger.
     """
-    log, cursor = state.log(key[0]), state.cursors[key]
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
 
     def nth_of(one: Acked) -> Position | None:
         return next(islice(one.unacknowledged(log), nth - 1, None), None)
@@ -110,10 +115,11 @@ def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
     by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
-    because = f"a peek at unacknowledged entry {nth} of subscription {key[1]} returned {outcome.position or 'none'}"
+    peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
+    because = f"{peek} returned {outcome.position or 'none'}"
     if by_deviation:
         return requires(preferred(by_deviation, known), state, known, because)
-    if state.topics[key[0]].is_reopened and outcome.position == log.before_last_ledger:
+    if state.topics[subscription.topic].is_reopened and outcome.position == log.before_last_ledger:
         past_it = (nth_of(one) for one in (*cursor.possible, *cursor.deviating))
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
             return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
@@ -121,7 +127,9 @@ def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known
 
 
 @carries("ACK-08")
-def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, persisting: Persisting) -> Broken | None:
+def persisted_too_often(
+    cursor: Cursor, subscription: SubscriptionId, written: int, at: Interval, persisting: Persisting
+) -> Broken | None:
     """Acknowledgments are persisted so often at most: the first, one for each interval since, and one saved up.
 
     The limit is on acknowledgments; a flush of a state that is dirty comes on top, once in its own interval.
@@ -134,12 +142,14 @@ def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, pe
         allowed += since_ms / persisting.flush_ms
     if written <= allowed:
         return None
-    what = f"the cursor of {key[1]} was persisted {written} times in {since_ms:.0f} ms"
+    what = f"the cursor of {subscription.name} was persisted {written} times in {since_ms:.0f} ms"
     return Broken("ACK-08", f"{what}; the rate limit allows one write per {persisting.interval_ms:.0f} ms")
 
 
 @carries("SERVE-04")
-def _counted(cursor: Cursor, key: Key, told: CursorRead, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
+def _counted(
+    cursor: Cursor, subscription: SubscriptionId, told: CursorRead, left: int, known: frozenset[str]
+) -> Allowed[Cursor] | Broken:
     """The backlog is what is not acknowledged, in entries.
 
     A broker that recovers mark-delete with the ranges of before subtracts from the backlog what of them is after
@@ -149,7 +159,7 @@ def _counted(cursor: Cursor, key: Key, told: CursorRead, left: int, known: froze
     if backlog == left:
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
-    because = f"{key[1]} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
+    because = f"{subscription.name} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
         return requires(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
@@ -182,7 +192,7 @@ def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | No
 
 @carries("ACK-12", "SERVE-04")
 def _counted_at_consumers(
-    state: Consumption, key: Key, cursor: Cursor, told: CursorRead, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, cursor: Cursor, told: CursorRead, known: frozenset[str]
 ) -> Allowed[None] | Broken:
     """The messages that a broker counts at a consumer are those that are unacknowledged there.
 
@@ -192,7 +202,7 @@ def _counted_at_consumers(
     if len(cursor.possible) > 1 or cursor.unsure:
         return Allowed(None, excused=("SERVE-04",) if told.arrived else ())
     (seen,) = cursor.possible
-    left = seen.messages_left(state.log(key[0])) if cursor.taken_back else ()
+    left = seen.messages_left(state.log(subscription.topic)) if cursor.taken_back else ()
     taken_back = sum(map(cursor.is_taken_back, left))
     compared = 0
     deviations: tuple[str, ...] = ()
@@ -226,19 +236,19 @@ def _counted_at_consumers(
 
 
 @carries("SERVE-04")
-def _counted_in_all(state: Consumption, key: Key, told: CursorRead) -> Allowed[None] | Broken:
+def _counted_in_all(state: Consumption, subscription: SubscriptionId, told: CursorRead) -> Allowed[None] | Broken:
     """Where consumers share the messages, the broker counts as many for the subscription as at all its consumers.
 
     A count that a known deviation makes wrong at a consumer is as wrong for the subscription. Of pulsar-client's
     consumers the counts are not read.
     """
-    consumers = dict(state.of_subscription(key))
+    consumers = dict(state.consumers_of(subscription))
     shown = {one.consumer: one.unacknowledged for one in told.arrived}
     if consumers.keys() != shown.keys() or not all(one.kind in SHARED for one in consumers.values()):
         return Allowed(None)
     if told.unacknowledged == sum(shown.values()):
         return Allowed(None, ("SERVE-04",))
-    because = f"the stats show {told.unacknowledged} unacknowledged messages of subscription {key[1]}"
+    because = f"the stats show {told.unacknowledged} unacknowledged messages of subscription {subscription.name}"
     return Broken("SERVE-04", f"{because}, but {sum(shown.values())} in total at its consumers")
 
 
@@ -268,33 +278,33 @@ def _was_recovered_like_that(cursor: Cursor, told: CursorRead, actual: Acked) ->
     return is_so or cursor.stays_at == told.mark_delete
 
 
-def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
+def _wrong(state: Consumption, subscription: SubscriptionId, actual: Acked) -> Broken:
     """Say what is wrong beside the state that is nearest."""
-    log, cursor = state.log(key[0]), state.cursors[key]
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     left = frozenset(actual.unacknowledged(log))
     too_many, too_few = _nearest([frozenset(one.unacknowledged(log)) for one in cursor.possible], left)
     told = [f"has {diagnosis.some(list(map(str, too_many)))} as acknowledged without an ack"] if too_many else []
     told += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
-    because = f"the cursor of subscription {key[1]} {' and '.join(told)}"
+    because = f"the cursor of subscription {subscription.name} {' and '.join(told)}"
     held_back = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
     since = (cursor.since - UNSEEN) | held_back
     return diagnosis.for_state(since, because, is_untouched=not since and len(state.cursors) > 1)
 
 
-def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
+def _independence(state: Consumption, subscription: SubscriptionId) -> tuple[str, ...]:
     """ACK-05, where another subscription or another partition is in another state."""
-    mine = state.cursors[key].possible
-    others = (cursor.possible for other, cursor in state.cursors.items() if other != key)
+    mine = state.cursors[subscription].possible
+    others = (cursor.possible for other, cursor in state.cursors.items() if other != subscription)
     return ("ACK-05",) if any(other != mine for other in others) else ()
 
 
 @carries("ACK-10")
-def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozenset[str]) -> Judged:
+def stored(state: Consumption, subscription: SubscriptionId, told: StoredCursorRead, known: frozenset[str]) -> Judged:
     """The metadata store was read: right after a move it has the whole state, unless that has too many ranges.
 
     It says nothing of what was acknowledged since, and nothing where more than one state is possible.
     """
-    cursor, followed = state.cursors[key], state.topics[key[0]]
+    cursor, followed = state.cursors[subscription], state.topics[subscription.topic]
     if (
         not cursor.is_moved
         or len(cursor.possible) != 1
@@ -307,34 +317,35 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
     limit = followed.persisting.stored_ranges
     if told.mark_delete is None:
         if ranges < limit:
-            because = f"{key[1]} was unloaded with {ranges} ranges, below the limit of {limit}"
+            because = f"{subscription.name} was unloaded with {ranges} ranges, below the limit of {limit}"
             return Broken("ACK-10", f"{because}, but its state is not in the metadata store")
         return Allowed(state, ("ACK-10",))
     deviations: tuple[str, ...] = ()
     if ranges > limit:
         name = None if cursor.had_ledger else RANGE_LIMIT_IGNORED_ON_UNLOAD
         if name is None or name not in known:
-            because = f"{key[1]} was unloaded into the metadata store with {ranges} ranges, above the limit of {limit}"
+            unloaded = f"{subscription.name} was unloaded into the metadata store with {ranges} ranges"
+            because = f"{unloaded}, above the limit of {limit}"
             return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
         deviations = (name,)
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), followed.log)
     if (actual.mark_delete, actual.words) != (expected.mark_delete, expected.words):
-        return _wrong(state, key, actual)
+        return _wrong(state, subscription, actual)
     return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())), deviations)
 
 
 @carries("ACK-01", "ACK-09", "ACK-10", "ACK-15")
 def taken_all(
-    state: Consumption, key: Key, messages: Sequence[Delivery], at: Interval, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, messages: Sequence[Delivery], at: Interval, known: frozenset[str]
 ) -> Judged:
     """Everything that is left was delivered: all that is not acknowledged, and nothing else."""
-    log, cursor = state.log(key[0]), state.cursors[key]
-    if not state.topics[key[0]].is_sure:
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
+    if not state.topics[subscription.topic].is_sure:
         return Allowed(state)
     got = []
     for dispatched in messages:
         place = Place(dispatched.position, dispatched.batch_index)
-        if not state.is_sent(key[0], place, dispatched.business_id):
+        if not state.is_sent(subscription.topic, place, dispatched.business_id):
             return Broken(
                 "ACK-06", f"{dispatched.business_id} at {dispatched.position} was delivered, but it was never stored"
             )
@@ -342,24 +353,26 @@ def taken_all(
     twice = [place for place, times in Counter(got).items() if times > 1]
     deviations: tuple[str, ...] = ()
     if twice:
-        broken = _delivered_twice(state, key, twice, known)
+        broken = _delivered_twice(state, subscription, twice, known)
         if broken is not None:
             return broken
         deviations = (REPLAY_READ_OUTLIVES_CONSUMERS,)
     left = frozenset(got)
     observed = cursor.observed(lambda one: _leaving(one, left, cursor, log), known)
     if isinstance(observed, Broken):
-        return observed if observed.deviation else _wrong_delivery(state, key, left)
+        return observed if observed.deviation else _wrong_delivery(state, subscription, left)
     exercised = ("ACK-01", *sorted(cursor.since))
     after = replace(settled(cursor, observed.state, at), stray=(), since=frozenset())
-    state = state.with_cursor(key, after).with_replaying(key, frozenset())
+    state = state.with_cursor(subscription, after).with_replaying(subscription, frozenset())
     return observed.of(state).after(Allowed(None, exercised, deviations))
 
 
-def _delivered_twice(state: Consumption, key: Key, twice: Sequence[Place], known: frozenset[str]) -> Broken | None:
+def _delivered_twice(
+    state: Consumption, subscription: SubscriptionId, twice: Sequence[Place], known: frozenset[str]
+) -> Broken | None:
     """Nothing may be, unless consumers that shared the messages were cut off just before."""
-    because = f"the broker dispatched {state.words((key[0], twice[0]))} twice to one consumer"
-    if not state.replaying.get(key, frozenset()).issuperset((key[0], place) for place in twice):
+    because = f"the broker dispatched {state.words((subscription.topic, twice[0]))} twice to one consumer"
+    if not state.replaying.get(subscription, frozenset()).issuperset((subscription.topic, place) for place in twice):
         return Broken("ACK-12", because)
     if REPLAY_READ_OUTLIVES_CONSUMERS not in known:
         return DEVIATIONS[REPLAY_READ_OUTLIVES_CONSUMERS].broken(because)
@@ -376,11 +389,11 @@ def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog
     return None
 
 
-def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Broken:
+def _wrong_delivery(state: Consumption, subscription: SubscriptionId, left: frozenset[Place]) -> Broken:
     """Say what was delivered wrongly, or not; where the entries are right, parts of batches are not (ACK-15)."""
-    log, cursor = state.log(key[0]), state.cursors[key]
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     missing, extra = _nearest([frozenset(one.messages_left(log)) for one in cursor.possible], left)
-    topic = key[0]
+    topic = subscription.topic
     told = []
     if missing:
         words = diagnosis.some([state.words((topic, place)) for place in missing])
@@ -390,5 +403,5 @@ def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Bro
         told.append(f"receives {words} again, although it is acknowledged")
     expected = (left - extra) | missing
     if "ACK-15" in cursor.since and {place.position for place in expected} == {place.position for place in left}:
-        return Broken("ACK-15", f"subscription {key[1]} {', and '.join(told)}")
-    return diagnosis.for_state(cursor.since, f"subscription {key[1]} {', and '.join(told)}")
+        return Broken("ACK-15", f"subscription {subscription.name} {', and '.join(told)}")
+    return diagnosis.for_state(cursor.since, f"subscription {subscription.name} {', and '.join(told)}")

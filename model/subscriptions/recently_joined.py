@@ -21,63 +21,73 @@ from model.judgement import Broken
 from model.key_shared.liveness import Open, Receiver, due, owner_of
 from model.log import Position
 from model.rules.catalogue import carries
-from model.subscriptions.consumers import Key
 from model.subscriptions.state import Consumption, surely_left
+from model.vocabulary import SubscriptionId
 
 LOWEST_HASH = 1
 """Its owner is the consumer that a message without a hash is assigned to."""
 
 
 @carries("KEY-14")
-def too_soon(state: Consumption, key: Key, name: str, position: Position) -> Broken | None:
+def too_soon(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Broken | None:
     """A consumer that joined is given an entry that is new, while something that was read before is unacknowledged."""
-    joined = state.keyed_of(key).joined.get(name)
+    joined = state.keyed_of(subscription).joined.get(name)
     if joined is None or position <= joined.last or not state.consumers[name].keeps_keys:
         return None
-    before = next((message for message in surely_left(state, key) if message[1].position <= joined.delivered), None)
+    before = next(
+        (message for message in surely_left(state, subscription) if message[1].position <= joined.delivered), None
+    )
     if before is None:
         return None
     what = f"{name} received the new entry at {position} while {state.words(before)},"
     return Broken("KEY-14", f"{what} read before it joined, is unacknowledged")
 
 
-def exercised_by(state: Consumption, key: Key, name: str, position: Position) -> tuple[str, ...]:
+def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> tuple[str, ...]:
     """The rule is put to the test by what is given to a consumer that joined, and was not read before."""
-    joined = state.keyed_of(key).joined.get(name)
+    joined = state.keyed_of(subscription).joined.get(name)
     return ("KEY-14",) if joined is not None and position > joined.last and state.consumers[name].keeps_keys else ()
 
 
 @carries("KEY-16")
 def owed(
-    state: Consumption, key: Key, entries: Sequence[Open], receivers: Sequence[Receiver], unsure: frozenset[int]
+    state: Consumption,
+    subscription: SubscriptionId,
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    unsure: frozenset[int],
 ) -> dict[Position, str]:
     """What must come now, and to whom.
 
     ``entries``: those that are surely left, in order, and who has them; ``unsure``: hashes of which that is not sure.
     """
-    keys = state.log(key[0]).keys
-    if _is_anybody_recent(state, key):
+    keys = state.log(subscription.topic).keys
+    if _is_anybody_recent(state, subscription):
         entries = entries[:1]
     judged = (one for one in entries if one.hashed not in unsure and keys[one.position].key is not None)
     return due(judged, receivers, drains=False)
 
 
-def _is_anybody_recent(state: Consumption, key: Key) -> bool:
+def _is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool:
     """Whether some consumer joined while something was read that may not be acknowledged yet."""
-    joined = state.keyed_of(key).joined.values()
-    return bool(joined) and any(message[1].position <= one.last for one in joined for message in state.all_left(key))
+    joined = state.keyed_of(subscription).joined.values()
+    return bool(joined) and any(
+        message[1].position <= one.last for one in joined for message in state.all_left(subscription)
+    )
 
 
 @carries("KEY-16")
-def starved(state: Consumption, key: Key, owed: Mapping[Position, str], receivers: Sequence[Receiver]) -> Broken | None:
+def starved(
+    state: Consumption, subscription: SubscriptionId, owed: Mapping[Position, str], receivers: Sequence[Receiver]
+) -> Broken | None:
     """Something must have come and did not; the first of it that no deviation explains."""
-    left = {message[1].position for message, why in state.due(key).items() if why == "left"}
+    left = {message[1].position for message, why in state.due(subscription).items() if why == "left"}
     without_hash = owner_of(LOWEST_HASH, receivers)
     is_blocked = without_hash is not None and without_hash.permits <= 0
     explained: Broken | None = None
     for position, name in owed.items():
         permits = next(one.permits for one in receivers if one.name == name)
-        entries = ", ".join(state.log(key[0]).entries[position])
+        entries = ", ".join(state.log(subscription.topic).entries[position])
         because = f"{name} has {permits} permits, but does not receive {entries} at {position}"
         if not (is_blocked and position in left):
             return Broken("KEY-16", because)

@@ -16,8 +16,8 @@ from model.events import Delivery
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.key_shared.state import Keyed
 from model.log import Position
-from model.subscriptions.consumers import Consumer, Freed, Key, Message
-from model.vocabulary import Limits
+from model.subscriptions.consumers import Consumer, Freed, Message
+from model.vocabulary import Limits, SubscriptionId
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
@@ -66,15 +66,15 @@ class Consumption:
 
     topics: Map[str, Followed] = Map()
     partitions: Map[str, tuple[str, ...]] = Map()
-    cursors: Map[Key, Cursor] = Map()
+    cursors: Map[SubscriptionId, Cursor] = Map()
     consumers: Map[str, Consumer] = Map()
-    freed: Map[Key, Map[Message, Freed]] = Map()
-    at_large: Map[Key, frozenset[Message]] = Map()
-    replaying: Map[Key, frozenset[Message]] = Map()
-    keyed: Map[Key, Keyed] = Map()
-    assignments: Map[Key, Assignment] = Map()
-    withheld: Map[Key, Position] = Map()
-    deleted: frozenset[Key] = frozenset()
+    freed: Map[SubscriptionId, Map[Message, Freed]] = Map()
+    at_large: Map[SubscriptionId, frozenset[Message]] = Map()
+    replaying: Map[SubscriptionId, frozenset[Message]] = Map()
+    keyed: Map[SubscriptionId, Keyed] = Map()
+    assignments: Map[SubscriptionId, Assignment] = Map()
+    withheld: Map[SubscriptionId, Position] = Map()
+    deleted: frozenset[SubscriptionId] = frozenset()
 
     @property
     def size(self) -> int:
@@ -94,42 +94,51 @@ class Consumption:
         """The same with another view of a topic."""
         return replace(self, topics=self.topics.set(topic, followed))
 
-    def with_cursor(self, key: Key, cursor: Cursor) -> Consumption:
+    def with_cursor(self, subscription: SubscriptionId, cursor: Cursor) -> Consumption:
         """The same with another view of a subscription."""
-        return replace(self, cursors=self.cursors.set(key, cursor))
+        return replace(self, cursors=self.cursors.set(subscription, cursor))
 
-    def without_cursor(self, key: Key) -> Consumption:
+    def without_cursor(self, subscription: SubscriptionId) -> Consumption:
         """The same when a subscription is not there any more."""
-        cursors = self.cursors.delete(key) if key in self.cursors else self.cursors
-        return replace(self, cursors=cursors).without_due(key).with_at_large(key, frozenset()).without_assignment(key)
+        cursors = self.cursors.delete(subscription) if subscription in self.cursors else self.cursors
+        return (
+            replace(self, cursors=cursors)
+            .without_due(subscription)
+            .with_at_large(subscription, frozenset())
+            .without_assignment(subscription)
+        )
 
-    def keyed_of(self, key: Key) -> Keyed:
+    def keyed_of(self, subscription: SubscriptionId) -> Keyed:
         """What is followed of a Key_Shared subscription."""
-        return self.keyed.get(key, Keyed())
+        return self.keyed.get(subscription, Keyed())
 
-    def with_keyed(self, key: Key, keyed: Keyed) -> Consumption:
+    def with_keyed(self, subscription: SubscriptionId, keyed: Keyed) -> Consumption:
         """The same with something else followed of a Key_Shared subscription."""
-        return replace(self, keyed=self.keyed.set(key, keyed))
+        return replace(self, keyed=self.keyed.set(subscription, keyed))
 
-    def without_keyed(self, key: Key) -> Consumption:
+    def without_keyed(self, subscription: SubscriptionId) -> Consumption:
         """The same when a Key_Shared subscription is read from anew, by nobody yet."""
-        return replace(self, keyed=self.keyed.delete(key)) if key in self.keyed else self
+        return replace(self, keyed=self.keyed.delete(subscription)) if subscription in self.keyed else self
 
-    def assignment(self, key: Key) -> Assignment:
+    def assignment(self, subscription: SubscriptionId) -> Assignment:
         """Which consumer of a Shared subscription was sent which chunks."""
-        return self.assignments.get(key, NOTHING_SENT)
+        return self.assignments.get(subscription, NOTHING_SENT)
 
-    def with_assignment(self, key: Key, assignment: Assignment) -> Consumption:
+    def with_assignment(self, subscription: SubscriptionId, assignment: Assignment) -> Consumption:
         """The same with another assignment of chunks."""
-        return replace(self, assignments=self.assignments.set(key, assignment))
+        return replace(self, assignments=self.assignments.set(subscription, assignment))
 
-    def without_assignment(self, key: Key) -> Consumption:
+    def without_assignment(self, subscription: SubscriptionId) -> Consumption:
         """The same when the broker remembers nothing of chunks: it has another dispatcher."""
-        return replace(self, assignments=self.assignments.delete(key)) if key in self.assignments else self
+        return (
+            replace(self, assignments=self.assignments.delete(subscription))
+            if subscription in self.assignments
+            else self
+        )
 
     def may_be_read(self, topics: Collection[str]) -> Consumption:
         """The same when something happened that may make the broker read for the subscriptions of these topics."""
-        kept = {key: last for key, last in self.withheld.items() if key[0] not in topics}
+        kept = {subscription: last for subscription, last in self.withheld.items() if subscription.topic not in topics}
         return self if len(kept) == len(self.withheld) else replace(self, withheld=Map(kept))
 
     def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
@@ -139,52 +148,58 @@ class Consumption:
     def without_consumer(self, name: str) -> Consumption:
         """The same when a consumer is not there any more."""
         assignments = self.assignments
-        for key in self.consumers[name].keys:
-            if key in assignments:
-                assignments = assignments.set(key, assignments[key].without(name))
+        for subscription in self.consumers[name].subscriptions:
+            if subscription in assignments:
+                assignments = assignments.set(subscription, assignments[subscription].without(name))
         return replace(self, consumers=self.consumers.delete(name), assignments=assignments)
 
-    def of_subscription(self, key: Key) -> Iterator[tuple[str, Consumer]]:
+    def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers of a subscription."""
-        return ((name, consumer) for name, consumer in self.consumers.items() if key in consumer.keys)
+        return ((name, consumer) for name, consumer in self.consumers.items() if subscription in consumer.subscriptions)
 
-    def due(self, key: Key) -> Map[Message, Freed]:
+    def due(self, subscription: SubscriptionId) -> Map[Message, Freed]:
         """What of a subscription is due again, and why."""
-        return self.freed.get(key, Map[Message, Freed]())
+        return self.freed.get(subscription, Map[Message, Freed]())
 
-    def without_due(self, key: Key) -> Consumption:
+    def without_due(self, subscription: SubscriptionId) -> Consumption:
         """The same when nothing of a subscription is due again."""
-        return replace(self, freed=self.freed.delete(key)) if key in self.freed else self
+        return replace(self, freed=self.freed.delete(subscription)) if subscription in self.freed else self
 
-    def all_left(self, key: Key) -> frozenset[Message]:
+    def all_left(self, subscription: SubscriptionId) -> frozenset[Message]:
         """All messages of a subscription that may not be acknowledged."""
-        log = self.log(key[0])
-        return frozenset((key[0], place) for one in self.cursors[key].possible for place in one.messages_left(log))
+        log = self.log(subscription.topic)
+        return frozenset(
+            (subscription.topic, place)
+            for one in self.cursors[subscription].possible
+            for place in one.messages_left(log)
+        )
 
-    def with_replaying(self, key: Key, messages: frozenset[Message]) -> Consumption:
+    def with_replaying(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
         """The same when these messages may be read for replay, with nobody to give them to."""
-        if not messages and key not in self.replaying:
+        if not messages and subscription not in self.replaying:
             return self
-        return replace(self, replaying=self.replaying.set(key, messages))
+        return replace(self, replaying=self.replaying.set(subscription, messages))
 
-    def with_at_large(self, key: Key, messages: frozenset[Message]) -> Consumption:
+    def with_at_large(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
         """The same when these messages may be on their way although they are acknowledged."""
-        if not messages and key not in self.at_large:
+        if not messages and subscription not in self.at_large:
             return self
-        return replace(self, at_large=self.at_large.set(key, messages))
+        return replace(self, at_large=self.at_large.set(subscription, messages))
 
-    def free(self, key: Key, messages: Iterable[Message], why: Freed) -> Consumption:
+    def free(self, subscription: SubscriptionId, messages: Iterable[Message], why: Freed) -> Consumption:
         """Messages that were unacknowledged are due again."""
-        return replace(self, freed=self.freed.set(key, self.due(key).update(dict.fromkeys(messages, why))))
+        return replace(
+            self, freed=self.freed.set(subscription, self.due(subscription).update(dict.fromkeys(messages, why)))
+        )
 
-    def taken(self, key: Key, messages: Iterable[Message]) -> Consumption:
+    def taken(self, subscription: SubscriptionId, messages: Iterable[Message]) -> Consumption:
         """Messages that were due are no more: they were delivered, or acknowledged."""
-        if not (due := self.freed.get(key)):
+        if not (due := self.freed.get(subscription)):
             return self
         left = due.mutate()
         for message in messages:
             left.pop(message, None)
-        return replace(self, freed=self.freed.set(key, left.finish()))
+        return replace(self, freed=self.freed.set(subscription, left.finish()))
 
     def place_of(self, consumer: Consumer, dispatched: Delivery) -> Message | None:
         """Which message of the log it is that a consumer was given; None if it is not one that was sent."""
@@ -212,16 +227,16 @@ def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
     return [(topic, place) for place in log.places_at(position)]
 
 
-def surely_left(state: Consumption, key: Key) -> Iterator[Message]:
+def surely_left(state: Consumption, subscription: SubscriptionId) -> Iterator[Message]:
     """The messages that are not acknowledged in whatever state the subscription is in, in order."""
-    log, cursor = state.log(key[0]), state.cursors[key]
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
-    return ((key[0], place) for place in sorted(frozenset.intersection(*left)))
+    return ((subscription.topic, place) for place in sorted(frozenset.intersection(*left)))
 
 
-def is_surely_left(state: Consumption, key: Key, message: Message) -> bool:
+def is_surely_left(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
     """Whether a message is not acknowledged in whatever state the subscription is in."""
-    log, cursor = state.log(key[0]), state.cursors[key]
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.possible)
 
 

@@ -51,9 +51,9 @@ from model.subscription_operations import (
 from model.subscriptions import acks, backoff, chunks, deliveries, due, membership, written
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.claims import claims_of
-from model.subscriptions.consumers import SHARED, Consumer, Key, Message
+from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at, surely_left
-from model.vocabulary import Limits, Outcome, partition_name
+from model.vocabulary import Limits, Outcome, SubscriptionId, partition_name
 
 Judged = Allowed[Consumption] | Broken
 
@@ -92,25 +92,33 @@ def moved(state: Consumption, topics: Collection[str], at: Interval, *, classic:
         followed = state.topics.get(topic)
         if followed is not None and classic is not None:
             state = state.with_topic(topic, replace(followed, drains=not classic))
-    for key, one in list(state.cursors.items()):
-        if key[0] in topics:
-            state = _without_consumers(state, key)
-            state = state.with_cursor(key, cursor.moved(one, at)) if one.durable else state.without_cursor(key)
+    for subscription, one in list(state.cursors.items()):
+        if subscription.topic in topics:
+            state = _without_consumers(state, subscription)
+            state = (
+                state.with_cursor(subscription, cursor.moved(one, at))
+                if one.durable
+                else state.without_cursor(subscription)
+            )
     return state
 
 
 def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
     """The broker that had these topics was killed."""
     state = _reopened(state, topics).may_be_read(topics)
-    for key, one in list(state.cursors.items()):
-        if key[0] in topics:
-            state = _without_consumers(state, key)
-            persisting = state.topics[key[0]].persisting
+    for subscription, one in list(state.cursors.items()):
+        if subscription.topic in topics:
+            state = _without_consumers(state, subscription)
+            persisting = state.topics[subscription.topic].persisting
             is_durable = one.durable
             state = (
-                state.with_cursor(key, cursor.killed(one, at, persisting)) if is_durable else state.without_cursor(key)
+                state.with_cursor(subscription, cursor.killed(one, at, persisting))
+                if is_durable
+                else state.without_cursor(subscription)
             )
-            state = replace(state, freed=state.freed.delete(key) if key in state.freed else state.freed)
+            state = replace(
+                state, freed=state.freed.delete(subscription) if subscription in state.freed else state.freed
+            )
     return state
 
 
@@ -122,10 +130,14 @@ def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:
     return state
 
 
-def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
-    unacknowledged = [m for _, one in state.of_subscription(key) for m in one.unacknowledged if m[0] == key[0]]
-    state = state.free(key, [*unacknowledged, *state.due(key)], "moved").with_replaying(key, frozenset())
-    return disconnected(state.without_keyed(key), key).without_assignment(key)
+def _without_consumers(state: Consumption, subscription: SubscriptionId) -> Consumption:
+    unacknowledged = [
+        m for _, one in state.consumers_of(subscription) for m in one.unacknowledged if m[0] == subscription.topic
+    ]
+    state = state.free(subscription, [*unacknowledged, *state.due(subscription)], "moved").with_replaying(
+        subscription, frozenset()
+    )
+    return disconnected(state.without_keyed(subscription), subscription).without_assignment(subscription)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -178,7 +190,7 @@ def judge(
         case Seek(name):
             if name not in state.consumers or not isinstance(outcome, CursorReset):
                 return Allowed(state)
-            return Allowed(set_to(state, state.consumers[name].keys, outcome.to, at))
+            return Allowed(set_to(state, state.consumers[name].subscriptions, outcome.to, at))
         case Terminate() | Trim():
             return terminated_or_trimmed(state, operation, outcome)
         case _:
@@ -200,27 +212,29 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         return state
     if _may_be_a_stranger(state, operation):
         for topic in topics:
-            state = state.without_cursor((topic, operation.subscription))
+            state = state.without_cursor(SubscriptionId(topic, operation.subscription))
         return state
     for topic in topics:
-        key = (topic, operation.subscription)
-        if key not in state.cursors:
+        subscription = SubscriptionId(topic, operation.subscription)
+        if subscription not in state.cursors:
             new = cursor.created(beginning(state.log(topic), operation.start), at, durable=operation.durable)
-            state = state.with_cursor(key, new)
-    first = next((one for key in topics for _, one in state.of_subscription((key, operation.subscription))), None)
+            state = state.with_cursor(subscription, new)
+    first = next(
+        (one for part in topics for _, one in state.consumers_of(SubscriptionId(part, operation.subscription))), None
+    )
     consumer = Consumer(
         topics=topics,
         subscription=operation.subscription,
         kind=operation.kind,
         client=operation.client,
-        seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
+        seen=Map({topic: state.cursors[SubscriptionId(topic, operation.subscription)].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
         # Where a release lets a consumer in whose policy is another one, that of the first one holds.
         keeps_keys=not operation.out_of_order if first is None else first.keeps_keys,
         claims=claims_of(operation.sticky) if first is None or first.claims else (),
     )
-    for key in consumer.keys:
-        state = membership.joined(state, key, operation.consumer)
+    for subscription in consumer.subscriptions:
+        state = membership.joined(state, subscription, operation.consumer)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
@@ -237,8 +251,8 @@ def _may_be_a_stranger(state: Consumption, operation: Subscribe) -> bool:
 def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
     """A consumer came or went: of a Failover subscription, another may be the active one from now on."""
     if changed.kind == "Failover":
-        for key in changed.keys:
-            for name, consumer in list(state.of_subscription(key)):
+        for subscription in changed.subscriptions:
+            for name, consumer in list(state.consumers_of(subscription)):
                 state = state.with_consumer(name, replace(consumer, rewinds=consumer.rewinds + 1))
     return state
 
@@ -249,20 +263,26 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
     if consumer is None:
         return state
     state = state.without_consumer(name)
-    for key in consumer.keys:
-        before = state.cursors[key]
+    for subscription in consumer.subscriptions:
+        before = state.cursors[subscription]
         flushes = in_good_order and consumer.is_back
-        after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
-        had = [message for message in consumer.unacknowledged if message[0] == key[0]]
+        after = (
+            cursor.closed(before, name, state.log(subscription.topic), at) if flushes else cursor.crashed(before, name)
+        )
+        had = [message for message in consumer.unacknowledged if message[0] == subscription.topic]
         if had:  # that is not acknowledged, which is seen when the subscription is read
             after = replace(after, since=after.since | {"ACK-12" if consumer.kind in SHARED else "ACK-01"})
-        state = state.with_cursor(key, after)
-        state = membership.left(state.free(key, had, "left"), key, name, had)
-        if not any(state.of_subscription(key)):
-            state = membership.with_replay_read(state, key, consumer)
-            state = state.with_cursor(key, state.cursors[key].without_consumers())
+        state = state.with_cursor(subscription, after)
+        state = membership.left(state.free(subscription, had, "left"), subscription, name, had)
+        if not any(state.consumers_of(subscription)):
+            state = membership.with_replay_read(state, subscription, consumer)
+            state = state.with_cursor(subscription, state.cursors[subscription].without_consumers())
             # With its last consumer a subscription forgets how often it delivered what.
-            state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
+            state = (
+                state.free(subscription, state.due(subscription), "left")
+                if before.durable
+                else state.without_cursor(subscription)
+            )
     return _may_rewind(state, consumer)
 
 
@@ -273,10 +293,12 @@ def _came_back(state: Consumption, name: str) -> Consumption:
         return state
     back = replace(consumer, unacknowledged=Map(), is_settled=False, may_repeat=True, is_back=False)
     state = state.with_consumer(name, back)
-    for key in consumer.keys:
-        state = state.free(key, [message for message in consumer.unacknowledged if message[0] == key[0]], "left")
-        if [other for other, _ in state.of_subscription(key)] == [name]:
-            state = state.free(key, state.due(key), "left")  # meanwhile there was none, as in _left
+    for subscription in consumer.subscriptions:
+        state = state.free(
+            subscription, [message for message in consumer.unacknowledged if message[0] == subscription.topic], "left"
+        )
+        if [other for other, _ in state.consumers_of(subscription)] == [name]:
+            state = state.free(subscription, state.due(subscription), "left")  # meanwhile there was none, as in _left
     return _may_rewind(state, consumer)
 
 
@@ -293,8 +315,13 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
     if isinstance(limited, Broken):
         return limited
     told = outcome.withheld if isinstance(outcome, ReceivedMessages) else None
-    steps = [partial(deliveries.not_withheld, key=key, name=name, messages=outcome.messages) for key in consumer.keys]
-    steps += [partial(deliveries.withheld, key=key, told=told) for key in consumer.keys]
+    steps = [
+        partial(deliveries.not_withheld, subscription=subscription, name=name, messages=outcome.messages)
+        for subscription in consumer.subscriptions
+    ]
+    steps += [
+        partial(deliveries.withheld, subscription=subscription, told=told) for subscription in consumer.subscriptions
+    ]
     withheld = in_turn(judged.state, steps)
     if isinstance(withheld, Broken):
         return withheld
@@ -336,10 +363,10 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
 
     So for those to which nothing was on its way before, that has been seen.
     """
-    for key in before.consumers[name].keys:
-        for other, consumer in list(after.of_subscription(key)):
+    for subscription in before.consumers[name].subscriptions:
+        for other, consumer in list(after.consumers_of(subscription)):
             if other != name and (consumer.is_settled or _is_gathered(before, consumer)):
-                seen = consumer.seen.set(key[0], after.cursors[key].imaginable)
+                seen = consumer.seen.set(subscription.topic, after.cursors[subscription].imaginable)
                 after = after.with_consumer(other, replace(consumer, seen=seen))
     return after
 
@@ -349,20 +376,22 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
-    if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
-        return chunks.excused(state, name, due.starved(state, consumer.keys, because), known)
-    owed = [message for key in consumer.keys for message in _owed_to(state, key, name)]
+    if consumer.is_back or not any(
+        state.cursors[subscription].held_back.get(name) for subscription in consumer.subscriptions
+    ):
+        return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known)
+    owed = [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]
     if owed:
         words = diagnosis.some([state.words(message) for message in owed])
         return Broken("SERVE-03", f"{because}. {name} did not acknowledge {words}")
     return requires(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
 
 
-def _owed_to(state: Consumption, key: Key, name: str) -> list[Message]:
+def _owed_to(state: Consumption, subscription: SubscriptionId, name: str) -> list[Message]:
     """What must come to a consumer that has no others beside it: all that no ack covers, sent or held back."""
-    held = [message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged]
-    is_alone = [other for other, _ in state.of_subscription(key)] == [name]
-    return [message for message in surely_left(state, key) if message not in held] if is_alone else []
+    held = [message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged]
+    is_alone = [other for other, _ in state.consumers_of(subscription)] == [name]
+    return [message for message in surely_left(state, subscription) if message not in held] if is_alone else []
 
 
 def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
@@ -388,18 +417,25 @@ def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
         asked_twice=consumer.asked_twice | twice,
     )
     state = state.with_consumer(name, consumer)
-    for key in consumer.keys:
-        state = membership.outdone(state, key, name, [place.position for topic, place in twice if topic == key[0]])
-        again = [message for message in due if message[0] == key[0]]
-        state = membership.failed(state.free(key, again, "failed"), key, again)
+    for subscription in consumer.subscriptions:
+        state = membership.outdone(
+            state, subscription, name, [place.position for topic, place in twice if topic == subscription.topic]
+        )
+        again = [message for message in due if message[0] == subscription.topic]
+        state = membership.failed(state.free(subscription, again, "failed"), subscription, again)
     return state
 
 
 def _asked_for(state: Consumption, consumer: Consumer) -> set[Message]:
     """What was asked for again of a consumer's subscriptions, and was not given to anybody yet."""
-    return {message for key in consumer.keys for message, why in state.due(key).items() if why == "failed"}
+    return {
+        message
+        for subscription in consumer.subscriptions
+        for message, why in state.due(subscription).items()
+        if why == "failed"
+    }
 
 
 def _is_gathered(state: Consumption, consumer: Consumer) -> bool:
     """Whether all was gathered that was on its way to a consumer, and nothing happened since."""
-    return all(state.keyed_of(key).is_gathered for key in consumer.keys)
+    return all(state.keyed_of(subscription).is_gathered for subscription in consumer.subscriptions)

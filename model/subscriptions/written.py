@@ -56,12 +56,14 @@ def lost(state: Consumption, topic: str) -> Consumption:
     for part in parts:
         if (followed := state.topics.get(part)) is not None:
             state = state.with_topic(part, replace(followed, is_sure=False, is_lost=True, has_strangers=True))
-    for key in [key for key in state.cursors if key[0] in parts]:
-        state = state.without_keyed(key).without_cursor(key)
+    for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
+        state = state.without_keyed(subscription).without_cursor(subscription)
     for name, consumer in list(state.consumers.items()):
         if not set(consumer.topics).isdisjoint(parts):
             state = state.without_consumer(name)
-    return replace(state, deleted=frozenset(key for key in state.deleted if key[0] not in parts))
+    return replace(
+        state, deleted=frozenset(subscription for subscription in state.deleted if subscription.topic not in parts)
+    )
 
 
 def answered(

@@ -42,9 +42,10 @@ from model.log import Position
 from model.subscription_operations import Acknowledge, ReadCursor
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption, Followed
+from model.vocabulary import SubscriptionId
 
 TOPIC, SUBSCRIPTION, CONSUMER = "t", "s", "c"
-KEY = (TOPIC, SUBSCRIPTION)
+SUBSCRIPTION_ID = SubscriptionId(TOPIC, SUBSCRIPTION)
 LEDGER_ROOM = 50_000
 """How many entries a ledger takes; as brokers are shipped."""
 SAMPLES = 200
@@ -109,7 +110,9 @@ def gaps(log: TopicLog, ranges: int) -> list[Position]:
 def subscribed(log: TopicLog) -> Example:
     """A subscription with one consumer, which has everything unacknowledged."""
     start = cursor.created(Acked(), Interval(0.0, 0.0))
-    consumption = Consumption().with_topic(TOPIC, Followed(log, Persisting(1000.0, 2000.0))).with_cursor(KEY, start)
+    consumption = (
+        Consumption().with_topic(TOPIC, Followed(log, Persisting(1000.0, 2000.0))).with_cursor(SUBSCRIPTION_ID, start)
+    )
     consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
     held = consumer.unacknowledged.mutate()
     for place in log.places.values():
@@ -133,7 +136,7 @@ def in_the_model(ranges: int) -> Costs:
     example = subscribed(log)
     for now_ms, position in enumerate(every_other(log, ranges)):
         example = acknowledged(example, log, position, float(now_ms))
-    (state,) = example.consumption.cursors[KEY].possible
+    (state,) = example.consumption.cursors[SUBSCRIPTION_ID].possible
     assert len(info_of(state).ranges) == ranges
     holes = gaps(log, ranges)
     later_ms = float(ranges)

@@ -11,17 +11,17 @@ from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.judgement import Allowed, Broken
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Traffic
-from model.vocabulary import SubscriptionType
+from model.vocabulary import SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import at, dispatched, logged
 
-KEY = ("t", "s")
+SUBSCRIPTION_ID = SubscriptionId("t", "s")
 KNOWN = frozenset(DEVIATIONS)
 
 
 def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chunking:
     """Consumers of a topic with this log; pulsar-client's."""
     state = Chunking(
-        topics={"t": Topic(100, deduplication=False, log=logged(log))}, subscriptions={KEY: Subscription()}
+        topics={"t": Topic(100, deduplication=False, log=logged(log))}, subscriptions={SUBSCRIPTION_ID: Subscription()}
     )
     for name in names:
         hypotheses = fresh_lanes(pending=0, acks_discarded=False)
@@ -44,7 +44,7 @@ def leaves(state: Chunking, name: str) -> Chunking:
 
 def starved(state: Chunking) -> Allowed[Chunking] | Broken:
     """Nothing more is sent to anybody."""
-    return consuming.gathered(state, KEY, (), KNOWN)
+    return consuming.gathered(state, SUBSCRIPTION_ID, (), KNOWN)
 
 
 def test_a_consumer_that_left_with_the_first_chunk_explains_it() -> None:

@@ -10,9 +10,10 @@ from model.events import UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.traffic import Traffic
+from model.vocabulary import SubscriptionId
 from tests.model.chunking.histories import PRODUCER, at, digest, dispatched, given, logged
 
-KEY = ("t", "s")
+SUBSCRIPTION_ID = SubscriptionId("t", "s")
 X, Y = ord("x"), ord("y")
 
 
@@ -24,8 +25,8 @@ def topic(*, deviating: frozenset[str] = frozenset()) -> Topic:
 
 def unacknowledged_read(subscription: Subscription, *positions: Position) -> Allowed[Chunking] | Broken:
     """The verdict on a cursor that is read with these entries unacknowledged."""
-    state = Chunking({"t": topic()}, subscriptions={KEY: subscription})
-    return acknowledging.backlog_read(state, KEY, UnacknowledgedRead(positions), frozenset())
+    state = Chunking({"t": topic()}, subscriptions={SUBSCRIPTION_ID: subscription})
+    return acknowledging.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions), frozenset())
 
 
 ACKNOWLEDGED = Subscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
@@ -47,7 +48,7 @@ def test_a_kill_may_lose_any_ack_once() -> None:
     killed = ACKNOWLEDGED.moved(is_graceful=False)
     allowed = unacknowledged_read(killed, at(0), at(1))
     assert isinstance(allowed, Allowed)
-    after = allowed.state.subscriptions[KEY]
+    after = allowed.state.subscriptions[SUBSCRIPTION_ID]
     assert after.perhaps_lost == frozenset()
     acked_again = Subscription(acknowledged=frozenset({at(0)}), settled=after.settled)
     assert isinstance(unacknowledged_read(acked_again, at(0), at(1)), Broken)
@@ -61,9 +62,9 @@ def late(subscription: Subscription, *, deviating: frozenset[str] = frozenset())
         kind="Exclusive",
         hypotheses=receiving.fresh_lanes(pending=5, acks_discarded=False),
     )
-    state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {KEY: subscription})
+    state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
-    return consuming.gathered(state, KEY, (traffic,), frozenset())
+    return consuming.gathered(state, SUBSCRIPTION_ID, (traffic,), frozenset())
 
 
 DELIVERED = Subscription(

@@ -30,7 +30,7 @@ from model.traffic import (
     LoggedPart,
     Part,
 )
-from model.vocabulary import Entry, Message, SubscriptionType
+from model.vocabulary import Entry, Message, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
 
 PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
@@ -317,7 +317,7 @@ def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_
     )
     sent = {position for one in consumers for position in one.holds}
     owed = [one.position for one in log if one.position not in sent]
-    assert dispatching.starved(("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
+    assert dispatching.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
 
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:

@@ -15,7 +15,7 @@ from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
 from model.log import Position
-from tests.quality.ranges import KEY, acknowledged, every_other, gaps, log_of, subscribed
+from tests.quality.ranges import SUBSCRIPTION_ID, acknowledged, every_other, gaps, log_of, subscribed
 
 
 @dataclass(slots=True)
@@ -68,9 +68,9 @@ def lookups_of_one_ack(ranges: int, monkeypatch: pytest.MonkeyPatch) -> int:
         patched.setattr(TopicLog, "after", counted_after)
         patched.setattr(TopicLog, "size", counted_size)
         example = acknowledged(example, log, hole, 1.0)
-    (state,) = example.consumption.cursors[KEY].possible
+    (state,) = example.consumption.cursors[SUBSCRIPTION_ID].possible
     assert state.has(hole)
-    assert (KEY[0], Place(hole)) not in example.consumption.consumers["c"].unacknowledged
+    assert (SUBSCRIPTION_ID.topic, Place(hole)) not in example.consumption.consumers["c"].unacknowledged
     return lookups.count
 
 
