@@ -177,7 +177,7 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
 
     Where the model no longer tracks subscriptions, a new one reads the whole log.
     """
-    if lockstep.state.consumption.topics[topic].has_strangers and topic in lockstep.state.consumption.parts_of(topic):
+    if lockstep.state.consumption.topics[topic].has_untracked and topic in lockstep.state.consumption.parts_of(topic):
         yield CreateSubscription(topic, LAST)
     for key, cursor in list(lockstep.state.consumption.cursors.items()):
         # The model stops tracking subscriptions once the log turns out to be unknown.

@@ -174,7 +174,7 @@ def writes_may_fail(source: Source) -> Source:
     return replace(source, owed=owed, is_undisturbed=False, may_be_closed=True)
 
 
-def moved(source: Source, *, was_away: bool) -> Source:
+def unloaded(source: Source, *, was_away: bool) -> Source:
     """Its topic was closed: a write that was in flight when the source was told of it may have failed.
 
     ``was_away``: so was the broker's process.

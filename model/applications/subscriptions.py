@@ -59,7 +59,7 @@ def left(subscription: Subscription, consumer: str) -> Subscription:
     return replace(subscription, unacknowledged=unacknowledged, due=subscription.due | due)
 
 
-def moved(subscription: Subscription) -> Subscription:
+def unloaded(subscription: Subscription) -> Subscription:
     """The topic was closed, and no consumer has anything any more."""
     for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
@@ -83,7 +83,7 @@ def drained(
     So everything that was never acknowledged has to be among that: each message of the log (None: not known), and in
     any case each that was received before.
     """
-    subscription = moved(subscription)
+    subscription = unloaded(subscription)
     got = frozenset(messages)
     for message in sorted(subscription.due - got, key=_place):
         return Broken(

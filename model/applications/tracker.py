@@ -192,16 +192,16 @@ def topic_without_lingering_writes(
     return source.topic if sources.shows_that_writes_are_over(source, outcome) else None
 
 
-def moved(state: Applications, topic: str | None = None, *, was_away: bool = False) -> Applications:
+def unloaded(state: Applications, topic: str | None = None, *, was_away: bool = False) -> Applications:
     """A topic, or, with None, all of them, was closed and is loaded again; ``was_away``: a broker's process was."""
 
     def source_moved(source: Source) -> Source:
-        return sources.moved(source, was_away=was_away)
+        return sources.unloaded(source, was_away=was_away)
 
     return replace(
         state,
         sources={name: _if_on(topic, source, source_moved) for name, source in state.sources.items()},
-        subscriptions={key: _if_on(topic, one, subscriptions.moved) for key, one in state.subscriptions.items()},
+        subscriptions={key: _if_on(topic, one, subscriptions.unloaded) for key, one in state.subscriptions.items()},
     )
 
 

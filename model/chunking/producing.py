@@ -30,10 +30,10 @@ def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: S
     topic = state.topics[session.topic]
     before = topic.producers[session.producer]
     producer = replace(
-        before, asked=_joined(before.asked, asked), acts=(*before.acts, *_acts(before, outcome)), is_moved=False
+        before, asked=_joined(before.asked, asked), acts=(*before.acts, *_acts(before, outcome)), is_unloaded=False
     )
-    if not outcome.lives and before.is_moved:
-        producer = replace(producer, is_moved=True)
+    if not outcome.lives and before.is_unloaded:
+        producer = replace(producer, is_unloaded=True)
     state = state.with_producer(session.topic, session.producer, producer)
     if outcome.unloaded_after:
         state = _others_moved(state, session)
@@ -77,7 +77,7 @@ def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, .
 def _acts(before: Producer, outcome: Sent) -> Iterator[Act]:
     """What the broker met: a producer that goes on with a life that had begun is not told of a new one."""
     for number, life in enumerate(outcome.lives):
-        if (number == 0 and before.is_moved) or number == outcome.unloaded_after != 0:
+        if (number == 0 and before.is_unloaded) or number == outcome.unloaded_after != 0:
             yield Moved()
         yield life
     if len(outcome.lives) == outcome.unloaded_after != 0:
@@ -88,13 +88,13 @@ def _others_moved(state: Chunking, session: Session) -> Chunking:
     """The topic was moved under one producer: so it was for the others."""
     topic = state.topics[session.topic]
     producers = {
-        name: producer if name == session.producer else replace(producer, is_moved=True)
+        name: producer if name == session.producer else replace(producer, is_unloaded=True)
         for name, producer in topic.producers.items()
     }
     state = state.with_topic(session.topic, replace(topic, producers=producers))
     for key, subscription in state.subscriptions.items():
         if key[0] == session.topic:
-            state = state.with_subscription(key, subscription.moved(is_graceful=True))
+            state = state.with_subscription(key, subscription.unloaded(is_graceful=True))
     return state
 
 

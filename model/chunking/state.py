@@ -44,7 +44,7 @@ class Producer:
 
     asked: tuple[Asked, ...] = ()
     acts: tuple[Act, ...] = ()
-    is_moved: bool = False
+    is_unloaded: bool = False
     """The topic was moved, and it did not come back since."""
 
     @property
@@ -163,7 +163,7 @@ class Subscription:
     seen: frozenset[tuple[str, int]] = frozenset()
     """What was delivered, by producer and sequence id."""
 
-    def moved(self, *, is_graceful: bool) -> Subscription:
+    def unloaded(self, *, is_graceful: bool) -> Subscription:
         """The same when its topic was closed, or its broker killed, and is loaded again."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
         return replace(self, assignment=NOTHING_SENT, perhaps_lost=self.perhaps_lost | lost)

@@ -132,11 +132,11 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     return state if subscription_id in state.subscriptions else state.with_subscription(subscription_id, Subscription())
 
 
-def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
+def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
     """A topic (None: every topic) was closed, or its broker killed, and is loaded again."""
     for name, view in state.topics.items():
         if topic in (None, name):
-            producers = {one: replace(producer, is_moved=True) for one, producer in view.producers.items()}
+            producers = {one: replace(producer, is_unloaded=True) for one, producer in view.producers.items()}
             state = state.with_topic(name, replace(view, producers=producers))
     for name, consumer in state.consumers.items():
         if topic in (None, consumer.topic):
@@ -144,7 +144,7 @@ def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True
             state = state.with_consumer(name, away)
     for subscription_id, subscription in state.subscriptions.items():
         if topic in (None, subscription_id.topic):
-            state = state.with_subscription(subscription_id, subscription.moved(is_graceful=is_graceful))
+            state = state.with_subscription(subscription_id, subscription.unloaded(is_graceful=is_graceful))
     return state
 
 

@@ -1,8 +1,8 @@
-"""One subscription as an observer holds it: the states that it may be in, and those that may have been persisted.
+"""The observer's view of one cursor: its possible states, and those that may have been persisted.
 
-As a rule there is one state. There are more after a kill, until something is observed (ACK-09), and what a client holds
-back (ACK-11) may or may not have taken effect: the state is then one between that without and that with all of it.
-Times are given, in milliseconds since the example began; nothing here has a clock.
+Normally there is one state. After a kill there are several, until the next observation (ACK-09). Grouped acks of a
+client (ACK-11) may or may not have taken effect, so the state may include any number of them. Times are arguments, in
+milliseconds since the example began. Nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -32,23 +32,21 @@ from model.log import Position
 from model.rules.catalogue import carries
 
 OPENING_MS = 150.0
-"""How long it takes at most to open a cursor's ledger; 5 to 60 were seen."""
+"""The longest time to open a cursor's ledger; 5 to 60 ms were measured."""
 SLACK_MS = 2_000.0
-"""How long it may take until what is being persisted is persisted; far beyond what was seen."""
+"""The longest time that a write of a cursor may take, far longer than any measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """When an operation was invoked, and when it was completed."""
-
     invoked_ms: float
     completed_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Persisting:
-    """How often a cursor is persisted: at most every ``interval_ms`` (0: with every ack), and what was not, at the
-    latest after ``flush_ms``. ``stored_ranges``: how many of its ranges the metadata store takes on a move."""
+    """How often a cursor is persisted: at most every ``interval_ms`` (0: with every ack), and if dirty, within
+    ``flush_ms``. ``stored_ranges``: how many ranges the metadata store takes on an unload."""
 
     interval_ms: float
     flush_ms: float
@@ -57,19 +55,18 @@ class Persisting:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What one command acknowledges; a cumulative one has one place."""
+    """The places that one command acknowledges; a cumulative ack has one."""
 
     places: tuple[Place, ...]
     cumulative: bool = False
 
     def on(self, state: Acked, log: TopicLog) -> Acked:
-        """The state after it."""
         if self.cumulative:
             return acknowledge_up_to(state, log, self.places[0])
         return acknowledge_all(state, log, self.places)
 
-    def besides(self, state: Acked, log: TopicLog) -> Mapping[Acked, str]:
-        """What the state may be after it in releases that deviate."""
+    def deviating(self, state: Acked, log: TopicLog) -> Mapping[Acked, str]:
+        """The possible states after it in releases that deviate."""
         if not self.cumulative or self.places[0].batch_index < 0:
             return {}
         return {overwritten(state, log, self.places[0]): BATCH_INDEX_ACKS_OVERWRITTEN}
@@ -77,11 +74,11 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the state may have been from a time on.
+    """The possible states from a time on.
 
-    ``is_confirmed``: it was persisted before that was confirmed, or waited for until it was. ``is_individual``: it came
-    of an individual ack. ``with_former``: what may have been persisted instead in releases that persist a reset with
-    the ranges of before.
+    ``is_confirmed``: the broker persisted the state before it answered, or the harness waited until it did.
+    ``is_individual``: it resulted from an individual ack. ``with_former``: the states that may have been persisted
+    instead, in releases that persist a reset with outdated ranges.
     """
 
     at: Interval
@@ -95,38 +92,38 @@ class Moment:
 class Cursor:
     """A subscription.
 
-    ``possible``: what its state may be. ``held_back``: by consumer, acknowledgments that its client may not have sent;
-    ``stray``: those of consumers that are gone. ``past``: since the last state that is surely persisted, and with it,
-    what the state was. ``since``: the rules that what happened since it was last read put to the test. ``is_flushed``:
-    nothing changed since it was persisted; ``is_moved``: nor since the topic was moved,
-    and ``had_ledger``: when it was, the cursor had one of its own.
+    ``possible``: its possible states. ``grouped``: by consumer, the acks that its client may not have sent yet.
+    ``stray``: such acks of consumers that are gone. ``past``: the states since the last one that is surely persisted,
+    with that one. ``since``: the rules that operations exercised since the last read. ``is_flushed``: nothing changed
+    since it was persisted. ``is_unloaded``: nothing changed since the topic was unloaded. ``had_ledger``: the cursor
+    had its own ledger then.
 
-    For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog; ``deviating``:
-    what the state may be besides, and the name of the deviation that makes it so; ``ledger_since_ms``: since when the
-    cursor has a ledger of its own, or is about to (None: its state is in the metadata store); ``by_administrators``:
-    how often since then its state was changed by other means than acknowledgments, which no limit holds for;
-    ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was;
-    ``lost_before``: what the state may have been besides when the topic was loaded; ``taken_back``: what the state was
-    thought to be until an acknowledgment was seen to be taken back; consumers may have such messages. ``is_placed``: it
-    was created, reset, or moved by a seek, a skip or an expiry, and nothing was acknowledged since. ``stays_at``: where
-    mark-delete stays although more is acknowledged after it, because it was recovered like that.
+    For releases that deviate: ``miscounted``: by how many entries the backlog may be too small. ``deviating``: states
+    that are possible by a deviation only, and its name. ``ledger_since_ms``: since when the cursor has its own ledger,
+    or opens it (None: its state is in the metadata store). ``by_administrators``: how many changes since then were no
+    acks, which the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
+    ``is_requested``: it surely was. ``lost_before``: the states possible by a deviation when the topic was loaded.
+    ``taken_back``: the states that were assumed until a deviation took an ack back; messages of such acks may be
+    pending. ``is_placed``: it was created or reset, or changed by a seek, a skip or an expiry, and nothing was
+    acknowledged since. ``stays_at``: where mark-delete stays although later entries are acknowledged, because it was
+    recovered so.
     """
 
     possible: frozenset[Acked]
     durable: bool = True
-    held_back: Map[str, tuple[Ack, ...]] = Map()
+    grouped: Map[str, tuple[Ack, ...]] = Map()
     stray: tuple[Ack, ...] = ()
     past: Row[Moment] = Row()
     since: frozenset[str] = frozenset()
     is_flushed: bool = False
-    is_moved: bool = False
+    is_unloaded: bool = False
     had_ledger: bool = True
     miscounted: int = 0
     deviating: Map[Acked, str] = Map()
     ledger_since_ms: float | None = None
     by_administrators: int = 0
     opens_ms: float | None = None
-    is_asked_for: bool = False
+    is_requested: bool = False
     lost_before: frozenset[Acked] = frozenset()
     taken_back: frozenset[Acked] = frozenset()
     is_placed: bool = False
@@ -134,113 +131,112 @@ class Cursor:
 
     @property
     def imaginable(self) -> frozenset[Acked]:
-        """What its state may be, deviations included."""
+        """The possible states, with those by deviations."""
         return self.possible.union(self.deviating)
 
     def is_taken_back(self, place: Place) -> bool:
-        """Whether a message was acknowledged before a deviation took that back, so that a consumer may have it."""
+        """Whether a deviation took back the ack of a message, so that it may be pending at a consumer."""
         return any(state.has_message(place) for state in self.taken_back)
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
-        """The acknowledgments that may or may not have taken effect."""
-        return self.stray + tuple(ack for acks in self.held_back.values() for ack in acks)
+        """The acks that may or may not have taken effect."""
+        return self.stray + tuple(ack for acks in self.grouped.values() for ack in acks)
 
     def on_each(
         self,
         change: Callable[[Acked], Acked],
         at: Interval,
-        tested: Iterable[str] = (),
+        exercised: Iterable[str] = (),
         deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
         *,
         is_confirmed: bool = False,
         is_individual: bool = False,
     ) -> Cursor:
-        """The cursor after a change to its state, whichever it was; ``deviating``: what it may come to besides.
+        """The cursor after a change of its state. ``deviating``: the states that deviations make of a state instead.
 
         ``is_confirmed``, ``is_individual``: as of a :class:`Moment`.
         """
         after = frozenset(change(state) for state in self.possible)
-        besides = {change(state): name for state, name in self.deviating.items()}
-        # Of several ways to a state, the one with the fewest deviations counts: it comes last.
+        by_deviation = {change(state): name for state, name in self.deviating.items()}
+        # If several paths lead to a state, the one with the fewest deviations counts: it comes last.
         for state in (*self.deviating, *self.possible):
-            besides.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
+            by_deviation.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
         return replace(
             self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
             possible=after,
             past=self.past
             if after == self.possible
             else self.past.then(Moment(at, after, is_confirmed=is_confirmed, is_individual=is_individual)),
-            since=self.since.union(tested),
+            since=self.since.union(exercised),
             is_flushed=False,
-            is_moved=False,
+            is_unloaded=False,
             is_placed=False,
-            deviating=_besides(after, besides),
+            deviating=_only_by_deviation(after, by_deviation),
         )
 
     def with_ledger(self, at: Interval, *, surely: bool) -> Cursor:
-        """The cursor when it was, or may have been, asked for a ledger of its own, if it has none."""
+        """The cursor after a change that opens its own ledger, or may open it, if it has none."""
         return replace(
             self,
             ledger_since_ms=self.ledger_since_ms if self.ledger_since_ms is not None else at.invoked_ms,
-            opens_ms=self.opens_ms if self.is_asked_for else at.completed_ms,
-            is_asked_for=self.is_asked_for or surely,
+            opens_ms=self.opens_ms if self.is_requested else at.completed_ms,
+            is_requested=self.is_requested or surely,
         )
 
     def with_open_ledger(self) -> Cursor:
-        """The cursor when something was seen to be persisted to its ledger, which is open by then."""
-        return replace(self, opens_ms=None, is_asked_for=True)
+        """The cursor after a write to its ledger, which is open by then."""
+        return replace(self, opens_ms=None, is_requested=True)
 
     def reloaded(self) -> Cursor:
-        """The cursor when its topic was loaded anew: it has no ledger that it can write to, and counts from new."""
+        """The cursor after its topic was reloaded: without an open ledger, with new counts."""
         return replace(
             self.without_consumers(),
             ledger_since_ms=None,
             opens_ms=None,
-            is_asked_for=False,
+            is_requested=False,
             by_administrators=0,
             miscounted=0,
         )
 
     def without_consumers(self) -> Cursor:
-        """The cursor when nobody has any of its messages."""
+        """The cursor when none of its messages is pending at a consumer."""
         return replace(self, taken_back=frozenset())
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
-        """The cursor once it was seen: what ``fit`` makes of the states that fit what was seen, None for others.
+        """The cursor after an observation. ``fit`` refines a state that fits the observation, and returns None if not.
 
-        If only states fit that a deviation explains, it was seen.
+        If only states fit that a deviation makes possible, the deviation was observed.
         """
         fitting = frozenset(fitted for state in self.possible if (fitted := fit(state)) is not None)
-        besides = {fitted: name for state, name in self.deviating.items() if (fitted := fit(state)) is not None}
+        deviating = {fitted: name for state, name in self.deviating.items() if (fitted := fit(state)) is not None}
         if fitting:
-            return Allowed(replace(self, possible=fitting, deviating=_besides(fitting, besides)))
-        if not besides:
+            return Allowed(replace(self, possible=fitting, deviating=_only_by_deviation(fitting, deviating)))
+        if not deviating:
             return diagnosis.for_state(self.since, "")
-        name = preferred(besides.values(), known)
+        name = preferred(deviating.values(), known)
         if name not in known:
             return DEVIATIONS[name].broken()
-        shown = frozenset(state for state, one in besides.items() if one == name)
+        shown = frozenset(state for state, one in deviating.items() if one == name)
         takes_back = name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
         taken_back = self.taken_back | self.possible if takes_back else self.taken_back
-        after = replace(self, possible=shown, deviating=_besides(shown, besides), taken_back=taken_back)
-        # Whether this state asked for a ledger is not known: what was reckoned with was another.
-        return Allowed(replace(after, is_asked_for=False), (), (name,))
+        after = replace(self, possible=shown, deviating=_only_by_deviation(shown, deviating), taken_back=taken_back)
+        # It is not known whether this state opened a ledger, because another state was assumed.
+        return Allowed(replace(after, is_requested=False), (), (name,))
 
 
-def _besides(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
-    """What is possible by deviations only."""
+def _only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
     return Map({state: name for state, name in deviating.items() if state not in possible})
 
 
 def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
-    """A subscription that was just created; creating it persists it."""
+    """A new subscription; creating it persists it."""
     states = frozenset({state})
     return Cursor(states, durable, past=Row.of(Moment(at, states)), is_placed=True)
 
 
-def set_anew(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
-    """The subscription was set to a state by an administrator or a seek: which is persisted before it is confirmed."""
+def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
+    """An administrator or a seek reset the subscription. The broker persists a reset before it confirms it."""
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
     return replace(
@@ -248,21 +244,21 @@ def set_anew(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Curso
         possible=states,
         past=Row.of(Moment(at, states, with_former=frozenset(_with_former(cursor, state.mark_delete, log)))),
         stray=(),
-        held_back=Map(),
+        grouped=Map(),
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
         by_administrators=cursor.by_administrators + 1,
         lost_before=frozenset(),
-        is_moved=False,
+        is_unloaded=False,
         is_placed=True,
         deviating=Map(),
     )
 
 
 def _with_former(cursor: Cursor, mark_delete: Position, log: TopicLog) -> Iterator[Acked]:
-    """What a cursor persists that is reset before it forgets its ranges: a mark-delete with the ranges of before.
+    """The states that a reset persists if it keeps the former ranges: the new mark-delete with outdated ranges.
 
-    Those up to an earlier mark-delete it may have forgotten, when that was persisted.
+    Ranges up to an earlier mark-delete may have been removed when that was persisted.
     """
     purged = {state.mark_delete for moment in cursor.past for state in moment.states}
     for state in cursor.possible:
@@ -272,22 +268,19 @@ def _with_former(cursor: Cursor, mark_delete: Position, log: TopicLog) -> Iterat
             yield replace(after, parts=state.parts.put([(at, 0) for at in state.parts if after.has(at)]))
 
 
-def sent_back(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
-    """A client was given an acknowledgment, and may hold it back (ACK-11)."""
-    mine = cursor.held_back.get(consumer, ())
-    besides = dict(cursor.deviating)
+def with_grouped(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
+    """A client was given an ack, and may group it (ACK-11)."""
+    mine = cursor.grouped.get(consumer, ())
+    deviating = dict(cursor.deviating)
     for state in cursor.possible:
-        besides.update(ack.besides(state, log))
-    held_back = cursor.held_back.set(consumer, (*mine, ack))
-    return replace(cursor, held_back=held_back, deviating=_besides(cursor.possible, besides))
+        deviating.update(ack.deviating(state, log))
+    grouped = cursor.grouped.set(consumer, (*mine, ack))
+    return replace(cursor, grouped=grouped, deviating=_only_by_deviation(cursor.possible, deviating))
 
 
-def perhaps(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
-    """An acknowledgment was sent, or not, on a connection that has ended: it has taken effect, or never will.
-
-    What is seen next tells.
-    """
-    after = cursor.on_each(lambda one: ack.on(one, log), at, (), lambda one: ack.besides(one, log))
+def maybe_sent(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
+    """An ack may have been sent on a connection that has ended. The next observation shows whether it took effect."""
+    after = cursor.on_each(lambda one: ack.on(one, log), at, (), lambda one: ack.deviating(one, log))
     states = cursor.possible | after.possible
     return replace(
         cursor.with_ledger(at, surely=False),
@@ -297,18 +290,18 @@ def perhaps(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
         else cursor.past.then(Moment(at, states, is_individual=not ack.cumulative)),
         since=cursor.since | {"ACK-11"},
         is_flushed=False,
-        is_moved=False,
-        deviating=_besides(states, {**after.deviating, **cursor.deviating}),
+        is_unloaded=False,
+        deviating=_only_by_deviation(states, {**after.deviating, **cursor.deviating}),
     )
 
 
 @carries("ACK-11")
 def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor:
-    """A consumer closed in good order: what its client held back was sent first."""
-    acks = cursor.held_back.get(consumer, ())
+    """A consumer closed gracefully. Its client sent the grouped acks first."""
+    acks = cursor.grouped.get(consumer, ())
     if not acks:
         return cursor
-    cursor = replace(cursor, held_back=cursor.held_back.delete(consumer))
+    cursor = replace(cursor, grouped=cursor.grouped.delete(consumer))
 
     def flushed(state: Acked) -> Acked:
         for ack in acks:
@@ -317,7 +310,7 @@ def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor
 
     def taking_back(state: Acked) -> Mapping[Acked, str]:
         for ack in acks:
-            state = next(iter(ack.besides(state, log)), None) or ack.on(state, log)
+            state = next(iter(ack.deviating(state, log)), None) or ack.on(state, log)
         return {state: BATCH_INDEX_ACKS_OVERWRITTEN}
 
     return cursor.on_each(flushed, at, ("ACK-11",), taking_back)
@@ -325,21 +318,21 @@ def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor
 
 @carries("ACK-11")
 def crashed(cursor: Cursor, consumer: str) -> Cursor:
-    """A consumer died: what its client held back may be lost, and is lost unless it had been sent."""
-    acks = cursor.held_back.get(consumer, ())
+    """A consumer crashed. Grouped acks are lost unless the client had sent them."""
+    acks = cursor.grouped.get(consumer, ())
     if not acks:
         return cursor
-    held_back = cursor.held_back.delete(consumer)
-    return replace(cursor, held_back=held_back, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
+    grouped = cursor.grouped.delete(consumer)
+    return replace(cursor, grouped=grouped, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
 
 
 def is_opening(cursor: Cursor, at: Interval) -> bool:
-    """Whether a cursor's ledger was only just asked for, and may not be open."""
+    """Whether a cursor's ledger was requested just now, and may not be open yet."""
     return cursor.opens_ms is not None and cursor.opens_ms >= at.invoked_ms - OPENING_MS
 
 
 def _closed_while_opening(cursor: Cursor) -> Iterator[Acked]:
-    """What a cursor persists that is closed while its ledger opens: an earlier mark-delete, with the ranges of now."""
+    """The states that a cursor persists if closed while its ledger opens: an outdated mark-delete, current ranges."""
     earlier = {state.mark_delete for moment in cursor.past for state in moment.states}
     earlier.update(state.mark_delete for state in cursor.lost_before)
     for state in cursor.imaginable:
@@ -347,8 +340,8 @@ def _closed_while_opening(cursor: Cursor) -> Iterator[Acked]:
 
 
 @carries("ACK-10")
-def moved(cursor: Cursor, at: Interval) -> Cursor:
-    """The topic was closed in good order, which persists the state as it is: nothing is lost."""
+def unloaded(cursor: Cursor, at: Interval) -> Cursor:
+    """The topic was unloaded gracefully, which persists the whole state."""
     past = Row.of(Moment(at, cursor.possible))
     lost = {replace(state, parts=Bits()): BATCH_INDEX_ACKS_NOT_RECOVERED for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
@@ -357,26 +350,26 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         both = (replace(state, parts=Bits()) for state in states)
         lost = (
             dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost
-        )  # what is lost in any case needs no race
+        )  # a state that is lost in any case needs no race
     since = cursor.since | {"ACK-10"} | _of_parts(cursor.possible)
-    besides = _besides(cursor.possible, {**lost, **cursor.deviating})
+    deviating = _only_by_deviation(cursor.possible, {**lost, **cursor.deviating})
     return replace(
         cursor.reloaded(),
         past=past,
         since=since,
         is_flushed=True,
-        is_moved=True,
+        is_unloaded=True,
         had_ledger=cursor.ledger_since_ms is not None,
-        deviating=besides,
-        lost_before=frozenset(besides),
+        deviating=deviating,
+        lost_before=frozenset(deviating),
     )
 
 
 @carries("ACK-08", "ACK-15")
 def flushed(cursor: Cursor, persisting: Persisting) -> Cursor:
-    """It was waited until the state is persisted; but for parts of batches that were acknowledged last.
+    """The harness waited until the state was persisted, except for the latest acks of parts of batches.
 
-    Nothing shows when those are, so with a rate limit they are persisted when their time is over.
+    Nothing shows when those are persisted, so with a rate limit the model assumes it at the end of the interval.
     """
     past = tuple(cursor.past)
     past = past[_last(len(past), lambda n: _changes_entries(past, n)) :]
@@ -387,40 +380,40 @@ def flushed(cursor: Cursor, persisting: Persisting) -> Cursor:
 
 @carries("ACK-08", "ACK-09", "ACK-15", "ACK-16")
 def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
-    """The broker was killed: the state is one that was persisted.
+    """The broker was killed, so the state is one that was persisted.
 
-    It may be the last one that surely was, or any later one. What was confirmed as persisted was. With an ack its state
-    is persisted, unless something was within the interval before it. What nothing followed is persisted by the flush.
+    It is the last one that surely was, or a later one. A state that was confirmed as persisted surely was. An ack
+    persists its state, unless another write happened within the interval before it. The flush persists the last state.
     """
     past = tuple(cursor.past)
     surely = _last(len(past), lambda n: past[n].is_confirmed or _is_persisted(past, n, at.invoked_ms, persisting))
     states = frozenset(_mixed(past[surely:]))
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     placed = {"ACK-16"} if cursor.is_placed else frozenset[str]()
-    besides = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
+    deviating = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
     if surely == 0:
-        besides |= dict.fromkeys(past[0].with_former, RESET_KEEPS_FORMER_RANGES)
+        deviating |= dict.fromkeys(past[0].with_former, RESET_KEEPS_FORMER_RANGES)
     return replace(
         cursor.reloaded(),
         possible=states,
         past=Row.of(Moment(at, states)),
         stray=cursor.unsure,
-        held_back=Map(),
+        grouped=Map(),
         since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states),
-        is_moved=False,
+        is_unloaded=False,
         is_placed=False,
         lost_before=frozenset(),
-        deviating=_besides(states, {**besides, **cursor.deviating}),
+        deviating=_only_by_deviation(states, {**deviating, **cursor.deviating}),
     )
 
 
 def _of_parts(states: Iterable[Acked]) -> frozenset[str]:
-    """ACK-15, where parts of batches are acknowledged that must still be, or may be."""
+    """ACK-15 is exercised if parts of batches are acknowledged."""
     return frozenset({"ACK-15"}) if any(state.parts for state in states) else frozenset()
 
 
 def _not_recovered(cursor: Cursor, states: Iterable[Acked]) -> Iterator[tuple[Acked, str]]:
-    """Parts of batches that an unload lost, in releases that deviate, a kill does not bring back."""
+    """In releases that deviate, acks of parts of batches that an unload lost stay lost after a kill."""
     unloaded = [state for state, name in cursor.deviating.items() if name == BATCH_INDEX_ACKS_NOT_RECOVERED]
     for state in states:
         for one in unloaded:
@@ -431,10 +424,10 @@ def _not_recovered(cursor: Cursor, states: Iterable[Acked]) -> Iterator[tuple[Ac
 def _not_persisted(
     past: Sequence[Moment], surely: int, at: Interval, persisting: Persisting
 ) -> Iterator[tuple[Acked, str]]:
-    """What may be left in releases that persist less than they must: in their own way, each of these may be lost.
+    """The possible states in releases that persist too little, by deviation.
 
-    Individual acks of parts of batches, while no entry after mark-delete is acknowledged; and what an administrator
-    skipped, if the rate limiter rejects it.
+    They lose individual acks of parts of batches while no entry after mark-delete is acknowledged, and a skip that the
+    rate limiter rejects.
     """
 
     def is_written(number: int) -> bool:
@@ -456,9 +449,9 @@ def _not_persisted(
 
 
 def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
-    """What may have been persisted of these: each state, or an earlier mark-delete with the ranges of a later state.
+    """The states that may have been persisted: each of these, or an earlier mark-delete with the ranges of a later one.
 
-    That is what brokers write into a cursor's ledger first, once it is open; nothing is in it that nobody acknowledged.
+    Brokers write the latter as the first entry of a cursor's ledger. It contains only acknowledged entries.
     """
     for number, moment in enumerate(past):
         for earlier in past[: number + 1]:
@@ -468,7 +461,7 @@ def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:
-    """The last of so many numbers of which this holds; 0 if there is none."""
+    """The last number below ``count`` for which this holds; 0 if there is none."""
     return next((number for number in reversed(range(count)) if holds(number)), 0)
 
 
@@ -479,7 +472,7 @@ def _is_persisted(
     persisting: Persisting,
     is_written: Callable[[int], bool] = lambda number: number > 0,
 ) -> bool:
-    """Whether a moment's state is persisted by now; ``is_written``: whether one is written at all, if there is time."""
+    """Whether a moment's state is persisted by now. ``is_written``: whether it is written at all, given time."""
     if number and not is_written(number):
         return False
     by_ms = killed_ms - SLACK_MS
@@ -493,12 +486,12 @@ def _is_persisted(
 
 
 def _changes_entries(past: Sequence[Moment], number: int) -> bool:
-    """Whether whole entries were acknowledged then, and not only parts of batches."""
+    """Whether whole entries were acknowledged, not only parts of batches."""
     return number > 0 and _entries(past[number].states) != _entries(past[number - 1].states)
 
 
 def _is_passed_over(past: Sequence[Moment], number: int) -> bool:
-    """Whether parts of batches alone were acknowledged individually, with no entry after mark-delete acknowledged."""
+    """Whether only parts of batches were acknowledged, individually, with no entry after mark-delete acknowledged."""
     moment = past[number]
     is_of_parts = number > 0 and moment.is_individual and not _changes_entries(past, number)
     return is_of_parts and any(not len(state.words) for state in moment.states)

@@ -54,7 +54,7 @@ def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background:
 def _for_stored(state: ProducerState, entry: Entry, what: str, background: Background) -> Broken:
     highest = f"{state.written} was stored before" if state.written != NONE else "no highest id was stored before"
     if entry.highest <= state.written:
-        if state.moved:
+        if state.is_recovered:
             return Broken("DEDUP-12", f"{what} after the topic was reloaded, although {highest}")
         if background.snapshot_failed:
             return Broken("DEDUP-11", f"{what} after a snapshot had failed, although {highest}")
@@ -70,7 +70,7 @@ def _for_duplicate(state: ProducerState, entry: Entry, background: Background) -
         return Broken("DEDUP-04", f"{what} and the write of {state.pushed} had not succeeded")
     if background.others >= entry.highest:
         return Broken("DEDUP-07", f"{what} ({background.others} is stored for another producer or topic)")
-    if state.moved:
+    if state.is_recovered:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if background.lost >= entry.lowest:
         return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
@@ -90,7 +90,7 @@ def _for_refusal(state: ProducerState, entry: Entry, code: str, error: str, back
             "DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and the broker had recovered"
         )
     what = f"{entry} was refused ({error}), although the highest stored id is {state.written}"
-    if state.moved:
+    if state.is_recovered:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if NONE < state.written < entry.lowest - 1:
         return Broken("DEDUP-08", f"{what}; the ids between them were never sent")
@@ -117,7 +117,7 @@ def for_opening(states: ProducerStates, last_sequence_id: int, background: Backg
     what = f"the reopened producer got last sequence id {last_sequence_id}, but the highest stored id is {possible}"
     if background.others == last_sequence_id and all(state.written < last_sequence_id for state in states):
         return Broken("DEDUP-07", f"{what}; {last_sequence_id} is stored for another producer or topic")
-    if state.moved:
+    if state.is_recovered:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if last_sequence_id < state.written <= state.persisted and state.kept[-1].position is None:
         return Broken("DEDUP-04", f"{what}; that entry was confirmed as a duplicate")

@@ -129,7 +129,7 @@ def _store(
         kept=(*earlier, kept),
         pushed=max(state.pushed, highest),
         persisted=min(state.persisted, highest) if state.lags else state.persisted,
-        moved=False,
+        is_recovered=False,
         lags=state.lags and highest < state.written,
         requires=requires if highest == entry.highest else requires | {BATCH_WITHOUT_HIGHEST_ID},
     )
@@ -154,7 +154,7 @@ def _overtaken(kept: StoredEntry) -> StoredEntry:
 def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[ProducerState]:
     """A duplicate: *persisted* has reached its highest id; or, the deviation, only its lowest."""
     if is_duplicate(state, highest):
-        yield replace(state, persisted=max(state.persisted, highest), moved=False)
+        yield replace(state, persisted=max(state.persisted, highest), is_recovered=False)
     if lowest < highest and state.persisted < highest and lowest <= state.written:
         yield replace(
             state, persisted=max(state.persisted, lowest), requires=state.requires | {OVERLAPPING_BATCH_DROPPED}
@@ -279,15 +279,15 @@ def opened(state: ProducerState, last_sequence_id: int) -> tuple[ProducerState, 
     """A reopened producer learns the highest id stored for it; no other state could have told it this."""
     on_time, *late = _perhaps_behind(state)
     if on_time.is_behind and last_sequence_id == on_time.pushed:
-        return (replace(on_time, moved=False),)
+        return (replace(on_time, is_recovered=False),)
     possible = (on_time, *without_pending(on_time, only_fragile=True))
-    still_late = (replace(found, moved=False) for found in late if found.pushed == last_sequence_id)
+    still_late = (replace(found, is_recovered=False) for found in late if found.pushed == last_sequence_id)
     return (*(_reported(found) for found in possible if found.last_sequence_id == last_sequence_id), *still_late)
 
 
 def _reported(state: ProducerState) -> ProducerState:
     kept = tuple(replace(k, is_reported=k.position is None) for k in state.kept)
-    return replace(state, kept=kept, pushed=state.last_sequence_id, failed=False, moved=False, is_behind=False)
+    return replace(state, kept=kept, pushed=state.last_sequence_id, failed=False, is_recovered=False, is_behind=False)
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
@@ -322,7 +322,7 @@ def _recovered(state: ProducerState) -> ProducerState:
         persisted=state.written,
         failed=False,
         cut=False,
-        moved=True,
+        is_recovered=True,
         may_be_behind=False,
         is_behind=False,
         lags=False,
@@ -391,7 +391,9 @@ def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
     When it is switched on, entries whose producer is gone may be on their way to the log still: some of the last, as
     far as they come there, are stored behind that, and count; or, the deviation, for *persisted* alone.
     """
-    after = replace(state, pushed=NONE, persisted=NONE, since=len(state.kept), failed=False, moved=False, lags=False)
+    after = replace(
+        state, pushed=NONE, persisted=NONE, since=len(state.kept), failed=False, is_recovered=False, lags=False
+    )
     states = [after]
     for first in reversed(range(len(state.kept))) if on else ():
         if state.kept[first].maybe is None:

@@ -55,8 +55,8 @@ class ProducerState:
     ``persisted`` is what is at least persisted: while writes are in flight it may be anything up to ``written``.
     ``since`` is the number of entries that deduplication does not count, being older than its switching on.
     ``failed``: a write failed, and *pushed* may or may not have fallen back. ``cut``: the broker listens no more to
-    the entries that are being sent. ``moved``: nothing was observed yet since the topic was recovered. ``requires``:
-    the deviations without which this state would not be possible.
+    the entries that are being sent. ``is_recovered``: nothing was observed since the topic recovered. ``requires``: the
+    deviations without which this state would not be possible.
     """
 
     kept: tuple[StoredEntry, ...] = ()
@@ -65,7 +65,7 @@ class ProducerState:
     since: int = 0
     failed: bool = False
     cut: bool = False
-    moved: bool = False
+    is_recovered: bool = False
     requires: frozenset[str] = frozenset()
     may_be_behind: bool = False
     """The recovery may continue while the broker serves the producer (``second-recovery-not-awaited``)."""

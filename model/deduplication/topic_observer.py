@@ -207,7 +207,7 @@ def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry:
             rules += ["DEDUP-04", "DEDUP-05"]
         case _:
             pass
-    is_recovered = always(lambda state: state.moved and state.written != NONE)
+    is_recovered = always(lambda state: state.is_recovered and state.written != NONE)
     if isinstance(answer, Stored | Duplicate) and is_recovered:
         rules.append("DEDUP-12")
     if view.snapshot_failed and (isinstance(answer, Duplicate) or (isinstance(answer, Stored) and is_recovered)):
@@ -230,7 +230,7 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
     rules: list[str] = []
     if all(state.written != NONE for state in after):
         rules.append("DEDUP-09")
-        if all(state.moved for state in states):
+        if all(state.is_recovered for state in states):
             rules.append("DEDUP-12")
             if view.snapshot_failed:
                 rules.append("DEDUP-11")
@@ -264,7 +264,7 @@ def unsettled_snapshots(view: TopicView) -> TopicView:
     return view if view.snapshots is None else replace(view, snapshots=view.snapshots.unsettled())
 
 
-def moved(view: TopicView) -> Allowed[TopicView]:
+def unloaded(view: TopicView) -> Allowed[TopicView]:
     """The topic was closed and loaded again, or its broker was killed: every state is recovered from the log."""
     crowded = len(view.states) > view.snapshot_room
     recover = partial(

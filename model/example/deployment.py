@@ -33,12 +33,12 @@ def reloaded(state: Example, topics: Collection[str], at: Interval, *, is_killed
     if is_killed:
         consumption = subscriptions.killed(consumption, topics, at)
     else:
-        consumption = subscriptions.moved(consumption, topics, at)
+        consumption = subscriptions.unloaded(consumption, topics, at)
     for name in topics:
-        applications = applications_tracker.moved(applications, name, was_away=True)
-        chunking = chunking_tracker.moved(chunking, name, is_graceful=not is_killed)
+        applications = applications_tracker.unloaded(applications, name, was_away=True)
+        chunking = chunking_tracker.unloaded(chunking, name, is_graceful=not is_killed)
         if name in state.topics:
-            state = state.with_topic(name, topic_observer.moved(state.topics[name]).state)
+            state = state.with_topic(name, topic_observer.unloaded(state.topics[name]).state)
     return replace(state, applications=applications, consumption=consumption, chunking=chunking)
 
 

@@ -196,12 +196,12 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
-            applications = applications_tracker.moved(state.applications, topic)
-            consumption = subscriptions.moved(state.consumption, [topic], at, classic=classic)
+            applications = applications_tracker.unloaded(state.applications, topic)
+            consumption = subscriptions.unloaded(state.consumption, [topic], at, classic=classic)
             state = replace(state, applications=applications, consumption=consumption)
             if topic in state.chunking.topics:
-                return Allowed(replace(state, chunking=chunking_tracker.moved(state.chunking, topic)))
-            return _on_topic(state, topic, topic_observer.moved(state.topics[topic]))
+                return Allowed(replace(state, chunking=chunking_tracker.unloaded(state.chunking, topic)))
+            return _on_topic(state, topic, topic_observer.unloaded(state.topics[topic]))
         case Restart() | Kill():
             topics = state.topics.keys() | state.consumption.topics.keys() | state.chunking.topics.keys()
             after = deployment.reloaded(state, topics, at, is_killed=isinstance(operation, Kill))

@@ -1,12 +1,12 @@
-"""What must come: the entries that a Key_Shared subscription has no reason to hold back any longer.
+"""The due entries of a Key_Shared subscription: those that nothing blocks.
 
-A consumer must get an entry when its hash is in the consumer's range, the consumer has permits, the hash is not
-draining at another consumer, and no earlier entry of the hash is held back. This is the whole of it, so a performer
-waits for exactly this and for nothing else, and the model judges by it (KEY-05, KEY-13).
+An entry is due to a consumer if its hash is in the consumer's ranges, the consumer has permits, the hash is not
+draining at another consumer, and no earlier entry of the hash is blocked. The performer waits for exactly these
+entries, and the model judges by them (KEY-05, KEY-13).
 
-Nothing new is read while the replay queue is full (PIP-379, ``keySharedLookAheadMsgInReplayThreshold…``). Nothing is
-said here of subscriptions without draining hashes (the classic implementation), nor of those that are blocked by a
-limit on unacknowledged messages.
+While the replay queue is full, the dispatcher reads no new message (PIP-379,
+``keySharedLookAheadMsgInReplayThreshold…``). The classic implementation and subscriptions at a limit on unacknowledged
+messages are judged elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.vocabulary import HashRange
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An entry that is not acknowledged: its hash, and who has it (None: nobody)."""
+    """An unacknowledged entry: its hash, and the consumer at which it is pending (None: at none)."""
 
     position: Position
     hashed: int
@@ -30,7 +30,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A consumer as the broker sees it; its ranges do not overlap and are in order."""
+    """A consumer in the broker's stats; its ranges do not overlap and are in order."""
 
     name: str
     permits: int
@@ -48,9 +48,9 @@ def _is_in(hashed: int, ranges: Sequence[HashRange]) -> bool:
 
 
 def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int, str]:
-    """The hashes that wait for a consumer whose ranges they are not in any more, and for whom.
+    """The draining hashes, and the consumer that each waits for: it has pending entries and no longer the range.
 
-    Not for subscriptions that allow messages out of order: there nothing waits.
+    On subscriptions that allow out-of-order delivery no hash drains.
     """
     receivers = list(receivers)
     waits: dict[int, str] = {}
@@ -64,14 +64,14 @@ def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class LookAhead:
-    """How many messages may wait in the replay queue before a dispatcher reads no more new ones: so many for each
-    consumer, and so many in all (0: no limit)."""
+    """The limits on the replay queue above which a dispatcher reads no new messages: per consumer and per subscription
+    (0: no limit)."""
 
     per_consumer: int = 2000
     per_subscription: int = 20000
 
     def limit(self, consumers: int) -> int | None:
-        """How many that is with so many consumers; None: there is no limit."""
+        """The limit with so many consumers; None: no limit."""
         limits = [one for one in (self.per_consumer * consumers, self.per_subscription) if one > 0]
         return min(limits, default=None)
 
@@ -86,27 +86,27 @@ def due(
     drains: bool = True,
     look_ahead: LookAhead = NO_LIMITS,
 ) -> dict[Position, str]:
-    """The entries, in the order of positions, of which the next must come now, and to whom.
+    """The first due entry of each hash, in the order of positions, and its consumer.
 
-    ``drains``: the subscription lets hashes drain, as it does unless its consumers allow messages out of order. What
-    comes after as many entries as the dispatcher may have waiting need not have been read.
+    ``drains``: hashes drain, as they do unless consumers allow out-of-order delivery. Entries after as many as the
+    replay queue may hold need not have been read.
     """
     entries, receivers = list(entries), list(receivers)
-    held_back = set(draining(entries, receivers)) if drains else set[int]()
+    blocked = set(draining(entries, receivers)) if drains else set[int]()
     limit = look_ahead.limit(len(receivers))
     found: dict[Position, str] = {}
-    coming: set[int] = set()
+    found_hashes: set[int] = set()
     waiting = 0
     for entry in entries:
-        if entry.holder is not None or entry.hashed in coming:
+        if entry.holder is not None or entry.hashed in found_hashes:
             continue
         if limit is not None and waiting >= limit:
             break
         owner = owner_of(entry.hashed, receivers)
-        if entry.hashed not in held_back and owner is not None and owner.permits > 0:
+        if entry.hashed not in blocked and owner is not None and owner.permits > 0:
             found[entry.position] = owner.name
-            coming.add(entry.hashed)  # what follows it comes behind it
+            found_hashes.add(entry.hashed)  # later entries of the hash follow it
         else:
-            held_back.add(entry.hashed)  # and so does what follows one that does not come
+            blocked.add(entry.hashed)  # and blocks later entries of the hash
             waiting += 1
     return found

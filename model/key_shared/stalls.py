@@ -1,8 +1,8 @@
-"""What does not come although it is due, in releases that deviate: the deviation behind each single entry.
+"""The deviations that explain why a due entry is not dispatched, entry by entry.
 
-A deviation holds up the entries that its cause affects, and no others: those of a hash, those in the ranges of a
-consumer that left, or those behind an entry in the replay queue. It ends with its cause: whenever the broker dispatches
-something, it reads the replay queue first at the next read; and two of the deviations end when a consumer permits more.
+A deviation stalls only the entries that its cause affects: those of a hash, those in the ranges of a consumer that
+left, or those after an entry in the replay queue. It ends with its cause. After each dispatch the next read begins with
+the replay queue, and two of the deviations end when a consumer sends permits.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ENDED_BY_PERMITS = (LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at a subscription: the entries that are not acknowledged, its consumers, and what may have gone wrong.
+    """A look at a subscription: its unacknowledged entries, its consumers, and possible causes of a stall.
 
-    ``without_hash``: entries of which the replay queue has no hash. ``passed``: the hashes of entries that were
-    acknowledged while they waited to come again. ``is_passed_over``: a look ahead may have passed over the replay
-    queue. ``has_come``: something was dispatched since the look before.
+    ``without_hash``: entries whose hash the replay queue lacks. ``passed``: the hashes of entries that were
+    acknowledged while they were in the replay queue. ``is_passed_over``: a look-ahead may have passed over the replay
+    queue. ``has_dispatched``: something was dispatched since the last look.
     """
 
     entries: Sequence[Open]
@@ -40,21 +40,21 @@ class Look:
     without_hash: frozenset[Position]
     passed: frozenset[int]
     is_passed_over: bool
-    has_come: bool
+    has_dispatched: bool
 
 
 def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Position, str]:
-    """The entries that do not come by a deviation, and by which; a stall that has not ended goes on."""
+    """The entries that a deviation stalls, and its name. A stall that has not ended continues."""
     ended = ENDED_BY_PERMITS if keyed.is_permitted else ()
-    before = {} if look.has_come else {at: name for at, name in keyed.stalled.items() if name not in ended}
+    before = {} if look.has_dispatched else {at: name for at, name in keyed.stalled.items() if name not in ended}
     hashes = {entry.position: entry.hashed for entry in look.entries}
     reasons = {at: before.get(at) or _reason(keyed, at, hashes[at], look) for at in owed}
-    held_up = {at: name for at, name in reasons.items() if name is not None}
-    if REWIND_SKIPPED_AFTER_REPLAY_READ in held_up.values():
-        # The broker reads nothing before the next new message, so neither does it read what follows these.
+    stalled_at = {at: name for at, name in reasons.items() if name is not None}
+    if REWIND_SKIPPED_AFTER_REPLAY_READ in stalled_at.values():
+        # The broker reads nothing until the next new message, so it does not read later entries either.
         following = (entry.position for entry in look.entries if entry.holder is None)
-        held_up = {**dict.fromkeys(following, REWIND_SKIPPED_AFTER_REPLAY_READ), **held_up}
-    return Map(held_up)
+        stalled_at = {**dict.fromkeys(following, REWIND_SKIPPED_AFTER_REPLAY_READ), **stalled_at}
+    return Map(stalled_at)
 
 
 def _reason(keyed: Keyed, position: Position, hashed: int, look: Look) -> str | None:

@@ -1,11 +1,11 @@
-"""The broker's own account of draining hashes (KEY-11), against what follows from who has what, and from the ranges.
+"""Compares the draining hashes in the stats (KEY-11) with those that follow from pending acks and ranges.
 
-A hash drains while a consumer has messages of it and it is in another one's ranges. Brokers count entries: a batch is
-one. A hash that came back to the consumer that it waits for may be shown until something of it is sent, because the
-document lets it be removed as late as that (KEY-07); anything else that is shown and does not drain is wrong.
+A hash drains while messages of it are pending at one consumer and it is in the ranges of another. Brokers count
+entries: a batch is one. A hash that returned to its consumer may be shown until the next dispatch of it, because the
+document allows its removal as late as that (KEY-07). Any other hash that is shown and does not drain is wrong.
 
-Of KEY-12, the range of hashes is judged here, because each hash that drains is one of it, which bounds what they take;
-how many bytes one takes is measured on a live broker (``tests/quality/draining_heap.py``).
+Of KEY-12, the range of hashes is judged here: it bounds the number of draining hashes. The memory of one is measured on
+a live broker (``tests/quality/draining_heap.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from model.rules.catalogue import carries
 
 
 def expected(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[str, dict[int, int]]:
-    """By consumer, the hashes that must be shown to wait for it, and for how many entries each."""
+    """By consumer, the hashes that the stats must show as draining, and the number of pending entries of each."""
     entries = list(entries)
     waits = draining(entries, receivers)
     counts = Counter(entry.hashed for entry in entries if entry.holder is not None)
@@ -36,7 +36,7 @@ def expected(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[str
 
 @carries("KEY-12")
 def not_split(receivers: Sequence[Receiver]) -> Broken | None:
-    """Consumers that claim no ranges have all 65535 hashes among them, none twice."""
+    """Consumers that claim no ranges share all 65535 hashes, without overlaps."""
     following = AUTO_SPLIT_HASHES.first
     for own in sorted(own for one in receivers for own in one.ranges):
         if own.first != following:
@@ -49,7 +49,7 @@ def not_split(receivers: Sequence[Receiver]) -> Broken | None:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A hash that is shown to wait for another number of a consumer's entries than it does."""
+    """A hash for which the stats show a wrong number of pending entries."""
 
     hashed: int
     consumer: str
@@ -64,10 +64,7 @@ class Mismatch:
 def mismatches(
     outcome: DueReceived, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
 ) -> Iterator[Mismatch]:
-    """What the broker shows wrongly of single hashes.
-
-    ``before``: the hashes that were shown to drain when it was last looked, and for whom.
-    """
+    """The hashes that the stats show wrongly. ``before``: the draining hashes at the last look, and their consumers."""
     must = expected(entries, receivers)
     for read in outcome.consumers:
         own = must.get(read.consumer, {})
@@ -79,11 +76,11 @@ def mismatches(
 
 @carries("KEY-11")
 def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tuple[int, str]]) -> Broken:
-    """What a mismatch comes to; ``back``: the hashes that had come back when it was last looked, and to whom.
+    """The violation of a mismatch. ``back``: the hashes that had returned by the last look, and their consumers.
 
-    A hash that goes away for the second time may be counted on top of what was still counted of the first time. One
-    that came back without being counted (``uncounted``, and to whom) stays on that consumer's list, and is shown there
-    again when it drains for another one.
+    A hash that moves away a second time may be counted in addition to its first count. A hash that returned without
+    being counted (``uncounted``, with its consumer) stays on that consumer's list. It is shown there again when it
+    drains for another consumer.
     """
     if (mismatch.hashed, mismatch.consumer) in uncounted and mismatch.waits_for == 0:
         return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(str(mismatch))
@@ -95,7 +92,7 @@ def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tup
 def lingering(
     outcome: DueReceived, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
 ) -> dict[int, str]:
-    """The hashes that are shown to wait for a consumer to which they came back, and for whom."""
+    """The hashes that returned to their consumer and are still shown as draining, and that consumer."""
     must = expected(entries, receivers)
     return {
         one.hashed: read.consumer
@@ -136,7 +133,7 @@ def wrong_sums(outcome: DueReceived) -> Broken | None:
 
 
 def no_longer_shown(outcome: DueReceived, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
-    """The hashes that drained for consumers that are there, and are not shown to any more; and for whom each did."""
+    """The hashes of connected consumers that drained before and are no longer shown, and their consumers."""
     shown = {read.consumer: {one.hashed for one in read.draining} for read in outcome.consumers}
     return frozenset((hashed, name) for hashed, name in before.items() if name in shown and hashed not in shown[name])
 
@@ -145,7 +142,7 @@ def no_longer_shown(outcome: DueReceived, before: Mapping[int, str]) -> frozense
 def miscounted(
     outcome: DueReceived, receivers: Sequence[Receiver], before: Mapping[int, str], cleared: Mapping[str, int]
 ) -> Broken | None:
-    """Every hash that drained for a consumer and does so no more was cleared, and is counted."""
+    """A hash that no longer drains for a consumer counts as cleared."""
     for read in outcome.consumers:
         if read.consumer not in cleared:
             continue

@@ -61,5 +61,5 @@ def _judged(state: Replication, topic: str, cluster: str, judged: Allowed[TopicV
 
 
 def _recovered(state: Replication, places: Iterable[tuple[str, str]]) -> Replication:
-    recovered = {at: topic_observer.moved(state.views[at]).state for at in places if at in state.views}
+    recovered = {at: topic_observer.unloaded(state.views[at]).state for at in places if at in state.views}
     return replace(state, views={**state.views, **recovered})

@@ -60,7 +60,7 @@ def judge(
             return _subscribed(consumption, operation, outcome, known, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if topic in consumption.topics:
             exists = (topic, subscription) in consumption.cursors
-            if consumption.topics[topic].has_strangers and not exists:
+            if consumption.topics[topic].has_untracked and not exists:
                 return NOT_JUDGED
             return _created(operation, outcome, exists=exists)
         case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
@@ -86,7 +86,7 @@ def _subscribed(
     Those of a Key_Shared one have one policy. STICKY ones claim ranges that do not overlap.
     """
     others = dict(_others(consumption, operation))
-    if not all(other.is_back for other in others.values()):
+    if not all(other.never_disconnected for other in others.values()):
         return EXCUSED  # who is connected at the moment is not known
     at_most = consumption.topics[consumption.parts_of(operation.topic)[0]].limits.consumers
     is_full = bool(at_most) and len(others) >= at_most

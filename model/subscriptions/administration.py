@@ -1,4 +1,4 @@
-"""What administrators do to subscriptions, and what is read of them."""
+"""Admin requests on subscriptions: skip, expire, reset, delete, and reads of the cursor."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ from model.vocabulary import Outcome, Start, SubscriptionId
 Judged = Allowed[Consumption] | Broken
 
 NO_SUBSCRIPTION = "404"
-"""How a request is refused that is about a subscription which does not exist."""
+"""The error of a request on a subscription that does not exist."""
 WAITED_MS = 500.0
-"""An operation that waits and takes less had nothing to wait for."""
+"""An operation that took less did not have to wait."""
 
 
 def beginning(log: TopicLog, start: Start) -> Acked:
@@ -71,7 +71,7 @@ def administered(
     at: Interval,
     known: frozenset[str],
 ) -> Judged:
-    """What an operation on a subscription leaves possible."""
+    """The states that are possible after an operation on a subscription."""
     subscription = SubscriptionId(operation.topic, operation.subscription)
     if (
         isinstance(outcome, Refused)
@@ -132,7 +132,7 @@ def administered(
 
 @carries("ACK-16")
 def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refused) -> Judged:
-    """A durable subscription is there until it is deleted, whatever becomes of its topic and its broker."""
+    """A durable subscription exists until it is deleted, also after an unload or a kill."""
     gone = state.cursors[subscription]
     if refused.code != NO_SUBSCRIPTION or not gone.durable:
         return Allowed(state)
@@ -150,14 +150,14 @@ def _created(
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
-    """Entries were skipped; in releases that deviate, of a terminated topic none in its last ledger."""
-    followed = state.topics[subscription.topic]
-    log = followed.log
+    """Entries were skipped. Releases that deviate skip none in the last ledger of a terminated topic."""
+    tracked = state.topics[subscription.topic]
+    log = tracked.log
 
     def but_the_last_ledger(one: Acked) -> Mapping[Acked, str]:
         return (
             {acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED}
-            if followed.is_reopened
+            if tracked.is_reopened
             else {}
         )
 
@@ -175,7 +175,7 @@ def _changed(
     *,
     is_confirmed: bool = False,
 ) -> Consumption:
-    """Entries were acknowledged by an administrator; ``is_confirmed``: which was answered, once that was persisted."""
+    """An administrator acknowledged entries. ``is_confirmed``: the broker answers after it persisted them."""
     before, log = state.cursors[subscription], state.log(subscription.topic)
     after = before.on_each(change, at, ("ACK-04",), deviating, is_confirmed=is_confirmed)
     after = replace(after, by_administrators=after.by_administrators + 1, is_placed=True)
@@ -187,7 +187,7 @@ def _changed(
 def _expired(
     state: Consumption, subscription: SubscriptionId, up_to: str, at: Interval, *, is_through: bool
 ) -> Consumption:
-    """Everything up to a message expired; or some of it, if the broker did not finish: what it found, or anything."""
+    """Everything up to a message expired. If the broker did not finish, a part of it did."""
     log = state.log(subscription.topic)
     place = log.places.get(up_to)
     if place is None:
@@ -203,8 +203,7 @@ def _expired(
 
 
 def stopping_early(state: Consumption, subscription: SubscriptionId, up_to: str) -> frozenset[Acked]:
-    """The states of a subscription in which a search for what is up to a message ends before it
-    (:func:`acked.found_by_search`)."""
+    """The states of a subscription in which the search of an expiry ends too early (:func:`acked.found_by_search`)."""
     if subscription not in state.cursors or up_to not in (log := state.log(subscription.topic)).places:
         return frozenset()
     last = log.places[up_to].position
@@ -221,33 +220,33 @@ def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
 
 
 def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | None, at: Interval) -> Consumption:
-    """Subscriptions were set to an entry; their consumers are disconnected, and those that come back begin there."""
+    """Subscriptions were reset to an entry, which disconnects their consumers. After a reconnect they begin there."""
     for subscription in keys:
         log = state.log(subscription.topic)
         state = state.with_cursor(
-            subscription, cursor.set_anew(state.cursors[subscription], acked.set_to(log, to), log, at)
+            subscription, cursor.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
         )
         state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
     return state
 
 
 def disconnected(state: Consumption, subscription: SubscriptionId) -> Consumption:
-    """A subscription's consumers were disconnected by the broker; pulsar-client's come back by themselves."""
+    """The broker disconnected a subscription's consumers. Those of pulsar-client reconnect by themselves."""
     for name, consumer in list(state.consumers_of(subscription)):
         if consumer.client == "wire":
             state = state.without_consumer(name)
         else:
             rest = consumer.without(message for message in consumer.unacknowledged if message[0] == subscription.topic)
-            back = replace(rest, is_settled=False, may_repeat=True, is_back=False)
+            back = replace(rest, is_settled=False, may_repeat=True, never_disconnected=False)
             state = state.with_consumer(name, back)
-    return state.with_at_large(subscription, frozenset())
+    return state.with_acked_in_flight(subscription, frozenset())
 
 
 @carries("ACK-08")
 def _persisted(
     state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
 ) -> Judged:
-    """A dirty state is persisted at the latest after the flush interval."""
+    """A dirty state is persisted within the flush interval."""
     persisting = state.topics[subscription.topic].persisting
     match outcome:
         case NotPersisted(waited_ms):
@@ -260,7 +259,7 @@ def _persisted(
                 return too_often
             after = state.with_cursor(subscription, cursor.flushed(state.cursors[subscription], persisting))
             if at.completed_ms - at.invoked_ms < WAITED_MS:
-                return Allowed(after, ("ACK-08",))  # it was persisted when it was looked at first, some time ago
+                return Allowed(after, ("ACK-08",))  # it was persisted at the first look
             return _in_time(after, subscription, after_ms, persisting, known)
         case _:
             return Allowed(state)
@@ -298,21 +297,21 @@ def _taken_all(
 
 
 def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outcome: Outcome) -> Judged:
-    """Nothing more is written to a topic; or what everybody acknowledged is deleted."""
+    """A topic was terminated, or trimmed of what all subscriptions acknowledged."""
     if isinstance(outcome, Trimmed) and operation.topic in state.topics:
         return _trimmed(state, operation.topic, outcome.ledgers)
     if isinstance(operation, Terminate) and isinstance(outcome, Done) and operation.topic in state.topics:
-        followed = replace(state.topics[operation.topic], is_terminated=True)
-        return Allowed(state.with_topic(operation.topic, followed))
+        tracked = replace(state.topics[operation.topic], is_terminated=True)
+        return Allowed(state.with_topic(operation.topic, tracked))
     return Allowed(state)
 
 
 @carries("ACK-14")
 def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged:
-    """Only ledgers are deleted of which every subscription has acknowledged everything; the last one never is."""
-    followed, log = state.topics[topic], state.log(topic)
-    # What was rightly deleted before stays so, whatever became of the acknowledgments since.
-    gone = [ledger for ledger in log.ledgers if ledger not in followed.deleted.union(ledgers)]
+    """A ledger is deleted only if every subscription has acknowledged all of it, and never the last one."""
+    tracked, log = state.topics[topic], state.log(topic)
+    # A ledger that was rightly deleted stays deleted, even if acks were lost since.
+    gone = [ledger for ledger in log.ledgers if ledger not in tracked.deleted.union(ledgers)]
     must_stay = False
     for (where, name), one in state.cursors.items():
         if where != topic or not one.durable or len(one.possible) > 1:
@@ -323,5 +322,5 @@ def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged
                 what = f"the ledger of {unacknowledged} was deleted, an entry that subscription {name}"
                 return Broken("ACK-14", f"{what} had not acknowledged")
             must_stay = must_stay or unacknowledged.ledger != log.ledgers[-1]
-    after = state.with_topic(topic, replace(followed, deleted=followed.deleted.union(gone)))
+    after = state.with_topic(topic, replace(tracked, deleted=tracked.deleted.union(gone)))
     return Allowed(after, ("ACK-14",) if gone or must_stay else ())

@@ -1,4 +1,4 @@
-"""How long a client waits before it asks again for a message that it failed with: each time twice as long (ACK-13)."""
+"""Redelivery backoff: the delay before the redelivery request doubles with each nack of a message (ACK-13)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from model.rules.catalogue import carries
 S = TypeVar("S")
 
 EARLY_MS = 20.0
-"""How much too early a message may seem to come again: clocks of two processes."""
+"""How much too early a redelivery may seem, because two processes have two clocks."""
 
 
 def delay(first: float, times: int) -> float:
-    """How long to wait before a redelivery, after so many others of the same message."""
+    """The delay before a redelivery, after so many redeliveries of the same message."""
     return first * (1 << times)
 
 
 @carries("ACK-13")
-def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed[S] | Broken:
-    """A message came again after these delays, and only that message may."""
-    if told.others:
-        other = told.others[0]
+def redelivered(state: S, times: RedeliveryTimes, known: frozenset[str]) -> Allowed[S] | Broken:
+    """The nacked message was redelivered after these delays, and no other message was."""
+    if times.others:
+        other = times.others[0]
         return Broken(
-            "ACK-13", f"{other.business_id} was redelivered, although only {told.message.business_id} was nacked"
+            "ACK-13", f"{other.business_id} was redelivered, although only {times.message.business_id} was nacked"
         )
-    due_ms = [delay(told.first_ms, number) for number in range(len(told.after_ms))]
-    if all(after >= due - EARLY_MS for after, due in zip(told.after_ms, due_ms, strict=True)):
+    due_ms = [delay(times.first_ms, number) for number in range(len(times.after_ms))]
+    if all(after >= due - EARLY_MS for after, due in zip(times.after_ms, due_ms, strict=True)):
         return Allowed(state, ("ACK-13",))
-    delays = ", ".join(f"{after:.0f}" for after in told.after_ms)
-    because = (
-        f"{told.message.business_id} was redelivered {delays} ms after its nacks; the first delay is {due_ms[0]:.0f} ms"
-    )
-    if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
+    delays = ", ".join(f"{after:.0f}" for after in times.after_ms)
+    what = f"{times.message.business_id} was redelivered {delays} ms after its nacks"
+    because = f"{what}; the first delay is {due_ms[0]:.0f} ms"
+    if any(after < times.first_ms - EARLY_MS for after in times.after_ms):
         return Broken("ACK-13", because)
     return requires(NACK_BACKOFF_MISSING, state, known, because)

@@ -1,7 +1,7 @@
-"""Chunks on Shared subscriptions: which of them may keep a dispatcher from sending anything, as releases have it.
+"""Chunks on Shared subscriptions: the deviations by which chunks block a dispatcher.
 
-Everything else is judged of a chunk as of any entry. A dispatcher sends all chunks of a message to one consumer
-(:mod:`model.chunking.assignment`), and those that it cannot send it reads again and again, before anything new.
+In all other respects a chunk is judged like any entry. A dispatcher sends all chunks of a message to one consumer
+(:mod:`model.chunking.assignment`). Chunks that it cannot send it rereads before any new message.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from model.subscriptions.state import Consumption
 from model.vocabulary import ChunkNumber, SubscriptionId
 
 WAITS: Final = "waits"
-"""Why a consumer is sent nothing where all that is left are chunks for another consumer."""
+"""A consumer is sent nothing because all that is left are chunks for another consumer."""
 
 
 def sent(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Consumption:
-    """A consumer was sent a message."""
     chunk = state.log(subscription.topic).chunks.get(message[1].position)
     if chunk is None or state.consumers[name].kind != "Shared":
         return state
@@ -35,7 +34,7 @@ def sent(state: Consumption, subscription: SubscriptionId, name: str, message: M
 
 
 def excused(state: Consumption, name: str, broken: Broken, known: frozenset[str]) -> Allowed[Consumption] | Broken:
-    """A consumer is not sent what seems due to it: it is not due, a deviation is behind it, or a rule is broken."""
+    """A consumer lacks a message that seems due: it is not due, a deviation explains it, or a rule is broken."""
     reasons = [reason(state, subscription, [name]) for subscription in state.consumers[name].subscriptions]
     if all(one == WAITS for one in reasons):
         return Allowed(state)
@@ -44,7 +43,7 @@ def excused(state: Consumption, name: str, broken: Broken, known: frozenset[str]
 
 
 def reason(state: Consumption, subscription: SubscriptionId, starved: Collection[str]) -> str | None:
-    """Why nothing is sent to these consumers of a subscription: the name of a deviation, ``WAITS``, or None."""
+    """Why these consumers are sent nothing: the name of a deviation, ``WAITS``, or None."""
     here = dict(state.consumers_of(subscription))
     if not any(consumer.kind == "Shared" for consumer in here.values()):
         return None
@@ -52,7 +51,7 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
     chunks = [chunk for chunk in free.values() if chunk is not None]
     if assignment.is_stuck(chunks):
         return CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-    # What a consumer was sent is learnt when it receives; so one of the others may have a first chunk.
+    # The harness learns what was dispatched when a consumer receives it. So another consumer may have a first chunk.
     others = [name for name in here if name not in starved or len(starved) > 1]
     may_have_begun = any(not here[name].is_settled for name in others)
 
@@ -69,10 +68,10 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
 
 
 def _free(state: Consumption, subscription: SubscriptionId) -> dict[Position, ChunkNumber | None]:
-    """The entries that may not be acknowledged and that nobody is known to have, in order; which chunks they are."""
+    """The entries that are possibly unacknowledged and pending at no consumer, in order, and their chunk numbers."""
     chunks = state.log(subscription.topic).chunks
     if not chunks:
         return {}
-    held = {message[1].position for _, one in state.consumers_of(subscription) for message in one.unacknowledged}
-    positions = {place.position for _, place in state.all_left(subscription)} - held
+    pending = {message[1].position for _, one in state.consumers_of(subscription) for message in one.unacknowledged}
+    positions = {place.position for _, place in state.all_left(subscription)} - pending
     return {position: chunks.get(position) for position in sorted(positions)}

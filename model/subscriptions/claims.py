@@ -1,9 +1,9 @@
-"""STICKY consumers of a Key_Shared subscription (KEY-15): which hash ranges each claims, and what it receives of them.
+"""STICKY consumers of a Key_Shared subscription (KEY-15): the hash ranges that they claim, and what they receive.
 
-A hash that no consumer claims is dispatched to nobody until somebody claims it; that a claimed one is dispatched is
-judged with all that is due (:mod:`model.key_shared.liveness`). A message without a key has a hash where the release
-hashes it by its producer and sequence id; the classic implementation has one hash for all of them, and is not judged by
-it. Nor is here whether a policy fits those of the other consumers (SERVE-05).
+A message is not dispatched until a consumer claims its hash. :mod:`model.key_shared.liveness` judges that messages of
+claimed hashes are dispatched. Releases with draining hashes hash a message without a key by its producer and sequence
+id. The classic implementation has one hash for all of them, so they are not judged there. Conflicts of policies between
+consumers belong to SERVE-05.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from model.vocabulary import HashRange, SubscriptionId
 
 
 def claims_of(ranges: Iterable[tuple[int, int]]) -> tuple[HashRange, ...]:
-    """The ranges that a consumer claims, in order."""
     return tuple(sorted(HashRange(first, last) for first, last in ranges))
 
 
 @carries("KEY-15")
 def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], name: str) -> Broken | None:
-    """What is broken if a consumer is let in that claims these: another one has a part of them, or they overlap."""
+    """The violation if a consumer with these claims is let in: they overlap another consumer's, or each other."""
     if not claims:
         return None
     taken = tuple(Assigned(own, other) for other, one in others.items() for own in one.claims)
@@ -49,7 +48,7 @@ def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], nam
 
 @carries("KEY-15")
 def not_claimed(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken | None:
-    """A consumer is given a message: its hash must be in a range that the consumer claims."""
+    """The hash of a delivered message must be in a range that its consumer claims."""
     claims = state.consumers[name].claims
     if not claims or not _has_hash(state, subscription, message):
         return None
@@ -63,7 +62,7 @@ def not_claimed(state: Consumption, subscription: SubscriptionId, name: str, mes
 
 
 def _is_between_own(state: Consumption, subscription: SubscriptionId, name: str, hashed: int) -> bool:
-    """Whether the nearest bounds of claims below and above a hash are this consumer's own."""
+    """Whether the nearest bounds below and above a hash belong to claims of this consumer."""
     consumers = dict(state.consumers_of(subscription)).items()
     bounds = [(bound, one) for one, other in consumers for own in other.claims for bound in (own.first, own.last)]
     below = max((bound for bound in bounds if bound[0] < hashed), default=None)
@@ -73,7 +72,7 @@ def _is_between_own(state: Consumption, subscription: SubscriptionId, name: str,
 
 @carries("KEY-15")
 def shown_wrongly(state: Consumption, outcome: DueReceived) -> Broken | None:
-    """The ranges in the stats are those that the consumers claim."""
+    """The stats show the ranges that the consumers claim."""
     for read in outcome.consumers:
         consumer = state.consumers.get(read.consumer)
         if consumer is not None and read.ranges is not None and _joined_up(read.ranges) != _joined_up(consumer.claims):
@@ -83,7 +82,7 @@ def shown_wrongly(state: Consumption, outcome: DueReceived) -> Broken | None:
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
-    """The rule is exercised by a message that may have a hash which its consumer does not claim."""
+    """A message exercises the rule if its consumer does not claim all hashes."""
     claims = state.consumers[name].claims
     has_all = sum(map(len, claims)) >= len(STICKY_HASHES)
     return ("KEY-15",) if claims and not has_all and _has_hash(state, subscription, message) else ()

@@ -1,7 +1,7 @@
-"""Consumers as an observer holds them: what each has unacknowledged, and what may be on its way to it.
+"""The observer's view of a consumer: its pending acks, and what may be in flight to it.
 
-The broker sends when it likes, and what it sent is learnt when it is received. So a message that is acknowledged by now
-may still come, if it was not when the consumer was last seen to have nothing under way.
+The broker dispatches at any time, and the harness learns of it when the consumer receives. A message that is
+acknowledged by now may still arrive, if it was unacknowledged when the consumer last had nothing in flight.
 """
 
 from __future__ import annotations
@@ -17,33 +17,32 @@ from model.cursors.log import Place
 from model.vocabulary import Client, HashRange, SubscriptionId, SubscriptionType
 
 Message = tuple[str, Place]
-"""A message: its topic, and where it stands there."""
+"""A message: its topic, and its place there."""
 
 SHARED: frozenset[SubscriptionType] = frozenset({"Shared", "Key_Shared"})
-"""The kinds of subscriptions whose consumers share the messages."""
+"""The subscription types whose consumers share the messages."""
 
-Freed = Literal["failed", "left", "moved"]
-"""Why a message that was unacknowledged is to be delivered again: its consumer said that it failed, or is gone; or the
-topic was moved, and with it all of them."""
+RedeliveryReason = Literal["nacked", "left", "unloaded"]
+"""Why a message is due for redelivery: its consumer nacked it, its consumer left, or its topic was unloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer that is subscribed.
 
-    ``unacknowledged``: what it received and nobody acknowledged since; the keys of a map, because a set is copied whole
-    for each message. ``seen``: by topic, what the state may have been the last time that nothing can have been on its
-    way to the consumer. ``is_settled``: nothing is now.
-    ``rewinds``: how often it may get everything again, in order, from now on: because it asked for it (as a single
-    active consumer only can), or because other consumers came or went, which may make it the active one.
-    ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
-    disconnected: those it is given as well as what the broker sends again. ``keeps_keys``: messages of one key are to
-    be at one consumer at a time, which it did not give up; ``claims``: the hash ranges that it has for itself.
-    ``asked_twice``: what it asked for once more although it had asked for it and was not given it yet. Until it is
-    acknowledged it may come again at any time, and whether the consumer has it for the broker is not known.
-    ``outdone``: what was acknowledged by others while it had it, or before it was given it. A broker may count that
-    until the consumer acknowledges it once more.
-    ``is_back``: it was never disconnected; otherwise it may not be connected again, and cannot send what it holds back.
+    ``unacknowledged``: its pending acks. They are the keys of a map, because a set is copied whole for each message.
+    ``seen``: by topic, the possible states when the consumer last had nothing in flight. ``is_settled``: it has nothing
+    in flight now.
+    ``rewinds``: how often it may still receive everything again, in order. A single active consumer does so after a
+    redelivery request, and when another consumer joins or leaves, which may make it the active one.
+    ``may_repeat``: it requested redelivery while messages may have been in flight, or it belongs to pulsar-client and
+    was disconnected. It receives messages in flight as well as their redelivery. ``keeps_keys``: it does not allow
+    out-of-order delivery. ``claims``: the hash ranges that it claims.
+    ``requested_twice``: messages for which it requested redelivery a second time before it received them. Until they
+    are acknowledged the broker may send them at any time, and may or may not count them as pending here.
+    ``acked_by_others``: messages that others acknowledged while they were pending here, or before they arrived. A
+    broker may count them until this consumer acknowledges them too.
+    ``never_disconnected``: otherwise it may not have reconnected, and then cannot send its grouped acks.
     """
 
     topics: tuple[str, ...]
@@ -55,47 +54,49 @@ class Consumer:
     is_settled: bool = True
     rewinds: int = 0
     may_repeat: bool = False
-    asked_twice: frozenset[Message] = frozenset()
+    requested_twice: frozenset[Message] = frozenset()
     keeps_keys: bool = True
     claims: tuple[HashRange, ...] = ()
-    is_back: bool = True
-    acked_unheld: int = 0
-    """How many messages it acknowledged individually that were unacknowledged at nobody."""
-    outdone: frozenset[Message] = frozenset()
-    acked_outdone: int = 0
-    """How many messages it acknowledged once more that others had acknowledged before."""
+    never_disconnected: bool = True
+    acked_not_pending: int = 0
+    """How many messages it acknowledged individually that were pending at no consumer."""
+    acked_by_others: frozenset[Message] = frozenset()
+    acked_again: int = 0
+    """How many messages it acknowledged after others had."""
     parts_recounted: int = 0
-    """How many parts of batches may have been counted off again, with another part that others had acknowledged."""
+    """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
 
     @property
     def subscriptions(self) -> tuple[SubscriptionId, ...]:
-        """The subscriptions that it consumes, one on each topic."""
+        """One subscription on each topic."""
         return tuple(SubscriptionId(topic, self.subscription) for topic in self.topics)
 
     @property
     def least(self) -> int:
         """The fewest messages that a broker may count as unacknowledged here."""
-        return len(self.unacknowledged) - sum(one in self.unacknowledged for one in self.asked_twice | self.outdone)
+        return len(self.unacknowledged) - sum(
+            one in self.unacknowledged for one in self.requested_twice | self.acked_by_others
+        )
 
     @property
     def most(self) -> int:
-        """The most that it may: what came twice it counts twice."""
-        asked = sum(one not in self.unacknowledged for one in self.asked_twice - self.outdone)
-        return len(self.unacknowledged) + len(self.outdone) + asked
+        """The most that it may count. A message that was sent twice counts twice."""
+        asked = sum(one not in self.unacknowledged for one in self.requested_twice - self.acked_by_others)
+        return len(self.unacknowledged) + len(self.acked_by_others) + asked
 
     def acknowledging(self, messages: Iterable[Message]) -> Consumer:
-        """The consumer after it acknowledged these, also where another consumer had acknowledged them."""
-        left = self.outdone.difference(messages)
-        return replace(self, outdone=left, acked_outdone=self.acked_outdone + len(self.outdone) - len(left))
+        """The consumer after it acknowledged these messages, including those that others had acknowledged."""
+        left = self.acked_by_others.difference(messages)
+        return replace(self, acked_by_others=left, acked_again=self.acked_again + len(self.acked_by_others) - len(left))
 
     def without(self, messages: Iterable[Message]) -> Consumer:
-        """The consumer when it has these unacknowledged no more."""
+        """The consumer when these messages are no longer pending."""
         unacknowledged = self.unacknowledged.mutate()
         for message in messages:
             unacknowledged.pop(message, None)
         return replace(self, unacknowledged=unacknowledged.finish())
 
     def given(self, message: Message, *, is_late: bool = False) -> Consumer:
-        """The consumer when it has this one as well; ``is_late``: others had acknowledged it, or have it too."""
-        outdone = self.outdone | {message} if is_late else self.outdone
-        return replace(self, unacknowledged=self.unacknowledged.set(message, None), outdone=outdone)
+        """The consumer with one more pending message. ``is_late``: others acknowledged it, or have it too."""
+        acked_by_others = self.acked_by_others | {message} if is_late else self.acked_by_others
+        return replace(self, unacknowledged=self.unacknowledged.set(message, None), acked_by_others=acked_by_others)

@@ -1,7 +1,7 @@
-"""What may be delivered, and what must be: the judgement of what a consumer received.
+"""Judges what a consumer received: what may be delivered, and what must be.
 
-A message may be delivered when it is not acknowledged and nobody has it unacknowledged (ACK-12). One that its consumer
-failed with, or that was unacknowledged at one that left, must come again (ACK-12, ACK-13); in the end everything must.
+A message may be delivered if it is unacknowledged and pending at no consumer (ACK-12). A message must be redelivered if
+its consumer nacked it, or left while it was pending (ACK-12, ACK-13). In the end everything must be delivered.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
-from model.subscriptions.consumers import SHARED, Consumer, Freed, Message
+from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId, Withheld
 
-EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
+EXERCISED_BY: dict[RedeliveryReason, tuple[str, ...]] = {"left": ("ACK-12",), "nacked": ("ACK-13",), "unloaded": ()}
 
 
 def received(
     state: Consumption, name: str, messages: Sequence[Delivery], *, is_all: bool, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
-    """A consumer was given messages; ``is_all``: nothing else was on its way to it."""
+    """A consumer received messages. ``is_all``: nothing else was in flight to it."""
     judged = in_turn(state, [partial(_received_one, name=name, dispatched=one, known=known) for one in messages])
     if isinstance(judged, Broken) or not is_all:
         return judged
@@ -61,7 +61,7 @@ def _received_one(
     subscription = SubscriptionId(message[0], consumer.subscription)
     if consumer.kind == "Failover":
         state = _passed_on(state, subscription, name)
-    if consumer.rewinds and _is_behind(message, consumer):
+    if consumer.rewinds and _was_passed_by(message, consumer):
         consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
     if message in state.replaying.get(subscription, frozenset()) and _is_unacknowledged(state, subscription, message):
@@ -83,24 +83,24 @@ def _received_one(
     is_once = _unacknowledged_already(state, subscription, name, message)
     if isinstance(is_once, Broken):
         return is_once
-    at_large = state.at_large.get(subscription, frozenset())
-    if message in at_large:
-        state = state.with_at_large(subscription, at_large - {message})
+    acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
+    if message in acked_in_flight:
+        state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
         return Allowed(_given(state, subscription, name, message, is_late=True)).after(met, is_once)
     delivering = _delivering(state.cursors[subscription], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
     cursor = delivering.state
     why = state.due(subscription).get(message)
-    # pulsar-client may hand out what waited in its queue, or die before it asks for what its application failed with.
-    is_asked_for = why == "failed" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
-    # Of a batch that is acknowledged in part, brokers forget how often it was delivered.
+    # pulsar-client may deliver messages of its receiver queue, or die before it sends the redelivery request of a nack.
+    is_requested = why == "nacked" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
+    # Brokers lose the redelivery count of a batch that is acknowledged in part.
     is_whole = not any(
         one.has_message(place)
         for one in state.cursors[subscription].imaginable
         for place in state.log(subscription.topic).places_at(message[1].position)
     )
-    if is_asked_for and is_whole and dispatched.redeliveries == 0:
+    if is_requested and is_whole and dispatched.redeliveries == 0:
         because = f"{name} received the redelivered {state.words(message)} with a redelivery count of 0"
         return Broken("ACK-13", because)
     state = state.with_cursor(subscription, cursor).taken(subscription, [message])
@@ -108,7 +108,7 @@ def _received_one(
     state = _given(state, subscription, name, message, is_late=is_late)
     if consumer.kind == "Key_Shared":
         state = invariant.with_delivered(
-            state, subscription, message[1].position, is_due_again=why in ("left", "failed")
+            state, subscription, message[1].position, is_due_again=why in ("left", "nacked")
         )
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, subscription, name, message)
     exercised += claims.exercised_by(state, subscription, name, message)
@@ -119,42 +119,42 @@ def _received_one(
 def _given(
     state: Consumption, subscription: SubscriptionId, name: str, message: Message, *, is_late: bool
 ) -> Consumption:
-    """A consumer has a message; ``is_late``: others had acknowledged it, or have it too."""
+    """A message is pending at a consumer. ``is_late``: others acknowledged it, or have it too."""
     consumer = state.consumers[name]
     state = chunks.sent(
         state.with_consumer(name, consumer.given(message, is_late=is_late)), subscription, name, message
     )
     is_counted = is_late and consumer.kind == "Key_Shared"
-    return membership.outdone(state, subscription, name, [message[1].position]) if is_counted else state
+    return membership.acked_by_others(state, subscription, name, [message[1].position]) if is_counted else state
 
 
 def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    """Whether somebody surely has a message unacknowledged: not one whose client may have asked for it once more."""
+    """Whether a message is surely pending: its client cannot have sent another redelivery request for it."""
     return any(
         message in consumer.unacknowledged
         for _, consumer in state.consumers_of(subscription)
-        if message not in consumer.asked_twice and not (consumer.may_repeat and consumer.client == "official")
+        if message not in consumer.requested_twice and not (consumer.may_repeat and consumer.client == "official")
     )
 
 
 def _replayed_once_more(
     state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
-    """A message that was being read for replay when all consumers had gone is given to the next ones twice."""
+    """A replay read was pending when the last consumer left. The next consumers receive its messages twice."""
     because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
     after = state.with_replaying(subscription, state.replaying[subscription] - {message})
     after = _given(after, subscription, name, message, is_late=True)
     return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
 
 
-def _is_behind(message: Message, consumer: Consumer) -> bool:
-    """Whether a consumer that is given everything in order had this before, or something behind it."""
+def _was_passed_by(message: Message, consumer: Consumer) -> bool:
+    """Whether a consumer that receives in order already had this message, or a later one."""
     topic, place = message
     return any(other_topic == topic and other >= place for other_topic, other in consumer.unacknowledged)
 
 
 def _passed_on(state: Consumption, subscription: SubscriptionId, name: str) -> Consumption:
-    """One consumer is the active one: what others had is its own by now."""
+    """The active consumer takes over the pending messages of the others."""
     for other, consumer in list(state.consumers_of(subscription)):
         if other != name and consumer.unacknowledged:
             state = state.with_consumer(other, replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds + 1))
@@ -165,15 +165,15 @@ def _passed_on(state: Consumption, subscription: SubscriptionId, name: str) -> C
 def _unacknowledged_already(
     state: Consumption, subscription: SubscriptionId, name: str, message: Message
 ) -> Allowed[None] | Broken:
-    """A message is unacknowledged at one consumer at a time.
+    """A message is pending at one consumer at a time.
 
-    Where a deviation gave it to two and one of them has left, it is due again while the other has it.
+    If a deviation delivered it to two consumers and one of them left, it is due while the other still has it.
     """
     excused: tuple[str, ...] = ()
     for other, consumer in state.consumers_of(subscription) if message not in state.due(subscription) else ():
         if message in consumer.unacknowledged:
-            has_failed = any(why == "failed" for why in state.due(subscription).values())
-            rule = "ACK-13" if other == name and has_failed else "ACK-12"
+            has_nacked = any(why == "nacked" for why in state.due(subscription).values())
+            rule = "ACK-13" if other == name and has_nacked else "ACK-12"
             if not _may_repeat(consumer, message) and not _may_repeat(state.consumers[name], message):
                 return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
             excused = (rule,)
@@ -181,17 +181,17 @@ def _unacknowledged_already(
 
 
 def _may_repeat(consumer: Consumer, message: Message) -> bool:
-    return consumer.may_repeat or message in consumer.asked_twice
+    return consumer.may_repeat or message in consumer.requested_twice
 
 
 def _delivering(
     cursor: Cursor, consumer: Consumer, message: Message, known: frozenset[str]
 ) -> Allowed[Cursor] | Broken:
-    """The subscription when a message was dispatched, some time since nothing was on its way to that consumer."""
+    """The subscription when a message was dispatched, at some time after the consumer last had nothing in flight."""
     topic, place = message
     seen = consumer.seen.get(topic, frozenset())
     if seen != cursor.imaginable and any(not state.has_message(place) for state in seen | cursor.possible):
-        # It may have been dispatched before what happened since.
+        # It may have been dispatched before the operations since then.
         is_acknowledged = all(state.has_message(place) for state in cursor.possible)
         return Allowed(cursor, excused=(diagnosis.blamed(cursor.since),) if is_acknowledged else ())
     return cursor.observed(lambda state: None if state.has_message(place) else state, known)
@@ -199,7 +199,7 @@ def _delivering(
 
 @carries("ACK-12", "ACK-13")
 def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
-    """A consumer was given less than it asked for, because the broker has nothing more for it: that must be true."""
+    """A consumer received less than its permits allow. The broker must have nothing more for it."""
     consumer = state.consumers[name]
     excused: tuple[str, ...] = ()
     if consumer.kind not in ("Exclusive", "Shared") or consumer.client != "wire":
@@ -210,13 +210,13 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
         if not is_settled or not state.topics[subscription.topic].is_sure:
             excused = ("ACK-12",)
             continue
-        held = frozenset(message for other in others.values() for message in other.unacknowledged)
-        left = [message for message in surely_left(state, subscription) if message not in held]
+        pending = frozenset(message for other in others.values() for message in other.unacknowledged)
+        left = [message for message in surely_left(state, subscription) if message not in pending]
         due = [message for message in left if not state.cursors[subscription].is_taken_back(message[1])]
         excused = ("ACK-12",) if len(due) < len(left) else excused
         if due:
             reasons = state.due(subscription)
-            failed = any(reasons.get(message) == "failed" for message in due)
+            failed = any(reasons.get(message) == "nacked" for message in due)
             words = diagnosis.some([state.words(message) for message in due])
             return Broken(
                 "ACK-13" if failed else "ACK-12",
@@ -229,10 +229,10 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
 def limited(
     before: Consumption, after: Consumption, name: str, outcome: ReceivedMessages | Starved, known: frozenset[str]
 ) -> Allowed[None] | Broken:
-    """A consumer received, or did not because the broker says that it is blocked.
+    """A consumer received messages, or received none because the broker says that it is blocked.
 
-    A broker stops at the limit on unacknowledged messages, and goes on once half of that is left. How far the last
-    dispatch before that may exceed the limit differs between releases, so what counts is that nothing comes after it.
+    A broker blocks a consumer at the limit on unacknowledged messages, and unblocks it at half of that. Releases differ
+    in how far the last dispatch may exceed the limit, so only a dispatch after it breaks the rule.
     """
     consumer = before.consumers[name]
     is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
@@ -247,7 +247,7 @@ def limited(
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
-        if limit and has + after.consumers[name].acked_outdone > limit // 2:
+        if limit and has + after.consumers[name].acked_again > limit // 2:
             return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, None, known, because)
         return Broken("SERVE-05", because)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())
@@ -255,24 +255,24 @@ def limited(
 
 # ---------------------------------------------------------------------------------- limits of a subscription as a whole
 #
-# At its limit the broker reads no new messages; it redelivers all the same. It says itself whether that is so, and how
-# many messages it counts: :mod:`model.subscriptions.reading` compares that with what its consumers have. What it read
-# before it stopped may still be dispatched, so what counts is a message that was sent after it had stopped.
+# At its limit the broker reads no new messages, but still redelivers. Its stats show whether a subscription is blocked,
+# and how many messages it counts: :mod:`model.subscriptions.reading` compares that with the pending acks of its
+# consumers. What it read before may still be dispatched, so only a message that was sent later breaks the rule.
 
 
 @carries("SERVE-05")
-def withheld(state: Consumption, subscription: SubscriptionId, told: Withheld | None) -> Allowed[Consumption] | Broken:
-    """The broker says that it reads nothing new for a subscription; below half of the limit it must read again."""
-    if told is None:
+def withheld(state: Consumption, subscription: SubscriptionId, stats: Withheld | None) -> Allowed[Consumption] | Broken:
+    """According to the stats a subscription is blocked. Below half of the limit the broker must read again."""
+    if stats is None:
         return Allowed(state)
     limit = state.topics[subscription.topic].limits.in_all
-    if not limit or told.unacknowledged < limit // 2:
+    if not limit or stats.unacknowledged < limit // 2:
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         return Broken(
-            "SERVE-05", f"subscription {subscription.name} is blocked for {told.unacknowledged} messages, {allowed}"
+            "SERVE-05", f"subscription {subscription.name} is blocked for {stats.unacknowledged} messages, {allowed}"
         )
     cursor, last = state.cursors[subscription], state.log(subscription.topic).last
-    may_go_on = told.read_pending or len(cursor.possible) > 1 or bool(cursor.unsure)
+    may_go_on = stats.read_pending or len(cursor.possible) > 1 or bool(cursor.unsure)
     may_go_on |= any(one.client != "wire" for _, one in state.consumers_of(subscription))
     if not may_go_on and subscription not in state.withheld:
         state = replace(state, withheld=state.withheld.set(subscription, last))
@@ -280,25 +280,23 @@ def withheld(state: Consumption, subscription: SubscriptionId, told: Withheld | 
 
 
 @carries("SERVE-05")
-def not_blocked(state: Consumption, subscription: SubscriptionId, told: CursorRead) -> Allowed[None] | Broken:
-    """A subscription is blocked once it has as many unacknowledged messages as it may, over all its consumers."""
+def not_blocked(state: Consumption, subscription: SubscriptionId, stats: CursorRead) -> Allowed[None] | Broken:
+    """A subscription is blocked once all its consumers together have as many unacknowledged messages as allowed."""
     limit = state.topics[subscription.topic].limits.in_all
     kinds = {consumer.kind for _, consumer in state.consumers_of(subscription)}
-    if not limit or told.unacknowledged < limit or not kinds or kinds - SHARED:
+    if not limit or stats.unacknowledged < limit or not kinds or kinds - SHARED:
         return Allowed(None)
-    if told.withheld is not None:
+    if stats.withheld is not None:
         return Allowed(None, ("SERVE-05",))
-    because = (
-        f"subscription {subscription.name} has {told.unacknowledged} unacknowledged messages, where {limit} are allowed"
-    )
-    return Broken("SERVE-05", f"{because}, and is not blocked")
+    because = f"subscription {subscription.name} has {stats.unacknowledged} unacknowledged messages"
+    return Broken("SERVE-05", f"{because}, where {limit} are allowed, and is not blocked")
 
 
 @carries("SERVE-05")
 def not_withheld(
     state: Consumption, subscription: SubscriptionId, name: str, messages: Iterable[Delivery]
 ) -> Allowed[Consumption] | Broken:
-    """A consumer was given a message that was sent after the broker had ceased to read for its subscription."""
+    """A blocked subscription receives no message that was sent after it was blocked."""
     last = state.withheld.get(subscription)
     late = [one.business_id for one in messages if last is not None and one.position > last]
     if not late:

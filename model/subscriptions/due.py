@@ -1,4 +1,4 @@
-"""Key_Shared, judged when everything due was received: deliveries, what was due, the broker's stats."""
+"""Judges a Key_Shared subscription after everything due was received: deliveries, missing messages, the stats."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ from model.vocabulary import Outcome, SubscriptionId
 Judged = Allowed[Consumption] | Broken
 
 OF_LIVENESS = frozenset({"KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13"})
-"""The rules that say what must come."""
+"""The rules on what must be dispatched."""
 
 OF_DRAINING = ("KEY-03", "KEY-04", "KEY-05", "KEY-07", "KEY-11", "KEY-12", "KEY-13")
-"""The rules that say something of draining hashes, and nothing of the classic implementation."""
+"""The rules on draining hashes, which do not apply to the classic implementation."""
 
 
 def permitted(state: Consumption, name: str) -> Consumption:
-    """A consumer sent more permits."""
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
@@ -43,9 +42,9 @@ def permitted(state: Consumption, name: str) -> Consumption:
 
 @carries("ACK-12", "SERVE-03")
 def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) -> Broken:
-    """Nothing comes to consumers of these subscriptions, although the broker has something for them.
+    """The consumers of these subscriptions receive nothing, although messages are due.
 
-    Where messages of a consumer that left or failed are to go to others, that is what does not happen.
+    ACK-12 is broken if messages of a consumer that left, or nacked messages, are due to others.
     """
     return Broken("ACK-12" if any(state.due(subscription) for subscription in keys) else "SERVE-03", because)
 
@@ -53,9 +52,9 @@ def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) ->
 def not_dispatched(
     state: Consumption, subscription: SubscriptionId, outcome: Starved, known: frozenset[str]
 ) -> Allowed[None] | Broken:
-    """As :func:`starved`, when the subscription was read; a deviation may stall one that is Key_Shared.
+    """As :func:`starved`, when the subscription was read. Deviations may stall a Key_Shared subscription.
 
-    Where several consumers are there, it is only known that what was sent to them did not arrive.
+    With several consumers it is only known that messages sent to them did not arrive.
     """
     consumers = dict(state.consumers_of(subscription))
     missing = starved(state, [subscription], f"{' and '.join(consumers)} of {subscription.name}: {outcome.why}")
@@ -67,7 +66,7 @@ def not_dispatched(
         return arrived
     state = arrived.state
     keyed, unsure = state.keyed_of(subscription), _unsure_hashes(state, subscription)
-    entries = [entry for entry in _open(state, subscription) if entry.hashed not in unsure | keyed.on_top]
+    entries = [entry for entry in _open(state, subscription) if entry.hashed not in unsure | keyed.counted_twice]
     alone = [Receiver(name, len(entries), (AUTO_SPLIT_HASHES,))]
     owed = due(entries, alone, drains=invariant.is_ordered(state, subscription))
     if not owed and any(entry.holder is None for entry in _open(state, subscription)):
@@ -87,9 +86,9 @@ def received(
     known: frozenset[str],
     slowed: frozenset[FailpointKind],
 ) -> Judged:
-    """Everything due was received; ``slowed``: the failpoints of the topic that are on.
+    """Everything due was received. ``slowed``: the active failpoints of the topic.
 
-    What is not delivered while calls race one another was added to the pending acks where it must not be.
+    If a message is missing while calls race, it was wrongly added to the pending acks.
     """
     subscription = SubscriptionId(operation.topic, operation.subscription)
     if isinstance(outcome, Starved) and any(state.consumers_of(subscription)):
@@ -123,19 +122,19 @@ def _gathered(state: Consumption, subscription: SubscriptionId, outcome: DueRece
     withheld = deliveries.withheld(accounted.state, subscription, outcome.withheld)
     if isinstance(withheld, Broken):
         return withheld
-    has_come = any(read.messages for read in outcome.consumers)
+    has_dispatched = any(read.messages for read in outcome.consumers)
     is_stalled = bool(accounted.deviations) or outcome.withheld is not None
-    state = _all_seen(withheld.state, subscription, outcome, has_come=has_come, is_stalled=is_stalled)
+    state = _all_seen(withheld.state, subscription, outcome, has_dispatched=has_dispatched, is_stalled=is_stalled)
     return withheld.of(state).after(arrived, accounted)
 
 
 def _all_seen(
-    state: Consumption, subscription: SubscriptionId, outcome: DueReceived, *, has_come: bool, is_stalled: bool
+    state: Consumption, subscription: SubscriptionId, outcome: DueReceived, *, has_dispatched: bool, is_stalled: bool
 ) -> Consumption:
-    """All is gathered that was on its way: what waits for replay from now on was there before anything that comes.
+    """Everything in flight was received. The replay queue from now on is older than any later dispatch.
 
-    ``is_stalled``: by a known deviation nobody looks at what waits for replay, or the subscription is blocked; nothing
-    is said on what comes before it.
+    ``is_stalled``: a known deviation keeps the broker from reading the replay queue, or the subscription is blocked.
+    Then no order is judged.
     """
     keyed, is_withheld = state.keyed_of(subscription), outcome.withheld is not None
     ready = [read.consumer for read in outcome.consumers if read.permits > 0]
@@ -143,13 +142,14 @@ def _all_seen(
         keyed,
         is_gathered=True,
         replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
-        may_be_read=keyed.may_be_read and not has_come,
+        may_be_read=keyed.may_be_read and not has_dispatched,
         has_left=False,
-        left_reading=keyed.left_reading if not has_come else None,
+        reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,
         has_replays=bool(outcome.in_replay),
-        came=frozenset(),
-        read_twice=_still_read_twice(state, subscription, outcome) | invariant.came_beside_news(state, subscription),
-        last=state.log(subscription.topic).last if has_come or keyed.last is None else keyed.last,
+        replayed=frozenset(),
+        read_twice=_still_read_twice(state, subscription, outcome)
+        | invariant.replayed_beside_new_messages(state, subscription),
+        last=state.log(subscription.topic).last if has_dispatched or keyed.last is None else keyed.last,
         read_to=state.log(subscription.topic).last if outcome.is_waiting else keyed.read_to,
         is_woken=is_withheld and keyed.is_woken,
         is_permitted=is_withheld and keyed.is_permitted,
@@ -161,14 +161,15 @@ def _all_seen(
 
 
 def _still_read_twice(state: Consumption, subscription: SubscriptionId, outcome: DueReceived) -> frozenset[Position]:
-    """What was replayed twice and has come once: the second time is yet to come only if it finds no permits."""
+    """Entries that were replayed twice and arrived once. The second copy waits only for permits."""
     keyed = state.keyed_of(subscription)
     without_permits = {read.consumer for read in outcome.consumers if read.permits <= 0}
-    return frozenset(at for at in keyed.read_twice - keyed.came if at in keyed.got and keyed.got[at] in without_permits)
+    return frozenset(
+        at for at in keyed.read_twice - keyed.replayed if at in keyed.got and keyed.got[at] in without_permits
+    )
 
 
 def _arrived(state: Consumption, subscription: SubscriptionId, read: ConsumerRead, known: frozenset[str]) -> Judged:
-    """A consumer was given messages, in this order."""
     name = read.consumer
     before = [None, *(dispatched.position for dispatched in read.messages)]
     steps = [
@@ -214,7 +215,7 @@ def _placed(
     *,
     is_first: bool,
 ) -> Allowed[None] | Broken:
-    """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry."""
+    """Judges the order of a message. ``is_first``: it is the first of its entry."""
     message = state.place_of(state.consumers[name], dispatched)
     if message is None or dispatched.position not in state.log(subscription.topic).keys:
         return Allowed(None)
@@ -232,19 +233,18 @@ def _placed(
 
 @carries("KEY-03")
 def _moved(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> tuple[str, ...]:
-    """The rules that are put to the test where a hash had drained, or drains, and something of it is delivered.
+    """The rules that a delivery exercises if its hash drains, or drained before.
 
-    That it had drained when it moved needs no judgement of its own: otherwise two consumers have messages of its keys
-    (KEY-01).
+    If a hash is reassigned before it has drained, two consumers have messages of its keys, which KEY-01 judges.
     """
     keyed = state.keyed_of(subscription)
     hashed = invariant.hash_of(state, subscription, position)
     waited_for = keyed.draining.get(hashed)
     if waited_for is None:
-        return ("KEY-04", "KEY-13") if keyed.held_up else ()
+        return ("KEY-04", "KEY-13") if keyed.blocked else ()
     if waited_for == name:
         return ("KEY-07",)
-    return ("KEY-03", "KEY-05") if hashed in keyed.held_up else ("KEY-03",)
+    return ("KEY-03", "KEY-05") if hashed in keyed.blocked else ("KEY-03",)
 
 
 def _got(state: Consumption, subscription: SubscriptionId, name: str, dispatched: Delivery) -> Consumption:
@@ -254,17 +254,17 @@ def _got(state: Consumption, subscription: SubscriptionId, name: str, dispatched
     return state.with_keyed(subscription, replace(keyed, got=keyed.got.set(position, name), replays=replays))
 
 
-# ------------------------------------------------------------------------------------------------- what must have come
+# ------------------------------------------------------------------------------------------- what must be dispatched
 
 
 def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueReceived, known: frozenset[str]) -> Judged:
-    """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
+    """If the stats suffice: nothing that is due is missing, and the stats are right."""
     receivers = receivers_of(outcome)
     if receivers is None:
         return Allowed(state)
     is_classic = not state.topics[subscription.topic].drains
     if any(consumer.client != "wire" for _, consumer in state.consumers_of(subscription)):
-        # What waits in the queues of other clients is not known.
+        # The receiver queues of other clients are not known.
         return Allowed(state, excused=("KEY-16",) if is_classic else ("KEY-11", "KEY-13"))
     if is_classic:
         return _with_classic(state, subscription, outcome, receivers, known)
@@ -278,13 +278,15 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
     )
     is_ordered = invariant.is_ordered(state, subscription)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[subscription.topic].look_ahead)
-    owed = {at: name for at, name in owed.items() if invariant.hash_of(state, subscription, at) not in keyed.on_top}
+    owed = {
+        at: name for at, name in owed.items() if invariant.hash_of(state, subscription, at) not in keyed.counted_twice
+    }
     late = Allowed(keyed.stalled, excused=("KEY-13",) if owed else ())
-    if outcome.withheld is None:  # else what is to be redelivered is not told from what was not read yet
+    if outcome.withheld is None:  # otherwise the stats do not separate the replay queue from what was not read yet
         look = replace(
             _look(state, subscription, entries, receivers),
             is_passed_over=_may_be_passed_over(state, subscription, outcome, owed),
-            has_come=any(read.messages for read in outcome.consumers),
+            has_dispatched=any(read.messages for read in outcome.consumers),
         )
         judged = _late(state, subscription, owed, look, known)
         if isinstance(judged, Broken):
@@ -301,8 +303,8 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
 def _look(
     state: Consumption, subscription: SubscriptionId, entries: Sequence[Open], receivers: Sequence[Receiver]
 ) -> Look:
-    """A look at which nothing came."""
-    failed = frozenset(message[1].position for message, why in state.due(subscription).items() if why == "failed")
+    """A look at which nothing was dispatched."""
+    failed = frozenset(message[1].position for message, why in state.due(subscription).items() if why == "nacked")
     is_ordered = invariant.is_ordered(state, subscription)
     return Look(
         entries,
@@ -312,7 +314,7 @@ def _look(
             invariant.hash_of(state, subscription, position) for position in state.keyed_of(subscription).passed
         ),
         is_passed_over=False,
-        has_come=False,
+        has_dispatched=False,
     )
 
 
@@ -323,10 +325,10 @@ def _with_classic(
     receivers: Sequence[Receiver],
     known: frozenset[str],
 ) -> Judged:
-    """The classic implementation's account: nothing is left that must have come."""
+    """With the classic implementation, nothing that is due is missing."""
     entries = list(_open(state, subscription))
     owed = recently_joined.owed(state, subscription, entries, receivers, _unsure_hashes(state, subscription))
-    if outcome.withheld is not None:  # what is to be redelivered is not told from what was not read yet
+    if outcome.withheld is not None:  # the stats do not separate the replay queue from what was not read yet
         return Allowed(state, excused=("KEY-16",) if owed else ())
     starved = recently_joined.starved(state, subscription, owed, receivers)
     if starved is not None:
@@ -342,15 +344,15 @@ def _late(
     look: Look,
     known: frozenset[str],
 ) -> Allowed[Map[Position, str]] | Broken:
-    """Nothing is left that must have come, but for what a release is known to leave, each entry by a deviation."""
+    """Nothing that is due is missing, except for entries that known deviations stall."""
     stalled = stalls.explained(state.keyed_of(subscription), owed, look)
     unexplained = {at: name for at, name in owed.items() if at not in stalled}
     if unexplained:
         return _late_by_rule(state, subscription, unexplained, look.receivers)
     judged = Allowed(stalled)
     for deviation in dict.fromkeys(stalled[at] for at in owed):
-        held_up = {at: name for at, name in owed.items() if stalled[at] == deviation}
-        because = _late_by_rule(state, subscription, held_up, look.receivers).because
+        blocked = {at: name for at, name in owed.items() if stalled[at] == deviation}
+        because = _late_by_rule(state, subscription, blocked, look.receivers).because
         required = requires(deviation, stalled, known, because)
         if isinstance(required, Broken):
             return required
@@ -361,16 +363,17 @@ def _late(
 def _may_be_passed_over(
     state: Consumption, subscription: SubscriptionId, outcome: DueReceived, owed: Mapping[Position, str]
 ) -> bool:
-    """Whether a look ahead may have passed over what is owed.
+    """Whether a look-ahead may have passed over the due entries.
 
-    Then the broker waits for a new entry, and everything owed is in the replay queue. Either it read a new entry, and
-    had another reason to read that queue; or it set its flag to skip a replay, the last consumer with permits left
-    before the read that clears the flag, and the next permit triggered a read that skipped the replay.
+    Then the broker waits for a new entry, and all due entries are in the replay queue. There are two ways to this. The
+    broker read a new entry although it had a reason to read the replay queue. Or it set its flag to skip a replay, the
+    last consumer with permits left before a read cleared the flag, and the next permit triggered a read that skipped
+    the replay.
     """
     keyed = state.keyed_of(subscription)
-    has_read_news = keyed.read_to != state.log(subscription.topic).last
+    has_read_new_message = keyed.read_to != state.log(subscription.topic).last
     is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
-    is_skipped = (keyed.is_woken and has_read_news) or (is_skip_kept and keyed.is_permitted)
+    is_skipped = (keyed.is_woken and has_read_new_message) or (is_skip_kept and keyed.is_permitted)
     return is_skipped and outcome.is_waiting and outcome.in_replay >= len(owed)
 
 
@@ -382,26 +385,23 @@ def _counted(
     unsure: frozenset[int],
     known: frozenset[str],
 ) -> Allowed[Keyed] | Broken:
-    """The broker's stats are right, but for hashes that a release is known to count on top of themselves.
-
-    Of hashes that are ``unsure`` nothing is said.
-    """
+    """The stats are right, except for hashes that a known deviation counts twice. ``unsure`` hashes are not judged."""
     before = keyed.draining.update(keyed.back)
-    if keyed.has_left:  # what went away and came back since the last look is known to be with its consumer only
+    if keyed.has_left:  # a hash that moved away and back since the last look is known only by its pending entries
         before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
-    # What drained when it was looked last may have come back since, and gone away once more.
+    # A hash that drained at the last look may have returned and moved away again.
     back = keyed.back.update(keyed.draining) if keyed.has_left else keyed.back
-    on_top, deviations = keyed.on_top, tuple[str, ...]()
+    counted_twice, deviations = keyed.counted_twice, tuple[str, ...]()
     excused = ("KEY-11",) * len(unsure)
     for mismatch in stats.mismatches(outcome, entries, receivers, before):
-        if mismatch.hashed in on_top | unsure:
-            excused += ("KEY-11",) if mismatch.hashed in on_top else ()
+        if mismatch.hashed in counted_twice | unsure:
+            excused += ("KEY-11",) if mismatch.hashed in counted_twice else ()
             continue
         broken = stats.wrong(mismatch, back, keyed.uncounted)
         if broken.deviation not in known:
             return broken
-        on_top, deviations = on_top | {mismatch.hashed}, (*deviations, str(broken.deviation))
-    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in on_top | unsure}
+        counted_twice, deviations = counted_twice | {mismatch.hashed}, (*deviations, str(broken.deviation))
+    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in counted_twice | unsure}
     wrong = stats.wrong_sums(outcome) or stats.miscounted(outcome, receivers, drained, keyed.cleared)
     if wrong is not None and wrong.deviation not in known:
         return wrong
@@ -414,9 +414,9 @@ def _counted(
         keyed,
         draining=Map(drains),
         back=Map(stats.lingering(outcome, entries, receivers, before)),
-        held_up=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
+        blocked=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
         cleared=Map({read.consumer: read.cleared for read in outcome.consumers}),
-        on_top=on_top,
+        counted_twice=counted_twice,
         uncounted=uncounted,
     )
     return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations, excused)
@@ -425,7 +425,7 @@ def _counted(
 def _split(
     state: Consumption, subscription: SubscriptionId, outcome: DueReceived, receivers: Sequence[Receiver]
 ) -> Allowed[None] | Broken:
-    """Consumers have the ranges that they claim, or all hashes among them; exercised where there are several."""
+    """Consumers have the ranges that they claim, or share all hashes. Several consumers exercise this."""
     is_all = len(receivers) == sum(1 for _ in state.consumers_of(subscription))
     if invariant.claims_hashes(state, subscription):
         return claims.shown_wrongly(state, outcome) or Allowed(None)
@@ -435,7 +435,7 @@ def _split(
 
 
 def receivers_of(outcome: DueReceived) -> list[Receiver] | None:
-    """The consumers as the broker shows them; None if it does not show their ranges."""
+    """The consumers in the stats; None if the stats lack their ranges."""
     receivers = []
     for read in outcome.consumers:
         if read.ranges is None:
@@ -445,13 +445,13 @@ def receivers_of(outcome: DueReceived) -> list[Receiver] | None:
 
 
 def _unsure_hashes(state: Consumption, subscription: SubscriptionId) -> frozenset[int]:
-    """The hashes of which it is not known who has what for the broker.
+    """The hashes whose pending acks, as the broker counts them, are not known.
 
-    Something of them may be acknowledged, and may not be; or it came when it was acknowledged already, and who has it
-    counts until it says so again.
+    An entry of them may or may not be acknowledged. Or it arrived after it was acknowledged, and counts as pending
+    until its consumer acknowledges it too.
     """
     cursor, keys = state.cursors[subscription], state.log(subscription.topic).keys
-    positions = set(state.keyed_of(subscription).outdone)
+    positions = set(state.keyed_of(subscription).acked_by_others)
     if len(cursor.possible) > 1 or cursor.unsure:
         positions |= {
             place.position for _, place in state.all_left(subscription).difference(surely_left(state, subscription))
@@ -460,7 +460,7 @@ def _unsure_hashes(state: Consumption, subscription: SubscriptionId) -> frozense
 
 
 def _open(state: Consumption, subscription: SubscriptionId) -> Iterator[Open]:
-    """The entries that are surely not acknowledged, in order, and who has them."""
+    """The entries that are surely unacknowledged, in order, and the consumer at which each is pending."""
     keys = state.log(subscription.topic).keys
     holders = {
         message[1].position: name
@@ -477,7 +477,7 @@ def _open(state: Consumption, subscription: SubscriptionId) -> Iterator[Open]:
 def _late_by_rule(
     state: Consumption, subscription: SubscriptionId, owed: Mapping[Position, str], receivers: Sequence[Receiver]
 ) -> Broken:
-    """Something must have come and did not: which rule that is depends on what it might have waited for."""
+    """A due entry is missing. Which rule that breaks depends on what might have blocked it."""
     keyed, log, due_again = state.keyed_of(subscription), state.log(subscription.topic), state.due(subscription)
     position, name = next(iter(owed.items()))
     hashed = invariant.hash_of(state, subscription, position)
@@ -488,7 +488,7 @@ def _late_by_rule(
         return Broken("KEY-07", f"{what}; its hash {hashed} was reassigned to this consumer while it drained there")
     if hashed in keyed.draining:
         return Broken("KEY-05", f"{what}; its hash {hashed} has finished draining at {keyed.draining[hashed]}")
-    if "failed" in reasons:
+    if "nacked" in reasons:
         return Broken("KEY-08", f"{what}, for which a redelivery was requested")
     if "left" in reasons or not keyed.draining:
         return Broken("KEY-13", f"{what}; no message of its hash {hashed} is unacknowledged at a consumer")

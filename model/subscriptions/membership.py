@@ -1,4 +1,4 @@
-"""What happens to a Key_Shared subscription besides deliveries: consumers join, leave, and ask for messages again."""
+"""Changes of a Key_Shared subscription other than deliveries: joins, leaves, redelivery requests, acks, permits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from model.vocabulary import SubscriptionId
 
 
 def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consumption:
-    """A consumer is about to join; others may be there, to which something was delivered."""
+    """A consumer is about to join. Other consumers may have received messages before."""
     keyed = state.keyed_of(subscription)
     if not keyed.got or not any(state.consumers_of(subscription)):
         return state
@@ -24,7 +24,7 @@ def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consu
 
 
 def left(state: Consumption, subscription: SubscriptionId, name: str, had: Collection[Message]) -> Consumption:
-    """A consumer has left. With the last one, all is read anew; one that is alone has nobody to wait for."""
+    """A consumer left. After the last one, the broker reads from the mark-delete position again."""
     rest = [other for other, _ in state.consumers_of(subscription)]
     if not rest:
         before = state.keyed_of(subscription)
@@ -36,38 +36,40 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         ready = keyed.ready - {name}
         keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
     unread = keyed.unread if had else (*keyed.unread, *keyed.ranges_of(name))
-    keyed = replace(keyed, unread=unread, has_left=True, left_reading=state.log(subscription.topic).last, is_woken=True)
+    keyed = replace(
+        keyed, unread=unread, has_left=True, reading_at_leave=state.log(subscription.topic).last, is_woken=True
+    )
     return state.with_keyed(subscription, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 
 def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Consumer) -> Consumption:
-    """The last consumer is gone: what was in the replay queue may be being read, and the next one may receive that.
+    """The last consumer is gone. A replay read may be pending, and the next consumer may receive its messages.
 
-    What the last consumer had was not in the queue, unless it asked for it again. What nobody had was, if it was due
-    again, or if it was read when there were no permits for it.
+    Pending messages of the last consumer were not in the replay queue, unless it requested their redelivery. Other
+    messages were in it if they were due for redelivery, or were read without permits.
     """
     if last.kind not in SHARED:
         return state
-    queued = [message for message, why in state.due(subscription).items() if why != "moved"]
+    queued = [message for message, why in state.due(subscription).items() if why != "unloaded"]
     may_be_queued = frozenset(queued if last.is_settled else state.all_left(subscription))
-    had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.asked_twice)
+    had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
     return state.with_replaying(subscription, may_be_queued.difference(had))
 
 
-def failed(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:
-    """A consumer asked for messages again: of their keys, no order is promised for what was delivered already."""
+def nacked(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:
+    """A consumer requested redelivery. For delivered messages of those keys no order is guaranteed."""
     keys = state.log(subscription.topic).keys
     again = {keys[place.position].hashed_by for _, place in messages if place.position in keys}
     if not again:
         return state
     keyed = state.keyed_of(subscription).freed((place.position for _, place in messages), is_gone=False)
     return state.with_keyed(
-        subscription, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again)), is_woken=True)
+        subscription, replace(keyed, nacked=keyed.nacked.update(dict.fromkeys(again)), is_woken=True)
     )
 
 
 def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
-    """A consumer acknowledged, or permitted more: the broker looks whether it can send what is in the replay queue."""
+    """An ack or a permit triggers a read of the replay queue."""
     consumer = state.consumers[name]
     for subscription in consumer.subscriptions if consumer.kind == "Key_Shared" else ():
         keyed = state.keyed_of(subscription)
@@ -77,7 +79,7 @@ def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
 
 
 def stirred(state: Consumption) -> Consumption:
-    """Something happened, and the broker may have sent messages since all was gathered."""
+    """After any operation the broker may have dispatched messages since the last look."""
     for subscription, keyed in state.keyed.items():
         if keyed.is_gathered:
             state = state.with_keyed(subscription, replace(keyed, is_gathered=False))
@@ -85,7 +87,7 @@ def stirred(state: Consumption) -> Consumption:
 
 
 def passed(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:
-    """Messages were acknowledged; some of them may have been waiting to come again."""
+    """Messages were acknowledged, some of which may have been in the replay queue."""
     keys = state.log(subscription.topic).keys
     waiting = frozenset(place.position for _, place in messages if place.position in keys)
     if not waiting:
@@ -94,24 +96,26 @@ def passed(state: Consumption, subscription: SubscriptionId, messages: Collectio
     return state.with_keyed(subscription, replace(keyed, passed=keyed.passed | waiting))
 
 
-def outdone(
+def acked_by_others(
     state: Consumption, subscription: SubscriptionId, name: str, positions: Collection[Position]
 ) -> Consumption:
-    """Others acknowledged entries that a consumer has or will receive; the broker may still count them for it."""
+    """Others acknowledged entries that a consumer has or will receive. The broker may still count them as pending."""
     if not positions:
         return state
     keyed = state.keyed_of(subscription)
-    return state.with_keyed(subscription, replace(keyed, outdone=keyed.outdone.update(dict.fromkeys(positions, name))))
+    return state.with_keyed(
+        subscription, replace(keyed, acked_by_others=keyed.acked_by_others.update(dict.fromkeys(positions, name)))
+    )
 
 
 def acknowledged(
     state: Consumption, subscription: SubscriptionId, name: str, positions: Collection[Position]
 ) -> Consumption:
-    """A consumer acknowledged entries, so the broker no longer counts them, even if others had acknowledged them."""
+    """A consumer acknowledged entries. The broker no longer counts them, even if others had acknowledged them."""
     keyed = state.keyed_of(subscription)
-    outdone = {at: who for at, who in keyed.outdone.items() if who != name or at not in positions}
+    acked_by_others = {at: who for at, who in keyed.acked_by_others.items() if who != name or at not in positions}
     return (
         state
-        if len(outdone) == len(keyed.outdone)
-        else state.with_keyed(subscription, replace(keyed, outdone=Map(outdone)))
+        if len(acked_by_others) == len(keyed.acked_by_others)
+        else state.with_keyed(subscription, replace(keyed, acked_by_others=Map(acked_by_others)))
     )

@@ -1,9 +1,9 @@
-"""In what order messages of one key come: an entry is delivered, and earlier ones of its key or hash are not.
+"""The order of messages of one key: no entry is delivered before an earlier one of its key or hash.
 
-Judged where every delivery was gathered, step by step, so that what was delivered before what is known. An entry that
-is due again waits for replay: its consumer left (KEY-06), or asked for it (KEY-09). One that was never delivered comes
-in the order of the log (KEY-02). Where a consumer asked for messages of a key again, no order is promised among those
-messages (KEY-08), but what was never delivered stays behind what waits for replay.
+Order is judged where all deliveries were received step by step, so that their order is known. An entry is in the replay
+queue because its consumer left (KEY-06) or requested its redelivery (KEY-09). New messages are delivered in the order
+of the log (KEY-02). A redelivery request lifts the order among the redelivered messages of a key (KEY-08), but new
+messages still wait for the replay queue.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from model.deviations.key_shared import (
 from model.judgement import Broken
 from model.log import Position
 from model.rules.catalogue import carries
-from model.subscriptions.consumers import Freed, Message
+from model.subscriptions.consumers import Message, RedeliveryReason
 from model.subscriptions.invariant import hash_of
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId
 
 
 def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Broken | None:
-    """A consumer is given an entry for which others of its key, or hash, had to come first; None if it is in order."""
+    """The violation if an earlier entry of the same key or hash had to be delivered first; None if in order."""
     own = state.log(subscription.topic).keys[position]
     if not state.consumers[name].keeps_keys:
         return None
@@ -50,9 +50,9 @@ def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, po
 
 
 def waiting(state: Consumption, subscription: SubscriptionId) -> list[Message]:
-    """The messages that are surely not acknowledged and that nobody has, in order."""
-    held = {message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged}
-    return [message for message in surely_left(state, subscription) if message not in held]
+    """The messages that are surely unacknowledged and pending at no consumer, in order."""
+    pending = {message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged}
+    return [message for message in surely_left(state, subscription) if message not in pending]
 
 
 @carries("KEY-06")
@@ -64,9 +64,9 @@ def _ahead_of_those_left(
     earlier: Sequence[Message],
     what: str,
 ) -> Broken | None:
-    """What a consumer had that left comes before later messages of its key, unless it was asked for again before."""
+    """Messages of a consumer that left are delivered before later ones of their key, unless they were nacked."""
     first = _first(state, subscription, earlier, ("left",))
-    if first is None or _was_failed(state, subscription, position):
+    if first is None or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
     if _is_passed(state, subscription, name):
@@ -77,23 +77,24 @@ def _ahead_of_those_left(
 
 
 def _may_be_read_for_replay(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
-    """Whether an entry may have been on its way from the replay queue when a consumer left, with draining hashes.
+    """Whether a replay read of an entry may have been pending when a consumer left, with draining hashes.
 
-    Messages were in the queue, nothing was delivered since then, and the entry was there before.
+    The replay queue had messages, nothing was delivered since, and the entry was in the log by then.
     """
     keyed = state.keyed_of(subscription)
-    was_there = keyed.has_replays and keyed.left_reading is not None and position <= keyed.left_reading
+    was_there = keyed.has_replays and keyed.reading_at_leave is not None and position <= keyed.reading_at_leave
     return state.topics[subscription.topic].drains and was_there and position not in keyed.got
 
 
 def _is_passed(state: Consumption, subscription: SubscriptionId, name: str) -> bool:
-    """Whether the classic implementation may give a consumer what is new before what another one had that left.
+    """Whether the classic implementation may deliver a new message before messages of a consumer that left.
 
-    That waits without its hash: for permits of another consumer, and without holding up what was being read just then.
+    Those are in the replay queue without their hash. They wait for permits of another consumer, and do not block a read
+    that was pending.
     """
     has_others = any(other != name for other, _ in state.consumers_of(subscription))
     return not state.topics[subscription.topic].drains and (
-        has_others or state.keyed_of(subscription).left_reading is not None
+        has_others or state.keyed_of(subscription).reading_at_leave is not None
     )
 
 
@@ -106,12 +107,12 @@ def _ahead_of_replay(
     earlier: Sequence[Message],
     what: str,
 ) -> Broken | None:
-    """What was never delivered does not come before what waits for replay, of the same hash."""
-    first = _first(state, subscription, earlier, ("failed", "left"))
+    """A new message is not delivered before messages of its hash in the replay queue."""
+    first = _first(state, subscription, earlier, ("nacked", "left"))
     if first is None or position in state.keyed_of(subscription).got:
         return None
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
-    if state.due(subscription).get(first) == "failed" and not state.topics[subscription.topic].drains:
+    if state.due(subscription).get(first) == "nacked" and not state.topics[subscription.topic].drains:
         return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
     if state.due(subscription).get(first) == "left":
         if _is_passed(state, subscription, name):
@@ -125,8 +126,8 @@ def _ahead_of_replay(
 def _ahead_of_the_log(
     state: Consumption, subscription: SubscriptionId, position: Position, earlier: Sequence[Message], what: str
 ) -> Broken | None:
-    """Without redelivery requests, messages of a key come in the order of the log."""
-    if not earlier or _was_failed(state, subscription, position):
+    """Without redelivery requests, messages of a key are delivered in the order of the log."""
+    if not earlier or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
     if state.keyed_of(subscription).may_be_read:
@@ -135,7 +136,7 @@ def _ahead_of_the_log(
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
-    """The rules that are put to the test by a message that comes in its order."""
+    """The rules that a message exercises which is delivered in order."""
     keyed, own = state.keyed_of(subscription), _key(state, message)
     if not state.consumers[name].keeps_keys:
         return ()
@@ -143,33 +144,33 @@ def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, me
     keys = state.log(subscription.topic).keys
     rules = []
     if own.key is not None and any(who != name and keys[at].key == own.key for at, who in keyed.got.items()):
-        rules += [] if own.hashed_by in keyed.failed else ["KEY-02"]
+        rules += [] if own.hashed_by in keyed.nacked else ["KEY-02"]
     if why == "left":
         rules.append("KEY-06")
-    if why == "failed":
+    if why == "nacked":
         rules.append("KEY-08")
-    if why in ("left", "failed") and _has_news_behind(state, subscription, message):
+    if why in ("left", "nacked") and _has_later_new_message(state, subscription, message):
         rules.append("KEY-09")
     return tuple(rules)
 
 
-def _has_news_behind(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    """Whether something of a message's hash that was never delivered waits behind it."""
+def _has_later_new_message(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
+    """Whether a later message of the same hash was never delivered."""
     got, hashed = state.keyed_of(subscription).got, hash_of(state, subscription, message[1].position)
-    behind = (other[1].position for other in waiting(state, subscription) if other[1].position > message[1].position)
-    return any(position not in got and hash_of(state, subscription, position) == hashed for position in behind)
+    later = (other[1].position for other in waiting(state, subscription) if other[1].position > message[1].position)
+    return any(position not in got and hash_of(state, subscription, position) == hashed for position in later)
 
 
 def _first(
-    state: Consumption, subscription: SubscriptionId, messages: Sequence[Message], why: tuple[Freed, ...]
+    state: Consumption, subscription: SubscriptionId, messages: Sequence[Message], why: tuple[RedeliveryReason, ...]
 ) -> Message | None:
-    """The first of these that waits for replay, for one of these reasons."""
+    """The first of these messages that is in the replay queue for one of these reasons."""
     due, replays = state.due(subscription), state.keyed_of(subscription).replays
     return next((one for one in messages if due.get(one) in why and one[1].position in replays), None)
 
 
-def _was_failed(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
-    return state.log(subscription.topic).keys[position].hashed_by in state.keyed_of(subscription).failed
+def _was_nacked(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
+    return state.log(subscription.topic).keys[position].hashed_by in state.keyed_of(subscription).nacked
 
 
 def _key(state: Consumption, message: Message) -> EntryKey:

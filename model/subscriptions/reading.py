@@ -1,4 +1,4 @@
-"""What a subscription is, by the broker's account and by what it delivers: both must be a state that it may be in."""
+"""Compares a subscription's stats, stored cursor and deliveries with its possible states."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ Judged = Allowed[Consumption] | Broken
 T = TypeVar("T")
 
 FIRST_WRITES = 4
-"""What may be written at once: a new ledger's first entry, the permit at hand, one saved up, and one under way."""
+"""How many writes may happen at once: a new ledger's first entry, one permit, one saved permit, and one in progress."""
 UNSEEN = frozenset({"ACK-15"})
-"""What a cursor's stats do not show: parts of batches, which are seen once the rest of them is delivered."""
+"""The rules on parts of batches. The stats of a cursor do not show these; a delivery of the rest does."""
 WRITES_EACH = 3
-"""What a change by an administrator may write at most."""
+"""The most writes of one change by an administrator."""
 
 
 @carries("ACK-01", "ACK-05")
 def read(
-    state: Consumption, subscription: SubscriptionId, told: CursorRead, at: Interval, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval, known: frozenset[str]
 ) -> Judged:
-    """A subscription was read while nothing was under way."""
+    """The stats of a subscription were read while nothing was in flight."""
     arrived = in_turn(
         state,
         [
             partial(deliveries.received, name=one.consumer, messages=one.messages, is_all=True, known=known)
-            for one in told.arrived
+            for one in stats.arrived
             if one.consumer in state.consumers
         ],
     )
@@ -65,35 +65,35 @@ def read(
         return arrived
     state = arrived.state
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    actual = state_of(PositionInfo(told.mark_delete, told.ranges), log)
-    if (stays := _stays_behind(told, actual, log)) is not None:
-        if not _was_recovered_like_that(cursor, told, actual):
+    actual = state_of(PositionInfo(stats.mark_delete, stats.ranges), log)
+    if (stays := _mark_delete_lags(stats, actual, log)) is not None:
+        if not _was_recovered_like_that(cursor, stats, actual):
             return stays
-        cursor = replace(cursor, stays_at=told.mark_delete)
+        cursor = replace(cursor, stays_at=stats.mark_delete)
     persisting = state.topics[subscription.topic].persisting
-    if (too_often := persisted_too_often(cursor, subscription, told.written, at, persisting)) is not None:
+    if (too_often := persisted_too_often(cursor, subscription, stats.written, at, persisting)) is not None:
         return too_often
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, subscription, actual)
-    counted = _counted(observed.state, subscription, told, actual.count_left(log), known)
+    counted = _counted(observed.state, subscription, stats, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
-    if counted.state.possible != cursor.possible:  # acknowledgments that were not certain are now
+    if counted.state.possible != cursor.possible:  # uncertain acks are now certain
         state = taken_from(state.with_cursor(subscription, counted.state), subscription)
-    at_consumers = _counted_at_consumers(state, subscription, counted.state, told, known)
+    at_consumers = _counted_at_consumers(state, subscription, counted.state, stats, known)
     if isinstance(at_consumers, Broken):
         return at_consumers
-    in_all = _counted_in_all(state, subscription, told)
+    in_all = _counted_in_all(state, subscription, stats)
     if isinstance(in_all, Broken):
         return in_all
-    blocked = deliveries.not_blocked(state, subscription, told)
+    blocked = deliveries.not_blocked(state, subscription, stats)
     if isinstance(blocked, Broken):
         return blocked
-    tested = ("SERVE-04", "ACK-01", *sorted(cursor.since - UNSEEN), *(("ACK-07",) if told.ranges else ()))
+    tested = ("SERVE-04", "ACK-01", *sorted(cursor.since - UNSEEN), *(("ACK-07",) if stats.ranges else ()))
     tested += _independence(state, subscription)
     state = state.with_cursor(subscription, settled(cursor, counted.state, at))
-    if told.arrived:  # whatever was being read for replay has been sent
+    if stats.arrived:  # pending replay reads have been dispatched
         state = state.with_replaying(subscription, frozenset())
     return Allowed(state, tested).after(arrived, observed, counted, at_consumers, in_all, blocked)
 
@@ -102,9 +102,9 @@ def read(
 def peeked(
     state: Consumption, subscription: SubscriptionId, nth: int, outcome: MessagePeeked, known: frozenset[str]
 ) -> Judged:
-    """The entry that an administrator peeked at is the ``nth`` that is not acknowledged.
+    """An administrator's peek returns the ``nth`` unacknowledged entry.
 
-    It leaves all states possible: acks may still be in flight. In releases that deviate, a peek at an entry in the last
+    A peek excludes no state, because acks may be in flight. In releases that deviate, a peek at an entry in the last
     ledger of a terminated topic returns the last entry before that ledger.
     """
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
@@ -130,9 +130,9 @@ def peeked(
 def persisted_too_often(
     cursor: Cursor, subscription: SubscriptionId, written: int, at: Interval, persisting: Persisting
 ) -> Broken | None:
-    """Acknowledgments are persisted so often at most: the first, one for each interval since, and one saved up.
+    """The rate limit allows the first ack, one per interval, and one saved permit to be persisted.
 
-    The limit is on acknowledgments; a flush of a state that is dirty comes on top, once in its own interval.
+    The limit applies to acks. The periodic flush of a dirty cursor adds one write per flush interval.
     """
     if not persisting.interval_ms or cursor.ledger_since_ms is None:
         return None
@@ -148,22 +148,22 @@ def persisted_too_often(
 
 @carries("SERVE-04")
 def _counted(
-    cursor: Cursor, subscription: SubscriptionId, told: CursorRead, left: int, known: frozenset[str]
+    cursor: Cursor, subscription: SubscriptionId, stats: CursorRead, left: int, known: frozenset[str]
 ) -> Allowed[Cursor] | Broken:
-    """The backlog is what is not acknowledged, in entries.
+    """The backlog is the number of unacknowledged entries.
 
-    A broker that recovers mark-delete with the ranges of before subtracts from the backlog what of them is after
-    mark-delete, that position included.
+    A broker that recovers a mark-delete position with outdated ranges subtracts those ranges from the backlog, from the
+    mark-delete position on.
     """
-    backlog = told.backlog
+    backlog = stats.backlog
     if backlog == left:
-        is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well
+        is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have shown 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
     because = f"{subscription.name} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
         return requires(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
-    if backlog == left - 1 and any(one.after < told.mark_delete <= one.last for one in told.ranges):
+    if backlog == left - 1 and any(one.after < stats.mark_delete <= one.last for one in stats.ranges):
         return requires(RESET_KEEPS_FORMER_RANGES, replace(cursor, miscounted=1), known, because)
     if backlog != max(0, left - cursor.miscounted):
         return Broken("SERVE-04", because)
@@ -171,42 +171,42 @@ def _counted(
 
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
-    """The cursor when its state was seen: what was under way is over, but for what clients still hold back."""
+    """The cursor after its state was observed. Nothing is in flight, except for grouped acks of clients."""
     past = cursor.past if cursor.possible == before.possible else cursor.past.then(Moment(at, cursor.possible))
-    # What a client had held back may have asked for the cursor's ledger as late as now.
-    opens_ms = cursor.opens_ms if cursor.is_asked_for or cursor.possible == before.possible else at.completed_ms
-    # Of what was on its way nothing is any more; but what of it was about parts of batches is not seen here.
+    # A grouped ack may have opened the cursor's ledger as late as now.
+    opens_ms = cursor.opens_ms if cursor.is_requested or cursor.possible == before.possible else at.completed_ms
+    # Nothing is in flight any more, but acks of parts of batches are not visible here.
     stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
     return replace(cursor, past=past, stray=stray, since=before.since & UNSEEN, opens_ms=opens_ms)
 
 
 @carries("ACK-02")
-def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | None:
-    """Mark-delete is behind the last entry of all those that are acknowledged without a gap."""
-    mark_delete = log.at_or_before(told.mark_delete)
+def _mark_delete_lags(stats: CursorRead, actual: Acked, log: TopicLog) -> Broken | None:
+    """Mark-delete advances to the last entry that is acknowledged without a gap."""
+    mark_delete = log.at_or_before(stats.mark_delete)
     if mark_delete == actual.mark_delete:
         return None
-    what = f"the mark-delete position is still {told.mark_delete}"
+    what = f"the mark-delete position is still {stats.mark_delete}"
     return Broken("ACK-02", f"{what}, although everything up to {actual.mark_delete} is acknowledged")
 
 
 @carries("ACK-12", "SERVE-04")
 def _counted_at_consumers(
-    state: Consumption, subscription: SubscriptionId, cursor: Cursor, told: CursorRead, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, cursor: Cursor, stats: CursorRead, known: frozenset[str]
 ) -> Allowed[None] | Broken:
-    """The messages that a broker counts at a consumer are those that are unacknowledged there.
+    """The broker counts the unacknowledged messages of a consumer.
 
-    No document says when it ceases to count what others acknowledged meanwhile, or an ack that it took back. So there
-    is a least and a most, which differ by just these messages.
+    No document says when it stops counting messages that others acknowledged, or whose ack it took back. The least and
+    the most allowed count differ by these messages.
     """
     if len(cursor.possible) > 1 or cursor.unsure:
-        return Allowed(None, excused=("SERVE-04",) if told.arrived else ())
+        return Allowed(None, excused=("SERVE-04",) if stats.arrived else ())
     (seen,) = cursor.possible
     left = seen.messages_left(state.log(subscription.topic)) if cursor.taken_back else ()
     taken_back = sum(map(cursor.is_taken_back, left))
     compared = 0
     deviations: tuple[str, ...] = ()
-    for arrived in told.arrived:
+    for arrived in stats.arrived:
         consumer = state.consumers.get(arrived.consumer)
         if consumer is None or consumer.client != "wire" or consumer.kind not in SHARED or len(consumer.topics) > 1:
             continue
@@ -215,7 +215,7 @@ def _counted_at_consumers(
             continue
         because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
-        if 0 < arrived.unacknowledged - consumer.most - taken_back <= consumer.acked_outdone:
+        if 0 < arrived.unacknowledged - consumer.most - taken_back <= consumer.acked_again:
             if DROPPED_PENDING_ACKS_STILL_COUNTED not in known:
                 return DEVIATIONS[DROPPED_PENDING_ACKS_STILL_COUNTED].broken(because)
             deviations += (DROPPED_PENDING_ACKS_STILL_COUNTED,)
@@ -223,7 +223,7 @@ def _counted_at_consumers(
         missing = consumer.least - arrived.unacknowledged
         bounds = {
             SKIPPED_PARTS_COUNTED_OFF_AGAIN: consumer.parts_recounted,
-            UNACKED_COUNT_LOWERED_BY_ANY_ACK: consumer.acked_unheld,
+            UNACKED_COUNT_LOWERED_BY_ANY_ACK: consumer.acked_not_pending,
         }
         explaining = [name for name, bound in bounds.items() if 0 < missing <= bound]
         if not explaining:
@@ -236,24 +236,24 @@ def _counted_at_consumers(
 
 
 @carries("SERVE-04")
-def _counted_in_all(state: Consumption, subscription: SubscriptionId, told: CursorRead) -> Allowed[None] | Broken:
-    """Where consumers share the messages, the broker counts as many for the subscription as at all its consumers.
+def _counted_in_all(state: Consumption, subscription: SubscriptionId, stats: CursorRead) -> Allowed[None] | Broken:
+    """On Shared and Key_Shared, the subscription's count is the sum of its consumers' counts.
 
-    A count that a known deviation makes wrong at a consumer is as wrong for the subscription. Of pulsar-client's
-    consumers the counts are not read.
+    A known deviation that makes a consumer's count wrong makes the subscription's equally wrong. The counts of
+    pulsar-client's consumers are not read.
     """
     consumers = dict(state.consumers_of(subscription))
-    shown = {one.consumer: one.unacknowledged for one in told.arrived}
+    shown = {one.consumer: one.unacknowledged for one in stats.arrived}
     if consumers.keys() != shown.keys() or not all(one.kind in SHARED for one in consumers.values()):
         return Allowed(None)
-    if told.unacknowledged == sum(shown.values()):
+    if stats.unacknowledged == sum(shown.values()):
         return Allowed(None, ("SERVE-04",))
-    because = f"the stats show {told.unacknowledged} unacknowledged messages of subscription {subscription.name}"
+    because = f"the stats show {stats.unacknowledged} unacknowledged messages of subscription {subscription.name}"
     return Broken("SERVE-04", f"{because}, but {sum(shown.values())} in total at its consumers")
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:
-    """The state, if it may look like that; with its parts of batches, which the broker does not tell."""
+    """The state, if it fits the stats. The stats do not show its parts of batches."""
     if not cursor.unsure:
         is_same = (state.mark_delete, state.words) == (actual.mark_delete, actual.words)
         return state if is_same else None
@@ -266,56 +266,58 @@ def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked
 
 
 def _nearest(expected: Iterable[frozenset[T]], left: frozenset[T]) -> tuple[frozenset[T], frozenset[T]]:
-    """What is missing of what is left, and what is too much, beside whichever expectation comes nearest."""
+    """What is missing and what is too much, compared with the nearest expectation."""
     differences = ((one - left, left - one) for one in expected)
     return min(differences, key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
-def _was_recovered_like_that(cursor: Cursor, told: CursorRead, actual: Acked) -> bool:
-    """Whether a broker that persists a reset with the ranges of before recovered a mark-delete right before these."""
+def _was_recovered_like_that(cursor: Cursor, stats: CursorRead, actual: Acked) -> bool:
+    """Whether a broker that persists a reset with outdated ranges recovered a mark-delete right before these."""
     recovered = (one for one, name in cursor.deviating.items() if name == RESET_KEEPS_FORMER_RANGES)
     is_so = any((one.mark_delete, one.words) == (actual.mark_delete, actual.words) for one in recovered)
-    return is_so or cursor.stays_at == told.mark_delete
+    return is_so or cursor.stays_at == stats.mark_delete
 
 
 def _wrong(state: Consumption, subscription: SubscriptionId, actual: Acked) -> Broken:
-    """Say what is wrong beside the state that is nearest."""
+    """The difference from the nearest possible state, in words."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     left = frozenset(actual.unacknowledged(log))
     too_many, too_few = _nearest([frozenset(one.unacknowledged(log)) for one in cursor.possible], left)
-    told = [f"has {diagnosis.some(list(map(str, too_many)))} as acknowledged without an ack"] if too_many else []
-    told += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
-    because = f"the cursor of subscription {subscription.name} {' and '.join(told)}"
-    held_back = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
-    since = (cursor.since - UNSEEN) | held_back
+    differences = [f"has {diagnosis.some(list(map(str, too_many)))} as acknowledged without an ack"] if too_many else []
+    differences += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
+    because = f"the cursor of subscription {subscription.name} {' and '.join(differences)}"
+    grouped = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
+    since = (cursor.since - UNSEEN) | grouped
     return diagnosis.for_state(since, because, is_untouched=not since and len(state.cursors) > 1)
 
 
 def _independence(state: Consumption, subscription: SubscriptionId) -> tuple[str, ...]:
-    """ACK-05, where another subscription or another partition is in another state."""
+    """ACK-05 is exercised if another subscription or partition is in another state."""
     mine = state.cursors[subscription].possible
     others = (cursor.possible for other, cursor in state.cursors.items() if other != subscription)
     return ("ACK-05",) if any(other != mine for other in others) else ()
 
 
 @carries("ACK-10")
-def stored(state: Consumption, subscription: SubscriptionId, told: StoredCursorRead, known: frozenset[str]) -> Judged:
-    """The metadata store was read: right after a move it has the whole state, unless that has too many ranges.
+def stored(
+    state: Consumption, subscription: SubscriptionId, in_store: StoredCursorRead, known: frozenset[str]
+) -> Judged:
+    """Right after an unload the metadata store has the whole state, unless that has too many ranges.
 
-    It says nothing of what was acknowledged since, and nothing where more than one state is possible.
+    It lacks later acks, and is not judged while more than one state is possible.
     """
-    cursor, followed = state.cursors[subscription], state.topics[subscription.topic]
+    cursor, tracked = state.cursors[subscription], state.topics[subscription.topic]
     if (
-        not cursor.is_moved
+        not cursor.is_unloaded
         or len(cursor.possible) != 1
         or UNLOAD_WHILE_CURSOR_LEDGER_OPENS in cursor.deviating.values()
     ):
-        # Which it is will be seen when the cursor is read.
-        return Allowed(state, excused=("ACK-10",) if cursor.is_moved else ())
+        # The next read of the cursor decides which state it is.
+        return Allowed(state, excused=("ACK-10",) if cursor.is_unloaded else ())
     (expected,) = cursor.possible
     ranges = len(info_of(expected).ranges)
-    limit = followed.persisting.stored_ranges
-    if told.mark_delete is None:
+    limit = tracked.persisting.stored_ranges
+    if in_store.mark_delete is None:
         if ranges < limit:
             because = f"{subscription.name} was unloaded with {ranges} ranges, below the limit of {limit}"
             return Broken("ACK-10", f"{because}, but its state is not in the metadata store")
@@ -328,7 +330,7 @@ def stored(state: Consumption, subscription: SubscriptionId, told: StoredCursorR
             because = f"{unloaded}, above the limit of {limit}"
             return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
         deviations = (name,)
-    actual = state_of(PositionInfo(told.mark_delete, told.ranges), followed.log)
+    actual = state_of(PositionInfo(in_store.mark_delete, in_store.ranges), tracked.log)
     if (actual.mark_delete, actual.words) != (expected.mark_delete, expected.words):
         return _wrong(state, subscription, actual)
     return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())), deviations)
@@ -338,7 +340,7 @@ def stored(state: Consumption, subscription: SubscriptionId, told: StoredCursorR
 def taken_all(
     state: Consumption, subscription: SubscriptionId, messages: Sequence[Delivery], at: Interval, known: frozenset[str]
 ) -> Judged:
-    """Everything that is left was delivered: all that is not acknowledged, and nothing else."""
+    """A new consumer received all unacknowledged messages, and nothing else."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     if not state.topics[subscription.topic].is_sure:
         return Allowed(state)
@@ -370,7 +372,7 @@ def taken_all(
 def _delivered_twice(
     state: Consumption, subscription: SubscriptionId, twice: Sequence[Place], known: frozenset[str]
 ) -> Broken | None:
-    """Nothing may be, unless consumers that shared the messages were cut off just before."""
+    """A message may be delivered twice only if consumers that shared the messages were cut off just before."""
     because = f"the broker dispatched {state.words((subscription.topic, twice[0]))} twice to one consumer"
     if not state.replaying.get(subscription, frozenset()).issuperset((subscription.topic, place) for place in twice):
         return Broken("ACK-12", because)
@@ -380,7 +382,7 @@ def _delivered_twice(
 
 
 def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> Acked | None:
-    """The state, if that may be what is left of it; with what that shows to be acknowledged, of batches too."""
+    """The state, if its unacknowledged messages may be these, with the acks that they imply."""
     lower_left = frozenset(state.messages_left(log))
     if not cursor.unsure:
         return state if left == lower_left else None
@@ -390,18 +392,18 @@ def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog
 
 
 def _wrong_delivery(state: Consumption, subscription: SubscriptionId, left: frozenset[Place]) -> Broken:
-    """Say what was delivered wrongly, or not; where the entries are right, parts of batches are not (ACK-15)."""
+    """The wrong or missing deliveries in words. If the entries are right, parts of batches are wrong (ACK-15)."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     missing, extra = _nearest([frozenset(one.messages_left(log)) for one in cursor.possible], left)
     topic = subscription.topic
-    told = []
+    differences = []
     if missing:
         words = diagnosis.some([state.words((topic, place)) for place in missing])
-        told.append(f"does not receive {words}, which no consumer acknowledged")
+        differences.append(f"does not receive {words}, which no consumer acknowledged")
     if extra:
         words = diagnosis.some([state.words((topic, place)) for place in extra])
-        told.append(f"receives {words} again, although it is acknowledged")
+        differences.append(f"receives {words} again, although it is acknowledged")
     expected = (left - extra) | missing
     if "ACK-15" in cursor.since and {place.position for place in expected} == {place.position for place in left}:
-        return Broken("ACK-15", f"subscription {subscription.name} {', and '.join(told)}")
-    return diagnosis.for_state(cursor.since, f"subscription {subscription.name} {', and '.join(told)}")
+        return Broken("ACK-15", f"subscription {subscription.name} {', and '.join(differences)}")
+    return diagnosis.for_state(cursor.since, f"subscription {subscription.name} {', and '.join(differences)}")

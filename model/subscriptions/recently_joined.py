@@ -1,14 +1,14 @@
-"""The classic implementation of Key_Shared: a consumer that joined waits for everything that was read before (KEY-14),
-and nobody waits for a message that nobody holds up (KEY-16).
+"""The classic implementation of Key_Shared: a recently joined consumer waits for all that was read before (KEY-14), and
+a message that nothing blocks is dispatched (KEY-16).
 
-What was read is not known exactly: all up to the last entry that was delivered was, what was sent later was not, and of
-what is between nothing is demanded. A consumer may be given what was read before it joined; the rule keeps newer
-messages from it. Once it is alone, nobody else can have anything, and it waits for nothing.
+The read position is not known exactly. Everything up to the last delivered entry was read, and what was sent later was
+not. The entries in between are not judged. A consumer may receive what was read before it joined. The rule withholds
+newer messages from it. Once it is the only consumer, it waits for nothing.
 
 An entry is due if its hash is assigned to a consumer with permits, and no earlier entry of its hash waits. While a
-consumer is recently joined, the dispatcher reads no further and puts aside what it read, so then only the first entry
-that is left must come: everything before it is acknowledged. Entries without a key are not judged, because releases
-before 4.0 hash them in another way.
+consumer is recently joined, the dispatcher reads no further and keeps what it read in the replay queue. So only the
+first unacknowledged entry is due. Entries without a key are not judged, because releases before 4.0 hash them in
+another way.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId
 
 LOWEST_HASH = 1
-"""Its owner is the consumer that a message without a hash is assigned to."""
+"""Messages without a hash are assigned to the consumer that owns this one."""
 
 
 @carries("KEY-14")
 def too_soon(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Broken | None:
-    """A consumer that joined is given an entry that is new, while something that was read before is unacknowledged."""
+    """A recently joined consumer receives no new entry while one that was read before it joined is unacknowledged."""
     joined = state.keyed_of(subscription).joined.get(name)
     if joined is None or position <= joined.last or not state.consumers[name].keeps_keys:
         return None
@@ -44,7 +44,7 @@ def too_soon(state: Consumption, subscription: SubscriptionId, name: str, positi
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> tuple[str, ...]:
-    """The rule is put to the test by what is given to a consumer that joined, and was not read before."""
+    """A new entry exercises the rule if its consumer joined while there were others."""
     joined = state.keyed_of(subscription).joined.get(name)
     return ("KEY-14",) if joined is not None and position > joined.last and state.consumers[name].keeps_keys else ()
 
@@ -57,9 +57,9 @@ def owed(
     receivers: Sequence[Receiver],
     unsure: frozenset[int],
 ) -> dict[Position, str]:
-    """What must come now, and to whom.
+    """The entries that are due now, and their consumers.
 
-    ``entries``: those that are surely left, in order, and who has them; ``unsure``: hashes of which that is not sure.
+    ``entries``: those that are surely unacknowledged, in order. ``unsure``: hashes that are not judged.
     """
     keys = state.log(subscription.topic).keys
     if _is_anybody_recent(state, subscription):
@@ -69,7 +69,7 @@ def owed(
 
 
 def _is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool:
-    """Whether some consumer joined while something was read that may not be acknowledged yet."""
+    """Whether a consumer joined after entries were read that may still be unacknowledged."""
     joined = state.keyed_of(subscription).joined.values()
     return bool(joined) and any(
         message[1].position <= one.last for one in joined for message in state.all_left(subscription)
@@ -80,7 +80,7 @@ def _is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool
 def starved(
     state: Consumption, subscription: SubscriptionId, owed: Mapping[Position, str], receivers: Sequence[Receiver]
 ) -> Broken | None:
-    """Something must have come and did not; the first of it that no deviation explains."""
+    """The first due entry that is missing and that no deviation explains."""
     left = {message[1].position for message, why in state.due(subscription).items() if why == "left"}
     without_hash = owner_of(LOWEST_HASH, receivers)
     is_blocked = without_hash is not None and without_hash.permits <= 0

@@ -1,4 +1,4 @@
-"""What is known of all subscriptions of an example: topics, cursors, consumers, what is due again, and what is left."""
+"""The observer's state of all subscriptions of an example: topics, cursors, consumers, and messages due again."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from model.events import Delivery
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.key_shared.state import Keyed
 from model.log import Position
-from model.subscriptions.consumers import Consumer, Freed, Message
+from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
 from model.vocabulary import Limits, SubscriptionId
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """A topic whose subscriptions are followed: its log, and how often cursors are persisted on it.
+class TrackedTopic:
+    """A topic whose subscriptions are tracked: its log, and how often its cursors are persisted.
 
-    ``is_trimmed``: what all of them acknowledged is deleted, some time, and ``deleted``: ledgers that were seen to be.
-    ``is_terminated``: nothing more is written to it, and ``is_reopened``: it was loaded anew since. ``drains``: its
-    Key_Shared subscriptions have draining hashes; otherwise they have what was there before (the classic one).
-    ``look_ahead``: how many messages may wait on those before no new ones are read.
-    ``is_sure``: all that was sent to it was confirmed, or read back. Otherwise the log may have entries that are not
-    known. ``is_lost``: something was done to subscriptions meanwhile, so none is tracked until the log is read back.
-    ``has_strangers``: that was so, and the subscriptions of then are not tracked any more. ``in_doubt``: producers of
-    which a write may be in flight that nobody waits for, and ``reopened``: those of them that were let in again since.
-    ``limits``: on its subscriptions' consumers.
+    ``is_trimmed``: ledgers that all subscriptions acknowledged are deleted at some time. ``deleted``: ledgers that were
+    seen to be deleted. ``is_terminated``: no more writes. ``is_reopened``: it was reloaded since it was terminated.
+    ``drains``: its Key_Shared subscriptions have draining hashes; otherwise they have the classic implementation.
+    ``look_ahead``: the limit on their replay queue.
+    ``is_sure``: every message sent to it was confirmed or read back, so the log is known. ``is_lost``: an operation on
+    subscriptions happened while the log was unsure, so none is tracked until the log is read back.
+    ``has_untracked``: subscriptions of that time exist and are no longer tracked. ``in_doubt``: producers that may have
+    an unanswered write in flight. ``reopened``: those of them that reconnected since.
+    ``limits``: on the consumers of its subscriptions.
     """
 
     log: TopicLog
@@ -45,7 +45,7 @@ class Followed:
     look_ahead: LookAhead = NO_LIMITS
     is_sure: bool = True
     is_lost: bool = False
-    has_strangers: bool = False
+    has_untracked: bool = False
     in_doubt: frozenset[str] = frozenset()
     reopened: frozenset[str] = frozenset()
     is_terminated: bool = False
@@ -55,21 +55,21 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """All of it. ``partitions``: of partitioned topics. ``freed``: by subscription, messages that were unacknowledged,
-    are not acknowledged and not yet delivered again, and why they are due. ``at_large``: messages that were
-    acknowledged while they may have been on their way to somebody, and nobody had them: a broker does not look again.
-    ``replaying``: messages that may have been read for replay when its last consumer left. ``keyed``: what is followed
-    of Key_Shared ones. ``assignments``: of Shared ones, which consumer was sent which chunks. ``withheld``: the
-    subscriptions for which the broker reads nothing new, because too much is unacknowledged there, and the last entry
-    when it had stopped. ``deleted``: subscriptions that were deleted, and that nobody asked for since.
+    """All subscriptions. ``partitions``: of partitioned topics. ``freed``: by subscription, the messages due for
+    redelivery, and why. ``acked_in_flight``: messages that were acknowledged while they may have been in flight. The
+    broker dispatches them all the same. ``replaying``: messages of a replay read that may have been pending when the
+    last consumer left. ``keyed``: the state of Key_Shared subscriptions. ``assignments``: which consumer of a Shared
+    subscription was sent which chunks. ``withheld``: blocked subscriptions, for which the broker reads no new messages,
+    and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
+    since.
     """
 
-    topics: Map[str, Followed] = Map()
+    topics: Map[str, TrackedTopic] = Map()
     partitions: Map[str, tuple[str, ...]] = Map()
     cursors: Map[SubscriptionId, Cursor] = Map()
     consumers: Map[str, Consumer] = Map()
-    freed: Map[SubscriptionId, Map[Message, Freed]] = Map()
-    at_large: Map[SubscriptionId, frozenset[Message]] = Map()
+    freed: Map[SubscriptionId, Map[Message, RedeliveryReason]] = Map()
+    acked_in_flight: Map[SubscriptionId, frozenset[Message]] = Map()
     replaying: Map[SubscriptionId, frozenset[Message]] = Map()
     keyed: Map[SubscriptionId, Keyed] = Map()
     assignments: Map[SubscriptionId, Assignment] = Map()
@@ -78,7 +78,7 @@ class Consumption:
 
     @property
     def size(self) -> int:
-        """How many states are held as possible."""
+        """How many states are possible."""
         return sum(len(cursor.possible) for cursor in self.cursors.values())
 
     def log(self, topic: str) -> TopicLog:
@@ -86,38 +86,33 @@ class Consumption:
         return self.topics[topic].log
 
     def parts_of(self, topic: str) -> tuple[str, ...]:
-        """The partitions of a topic, itself if it has none; only what is followed."""
+        """The tracked partitions of a topic, or the topic itself if it has none."""
         parts = (part for part in self.partitions.get(topic, (topic,)) if part in self.topics)
         return tuple(part for part in parts if not self.topics[part].is_lost)
 
-    def with_topic(self, topic: str, followed: Followed) -> Consumption:
-        """The same with another view of a topic."""
-        return replace(self, topics=self.topics.set(topic, followed))
+    def with_topic(self, topic: str, tracked: TrackedTopic) -> Consumption:
+        return replace(self, topics=self.topics.set(topic, tracked))
 
     def with_cursor(self, subscription: SubscriptionId, cursor: Cursor) -> Consumption:
-        """The same with another view of a subscription."""
         return replace(self, cursors=self.cursors.set(subscription, cursor))
 
     def without_cursor(self, subscription: SubscriptionId) -> Consumption:
-        """The same when a subscription is not there any more."""
         cursors = self.cursors.delete(subscription) if subscription in self.cursors else self.cursors
         return (
             replace(self, cursors=cursors)
             .without_due(subscription)
-            .with_at_large(subscription, frozenset())
+            .with_acked_in_flight(subscription, frozenset())
             .without_assignment(subscription)
         )
 
     def keyed_of(self, subscription: SubscriptionId) -> Keyed:
-        """What is followed of a Key_Shared subscription."""
         return self.keyed.get(subscription, Keyed())
 
     def with_keyed(self, subscription: SubscriptionId, keyed: Keyed) -> Consumption:
-        """The same with something else followed of a Key_Shared subscription."""
         return replace(self, keyed=self.keyed.set(subscription, keyed))
 
     def without_keyed(self, subscription: SubscriptionId) -> Consumption:
-        """The same when a Key_Shared subscription is read from anew, by nobody yet."""
+        """The same when a Key_Shared subscription has a new dispatcher."""
         return replace(self, keyed=self.keyed.delete(subscription)) if subscription in self.keyed else self
 
     def assignment(self, subscription: SubscriptionId) -> Assignment:
@@ -125,11 +120,10 @@ class Consumption:
         return self.assignments.get(subscription, NOTHING_SENT)
 
     def with_assignment(self, subscription: SubscriptionId, assignment: Assignment) -> Consumption:
-        """The same with another assignment of chunks."""
         return replace(self, assignments=self.assignments.set(subscription, assignment))
 
     def without_assignment(self, subscription: SubscriptionId) -> Consumption:
-        """The same when the broker remembers nothing of chunks: it has another dispatcher."""
+        """The same when a new dispatcher has no chunks assigned."""
         return (
             replace(self, assignments=self.assignments.delete(subscription))
             if subscription in self.assignments
@@ -137,16 +131,14 @@ class Consumption:
         )
 
     def may_be_read(self, topics: Collection[str]) -> Consumption:
-        """The same when something happened that may make the broker read for the subscriptions of these topics."""
+        """The same after an operation that may unblock the subscriptions of these topics."""
         kept = {subscription: last for subscription, last in self.withheld.items() if subscription.topic not in topics}
         return self if len(kept) == len(self.withheld) else replace(self, withheld=Map(kept))
 
     def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
-        """The same with another view of a consumer."""
         return replace(self, consumers=self.consumers.set(name, consumer))
 
     def without_consumer(self, name: str) -> Consumption:
-        """The same when a consumer is not there any more."""
         assignments = self.assignments
         for subscription in self.consumers[name].subscriptions:
             if subscription in assignments:
@@ -157,16 +149,15 @@ class Consumption:
         """The consumers of a subscription."""
         return ((name, consumer) for name, consumer in self.consumers.items() if subscription in consumer.subscriptions)
 
-    def due(self, subscription: SubscriptionId) -> Map[Message, Freed]:
-        """What of a subscription is due again, and why."""
-        return self.freed.get(subscription, Map[Message, Freed]())
+    def due(self, subscription: SubscriptionId) -> Map[Message, RedeliveryReason]:
+        """The messages of a subscription that are due for redelivery, and why."""
+        return self.freed.get(subscription, Map[Message, RedeliveryReason]())
 
     def without_due(self, subscription: SubscriptionId) -> Consumption:
-        """The same when nothing of a subscription is due again."""
         return replace(self, freed=self.freed.delete(subscription)) if subscription in self.freed else self
 
     def all_left(self, subscription: SubscriptionId) -> frozenset[Message]:
-        """All messages of a subscription that may not be acknowledged."""
+        """All messages of a subscription that are possibly unacknowledged."""
         log = self.log(subscription.topic)
         return frozenset(
             (subscription.topic, place)
@@ -175,25 +166,24 @@ class Consumption:
         )
 
     def with_replaying(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
-        """The same when these messages may be read for replay, with nobody to give them to."""
+        """The same when a replay read of these messages may be pending, without a consumer."""
         if not messages and subscription not in self.replaying:
             return self
         return replace(self, replaying=self.replaying.set(subscription, messages))
 
-    def with_at_large(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
-        """The same when these messages may be on their way although they are acknowledged."""
-        if not messages and subscription not in self.at_large:
+    def with_acked_in_flight(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
+        if not messages and subscription not in self.acked_in_flight:
             return self
-        return replace(self, at_large=self.at_large.set(subscription, messages))
+        return replace(self, acked_in_flight=self.acked_in_flight.set(subscription, messages))
 
-    def free(self, subscription: SubscriptionId, messages: Iterable[Message], why: Freed) -> Consumption:
-        """Messages that were unacknowledged are due again."""
+    def free(self, subscription: SubscriptionId, messages: Iterable[Message], why: RedeliveryReason) -> Consumption:
+        """Pending messages become due for redelivery."""
         return replace(
             self, freed=self.freed.set(subscription, self.due(subscription).update(dict.fromkeys(messages, why)))
         )
 
     def taken(self, subscription: SubscriptionId, messages: Iterable[Message]) -> Consumption:
-        """Messages that were due are no more: they were delivered, or acknowledged."""
+        """Messages are no longer due: they were delivered or acknowledged."""
         if not (due := self.freed.get(subscription)):
             return self
         left = due.mutate()
@@ -202,7 +192,7 @@ class Consumption:
         return replace(self, freed=self.freed.set(subscription, left.finish()))
 
     def place_of(self, consumer: Consumer, dispatched: Delivery) -> Message | None:
-        """Which message of the log it is that a consumer was given; None if it is not one that was sent."""
+        """The message of the log that a consumer received; None if it was never sent."""
         place = Place(dispatched.position, dispatched.batch_index)
         for topic in consumer.topics:
             if self.is_sent(topic, place, dispatched.business_id):
@@ -210,7 +200,7 @@ class Consumption:
         return None
 
     def is_sent(self, topic: str, place: Place, business_id: str) -> bool:
-        """Whether this message was sent and stands there."""
+        """Whether the log has this message at this place."""
         ids, index = self.log(topic).entries.get(place.position, ()), max(0, place.batch_index)
         return len(ids) > index and ids[index] == business_id and (len(ids) > 1) == (place.batch_index >= 0)
 
@@ -228,20 +218,20 @@ def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
 
 
 def surely_left(state: Consumption, subscription: SubscriptionId) -> Iterator[Message]:
-    """The messages that are not acknowledged in whatever state the subscription is in, in order."""
+    """The messages that are unacknowledged in every possible state, in order."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
     return ((subscription.topic, place) for place in sorted(frozenset.intersection(*left)))
 
 
 def is_surely_left(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    """Whether a message is not acknowledged in whatever state the subscription is in."""
+    """Whether a message is unacknowledged in every possible state."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.possible)
 
 
 def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:
-    """The state if all acknowledgments that may have taken effect did."""
+    """The state if all acks took effect that may have."""
     for ack in cursor.unsure:
         state = ack.on(state, log)
     return state

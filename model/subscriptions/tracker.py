@@ -1,7 +1,7 @@
-"""Document 003 followed operation by operation: the state before, an operation, its outcome, the state after or a rule.
+"""The observer of document 003: each operation with its outcome gives the next state, or the rule that it breaks.
 
-What happens to topics, producers and the broker is told by :mod:`model.example`; what consumers and administrators do
-to subscriptions is judged here and below. Topics that were not made for this document are not followed.
+:mod:`model.example` reports what happens to topics, producers and the broker. Operations of consumers and
+administrators on subscriptions are judged here. Topics that were not created for this document are not tracked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from model.subscriptions import acks, backoff, chunks, deliveries, due, membersh
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Message
-from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at, surely_left
+from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at, surely_left
 from model.vocabulary import Limits, Outcome, SubscriptionId, partition_name
 
 Judged = Allowed[Consumption] | Broken
@@ -72,31 +72,31 @@ def topic_created(
     look_ahead: LookAhead = NO_LIMITS,
     limits: Limits = NO_LIMITS_ON_CONSUMERS,
 ) -> Consumption:
-    """A topic was made for this document."""
+    """A topic was created for this document."""
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
         state = state.with_topic(
             name,
-            Followed(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
+            TrackedTopic(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
         )
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
-def moved(state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None) -> Consumption:
-    """Topics were closed in good order, and their consumers disconnected.
+def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None) -> Consumption:
+    """Topics were unloaded gracefully, which disconnects their consumers.
 
-    ``classic``: whether their Key_Shared subscriptions have the classic implementation from then on; None: as before.
+    ``classic``: whether their Key_Shared subscriptions have the classic implementation from now on; None: as before.
     """
     state = _reopened(state, topics).may_be_read(topics)
     for topic in topics:
-        followed = state.topics.get(topic)
-        if followed is not None and classic is not None:
-            state = state.with_topic(topic, replace(followed, drains=not classic))
+        tracked = state.topics.get(topic)
+        if tracked is not None and classic is not None:
+            state = state.with_topic(topic, replace(tracked, drains=not classic))
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
             state = _without_consumers(state, subscription)
             state = (
-                state.with_cursor(subscription, cursor.moved(one, at))
+                state.with_cursor(subscription, cursor.unloaded(one, at))
                 if one.durable
                 else state.without_cursor(subscription)
             )
@@ -104,7 +104,7 @@ def moved(state: Consumption, topics: Collection[str], at: Interval, *, classic:
 
 
 def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
-    """The broker that had these topics was killed."""
+    """The owner of these topics was killed."""
     state = _reopened(state, topics).may_be_read(topics)
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
@@ -124,9 +124,9 @@ def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consump
 
 def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:
     for topic in topics:
-        followed = state.topics.get(topic)
-        if followed is not None and followed.is_terminated:
-            state = state.with_topic(topic, replace(followed, is_reopened=True))
+        tracked = state.topics.get(topic)
+        if tracked is not None and tracked.is_terminated:
+            state = state.with_topic(topic, replace(tracked, is_reopened=True))
     return state
 
 
@@ -134,7 +134,7 @@ def _without_consumers(state: Consumption, subscription: SubscriptionId) -> Cons
     unacknowledged = [
         m for _, one in state.consumers_of(subscription) for m in one.unacknowledged if m[0] == subscription.topic
     ]
-    state = state.free(subscription, [*unacknowledged, *state.due(subscription)], "moved").with_replaying(
+    state = state.free(subscription, [*unacknowledged, *state.due(subscription)], "unloaded").with_replaying(
         subscription, frozenset()
     )
     return disconnected(state.without_keyed(subscription), subscription).without_assignment(subscription)
@@ -151,7 +151,7 @@ def judge(
     known: frozenset[str],
     failpoints: Collection[tuple[str, FailpointKind]] = (),
 ) -> Judged:
-    """What this operation with this outcome leaves possible; ``failpoints``: those that are on, by topic."""
+    """The states that are possible after this operation and outcome. ``failpoints``: the active ones, by topic."""
     for topic in _topics_of(state, operation):
         if not state.topics[topic].is_sure:
             state = written.lost(state, topic)
@@ -168,14 +168,14 @@ def judge(
             state = replace(state, deleted=state.deleted - asked_for)
             return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
         case CloseConsumer(name) | CrashConsumer(name):
-            # Whatever the broker said to it, the consumer is gone.
-            return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
+            # The consumer is gone, whatever the broker answered.
+            return Allowed(_left(state, name, at, is_graceful=isinstance(operation, CloseConsumer)))
         case CutDuring(doing):
             return _cut_off(state, doing, outcome, at, known)
         case CutConnection(name):
-            return Allowed(_came_back(state, name))
+            return Allowed(_reconnected(state, name))
         case Receive(name, count):
-            return _took(state, name, count, outcome, known)
+            return _received(state, name, count, outcome, known)
         case Acknowledge(name, cumulative=cumulative) | AckById(name, cumulative=cumulative):
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
@@ -184,9 +184,11 @@ def judge(
         case Nack(name):
             if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
                 return Allowed(state)
-            return Allowed(_failed(state, name, None if operation.nth is None else outcome.messages))
+            return Allowed(_nacked(state, name, None if operation.nth is None else outcome.messages))
         case NackRepeatedly():
-            return backoff.came_back(state, outcome, known) if isinstance(outcome, RedeliveryTimes) else Allowed(state)
+            return (
+                backoff.redelivered(state, outcome, known) if isinstance(outcome, RedeliveryTimes) else Allowed(state)
+            )
         case Seek(name):
             if name not in state.consumers or not isinstance(outcome, CursorReset):
                 return Allowed(state)
@@ -198,7 +200,7 @@ def judge(
 
 
 def _topics_of(state: Consumption, operation: OnSubscriptions) -> tuple[str, ...]:
-    """The topics whose subscriptions an operation concerns."""
+    """The topics whose subscriptions an operation affects."""
     if operation.topic is not None:
         return state.parts_of(operation.topic)
     consumer = state.consumers.get(operation.actor or "")
@@ -206,11 +208,11 @@ def _topics_of(state: Consumption, operation: OnSubscriptions) -> tuple[str, ...
 
 
 def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consumption:
-    """A consumer subscribed; the subscription was created, if it was not there."""
+    """A consumer subscribed, which creates the subscription if it does not exist."""
     topics = state.parts_of(operation.topic)
     if not topics:
         return state
-    if _may_be_a_stranger(state, operation):
+    if _may_be_untracked(state, operation):
         for topic in topics:
             state = state.without_cursor(SubscriptionId(topic, operation.subscription))
         return state
@@ -229,7 +231,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         client=operation.client,
         seen=Map({topic: state.cursors[SubscriptionId(topic, operation.subscription)].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
-        # Where a release lets a consumer in whose policy is another one, that of the first one holds.
+        # If a release accepts consumers with different policies, the first consumer's policy applies.
         keeps_keys=not operation.out_of_order if first is None else first.keeps_keys,
         claims=claims_of(operation.sticky) if first is None or first.claims else (),
     )
@@ -238,18 +240,18 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
-def _may_be_a_stranger(state: Consumption, operation: Subscribe) -> bool:
-    """Whether a subscription may exist that is not tracked, on one of the partitions at least."""
+def _may_be_untracked(state: Consumption, operation: Subscribe) -> bool:
+    """Whether an untracked subscription of this name may exist on one of the partitions."""
     parts = [part for part in state.partitions.get(operation.topic, (operation.topic,)) if part in state.topics]
     return any(
         state.topics[part].is_lost
-        or (state.topics[part].has_strangers and (part, operation.subscription) not in state.cursors)
+        or (state.topics[part].has_untracked and (part, operation.subscription) not in state.cursors)
         for part in parts
     )
 
 
 def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
-    """A consumer came or went: of a Failover subscription, another may be the active one from now on."""
+    """A consumer joined or left. Another consumer of a Failover subscription may become the active one."""
     if changed.kind == "Failover":
         for subscription in changed.subscriptions:
             for name, consumer in list(state.consumers_of(subscription)):
@@ -257,27 +259,27 @@ def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
     return state
 
 
-def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -> Consumption:
-    """A consumer is gone; what it had unacknowledged is due to the others."""
+def _left(state: Consumption, name: str, at: Interval, *, is_graceful: bool) -> Consumption:
+    """A consumer is gone. Its pending messages are due to the others."""
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
     state = state.without_consumer(name)
     for subscription in consumer.subscriptions:
         before = state.cursors[subscription]
-        flushes = in_good_order and consumer.is_back
+        flushes = is_graceful and consumer.never_disconnected
         after = (
             cursor.closed(before, name, state.log(subscription.topic), at) if flushes else cursor.crashed(before, name)
         )
         had = [message for message in consumer.unacknowledged if message[0] == subscription.topic]
-        if had:  # that is not acknowledged, which is seen when the subscription is read
+        if had:  # the next read of the subscription shows that these are unacknowledged
             after = replace(after, since=after.since | {"ACK-12" if consumer.kind in SHARED else "ACK-01"})
         state = state.with_cursor(subscription, after)
         state = membership.left(state.free(subscription, had, "left"), subscription, name, had)
         if not any(state.consumers_of(subscription)):
             state = membership.with_replay_read(state, subscription, consumer)
             state = state.with_cursor(subscription, state.cursors[subscription].without_consumers())
-            # With its last consumer a subscription forgets how often it delivered what.
+            # The redelivery counts end with the last consumer.
             state = (
                 state.free(subscription, state.due(subscription), "left")
                 if before.durable
@@ -286,12 +288,12 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
     return _may_rewind(state, consumer)
 
 
-def _came_back(state: Consumption, name: str) -> Consumption:
-    """A consumer was disconnected and is back: what it had unacknowledged is due, to it or to others."""
+def _reconnected(state: Consumption, name: str) -> Consumption:
+    """A consumer was disconnected and reconnected. Its pending messages are due, to it or to others."""
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
-    back = replace(consumer, unacknowledged=Map(), is_settled=False, may_repeat=True, is_back=False)
+    back = replace(consumer, unacknowledged=Map(), is_settled=False, may_repeat=True, never_disconnected=False)
     state = state.with_consumer(name, back)
     for subscription in consumer.subscriptions:
         state = state.free(
@@ -302,7 +304,7 @@ def _came_back(state: Consumption, name: str) -> Consumption:
     return _may_rewind(state, consumer)
 
 
-def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:
+def _received(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:
     if name not in state.consumers or not isinstance(outcome, ReceivedMessages | Starved):
         return Allowed(state)
     is_settled = isinstance(outcome, ReceivedMessages) and outcome.settled
@@ -314,18 +316,18 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
     limited = deliveries.limited(state, judged.state, name, outcome, known)
     if isinstance(limited, Broken):
         return limited
-    told = outcome.withheld if isinstance(outcome, ReceivedMessages) else None
+    stats = outcome.withheld if isinstance(outcome, ReceivedMessages) else None
     steps = [
         partial(deliveries.not_withheld, subscription=subscription, name=name, messages=outcome.messages)
         for subscription in consumer.subscriptions
     ]
     steps += [
-        partial(deliveries.withheld, subscription=subscription, told=told) for subscription in consumer.subscriptions
+        partial(deliveries.withheld, subscription=subscription, stats=stats) for subscription in consumer.subscriptions
     ]
     withheld = in_turn(judged.state, steps)
     if isinstance(withheld, Broken):
         return withheld
-    is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or told is not None)
+    is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
     is_short = not is_blocked and len(outcome.messages) < count
     missed = deliveries.missed(withheld.state, name) if is_short else Allowed(None)
     if isinstance(missed, Broken):
@@ -341,7 +343,7 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
 def _cut_off(
     state: Consumption, doing: Receive | Acknowledge, outcome: Outcome, at: Interval, known: frozenset[str]
 ) -> Judged:
-    """A consumer was cut off in the midst of something: what it learnt holds, the rest may or may not be so."""
+    """A consumer lost its connection during an operation. The received part of the outcome holds, the rest may not."""
     name = doing.consumer
     if name not in state.consumers:
         return Allowed(state)
@@ -355,13 +357,13 @@ def _cut_off(
         judged = Allowed(_seen_by_others(state, after, name))
     if isinstance(judged, Broken):
         return judged
-    return replace(judged, state=_left(judged.state, name, at, in_good_order=False))
+    return replace(judged, state=_left(judged.state, name, at, is_graceful=False))
 
 
 def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consumption:
-    """What a consumer had when it was cut off comes to others only behind what it acknowledged.
+    """Others receive the messages of a consumer that was cut off only after its acks took effect.
 
-    So for those to which nothing was on its way before, that has been seen.
+    So consumers with nothing in flight before have seen those acks.
     """
     for subscription in before.consumers[name].subscriptions:
         for other, consumer in list(after.consumers_of(subscription)):
@@ -373,11 +375,11 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
 
 @carries("SERVE-03")
 def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
-    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
+    """Due messages do not arrive. Some clients do not deliver messages whose ack was lost."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
-    if consumer.is_back or not any(
-        state.cursors[subscription].held_back.get(name) for subscription in consumer.subscriptions
+    if consumer.never_disconnected or not any(
+        state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions
     ):
         return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known)
     owed = [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]
@@ -388,54 +390,54 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
 
 
 def _owed_to(state: Consumption, subscription: SubscriptionId, name: str) -> list[Message]:
-    """What must come to a consumer that has no others beside it: all that no ack covers, sent or held back."""
-    held = [message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged]
+    """What is due to the only consumer of a subscription: all that no ack covers, sent or grouped."""
+    pending = [message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged]
     is_alone = [other for other, _ in state.consumers_of(subscription)] == [name]
-    return [message for message in surely_left(state, subscription) if message not in held] if is_alone else []
+    return [message for message in surely_left(state, subscription) if message not in pending] if is_alone else []
 
 
-def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
-    """A consumer failed with messages (None: with all that it has): they are to come again, to whomever."""
+def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
+    """A consumer nacked messages (None: all its pending ones). They are due for redelivery to any consumer."""
     consumer = state.consumers[name]
     mine: list[Message] = []
     named = [found for one in messages or () if (found := state.place_of(consumer, one)) is not None]
     if messages is None:
         mine = list(consumer.unacknowledged)
     elif consumer.kind in ("Exclusive", "Failover"):
-        topics = {topic for topic, _ in named}  # a single active consumer gets everything of a topic again, in order
+        topics = {topic for topic, _ in named}  # a single active consumer receives all of the topic again, in order
         mine = [message for message in consumer.unacknowledged if message[0] in topics]
     else:
         for topic, place in named:
-            mine += messages_at(topic, state.log(topic), place.position)  # the broker knows entries only
+            mine += messages_at(topic, state.log(topic), place.position)  # the broker redelivers whole entries
     due = [message for message in mine if message in consumer.unacknowledged]
     is_quiet = consumer.is_settled or _is_gathered(state, consumer)
-    twice = frozenset[Message]() if is_quiet else _asked_for(state, consumer).intersection(mine)
+    twice = frozenset[Message]() if is_quiet else _requested(state, consumer).intersection(mine)
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official" or not is_quiet,
-        asked_twice=consumer.asked_twice | twice,
+        requested_twice=consumer.requested_twice | twice,
     )
     state = state.with_consumer(name, consumer)
     for subscription in consumer.subscriptions:
-        state = membership.outdone(
+        state = membership.acked_by_others(
             state, subscription, name, [place.position for topic, place in twice if topic == subscription.topic]
         )
         again = [message for message in due if message[0] == subscription.topic]
-        state = membership.failed(state.free(subscription, again, "failed"), subscription, again)
+        state = membership.nacked(state.free(subscription, again, "nacked"), subscription, again)
     return state
 
 
-def _asked_for(state: Consumption, consumer: Consumer) -> set[Message]:
-    """What was asked for again of a consumer's subscriptions, and was not given to anybody yet."""
+def _requested(state: Consumption, consumer: Consumer) -> set[Message]:
+    """The nacked messages of a consumer's subscriptions that were not redelivered yet."""
     return {
         message
         for subscription in consumer.subscriptions
         for message, why in state.due(subscription).items()
-        if why == "failed"
+        if why == "nacked"
     }
 
 
 def _is_gathered(state: Consumption, consumer: Consumer) -> bool:
-    """Whether all was gathered that was on its way to a consumer, and nothing happened since."""
+    """Whether everything in flight to a consumer was received, and no operation followed."""
     return all(state.keyed_of(subscription).is_gathered for subscription in consumer.subscriptions)

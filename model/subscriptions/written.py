@@ -1,11 +1,11 @@
-"""What is known of the log of a topic that has subscriptions: what was confirmed, and when the log was read back.
+"""What is known of the log of a topic with subscriptions: confirmed entries, and reads of the log.
 
-Subscriptions are judged by their topic's log. While a write may be in flight whose outcome nobody knows, the log is
-*unsure*; whatever is done to subscriptions then could mean several things, so they are not judged any more, and nothing
-of them is tracked. Unless the log is read back before: that is conclusive once no such write can be in flight. If it is
-read back later, subscriptions that are created from then on are tracked. A producer that was let in again shows that
-the broker is through with its connection before, and an entry that is confirmed after it, that the writes before it
-have ended, for the log has one order.
+Subscriptions are judged by their topic's log. While a write with an unknown outcome may be in flight, the log is
+*unsure*. After an operation on subscriptions of an unsure log, they are no longer tracked or judged. If the log is read
+back first, it is known again, provided that no such write can be in flight. If it is read back later, only
+subscriptions that are created after that are tracked. A producer that reconnected shows that the broker has closed its
+former connection. An entry that is confirmed after the reconnect shows that the former writes have ended, because the
+log has one order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.sessions import Session
-from model.subscriptions.state import Consumption, Followed
+from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Entry
 
 Judged = Allowed[Consumption] | Broken
@@ -26,14 +26,14 @@ Judged = Allowed[Consumption] | Broken
 
 def stored(state: Consumption, topic: str, producer: str, entry: Entry, position: Position) -> Judged:
     """An entry was confirmed."""
-    followed = state.topics.get(topic)
-    if followed is None or not followed.is_sure:
+    tracked = state.topics.get(topic)
+    if tracked is None or not tracked.is_sure:
         return Allowed(state)
-    log = _appended(followed.log, producer, entry, position)
+    log = _appended(tracked.log, producer, entry, position)
     if isinstance(log, Broken):
         return log
-    rolled_over = len(log.ledgers) > max(1, len(followed.log.ledgers))
-    return Allowed(state.with_topic(topic, replace(followed, log=log)), ("ACK-06",) if rolled_over else ())
+    rolled_over = len(log.ledgers) > max(1, len(tracked.log.ledgers))
+    return Allowed(state.with_topic(topic, replace(tracked, log=log)), ("ACK-06",) if rolled_over else ())
 
 
 def _appended(log: TopicLog, producer: str, entry: Entry, position: Position) -> TopicLog | Broken:
@@ -42,20 +42,20 @@ def _appended(log: TopicLog, producer: str, entry: Entry, position: Position) ->
 
 
 def unsure(state: Consumption, topic: str, producer: str | None = None) -> Consumption:
-    """What became of an entry is not known, so the log is not; a write of the ``producer`` may be in flight."""
-    followed = state.topics.get(topic)
-    if followed is None:
+    """The fate of an entry is unknown, and with it the log. A write of the ``producer`` may be in flight."""
+    tracked = state.topics.get(topic)
+    if tracked is None:
         return state
-    in_doubt = followed.in_doubt if producer is None else followed.in_doubt | {producer}
-    return state.with_topic(topic, replace(followed, is_sure=False, in_doubt=in_doubt))
+    in_doubt = tracked.in_doubt if producer is None else tracked.in_doubt | {producer}
+    return state.with_topic(topic, replace(tracked, is_sure=False, in_doubt=in_doubt))
 
 
 def lost(state: Consumption, topic: str) -> Consumption:
-    """Something happened to subscriptions while the log was unsure: those of now are not tracked any more."""
+    """An operation on subscriptions happened while the log was unsure. They are no longer tracked."""
     parts = next((parts for parts in state.partitions.values() if topic in parts), (topic,))
     for part in parts:
-        if (followed := state.topics.get(part)) is not None:
-            state = state.with_topic(part, replace(followed, is_sure=False, is_lost=True, has_strangers=True))
+        if (tracked := state.topics.get(part)) is not None:
+            state = state.with_topic(part, replace(tracked, is_sure=False, is_lost=True, has_untracked=True))
     for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
         state = state.without_keyed(subscription).without_cursor(subscription)
     for name, consumer in list(state.consumers.items()):
@@ -75,11 +75,12 @@ def answered(
     is_disturbed: bool,
     is_awaited: bool,
 ) -> Judged:
-    """A producer got answers to entries that it sent.
+    """A producer received answers to entries that it sent.
 
-    A duplicate is not stored, nor is a refused entry unless something fails (``is_disturbed``). Then pulsar-client may
-    also send an entry again that was stored. Answers name sequence ids, so entries in flight of one id must be equal.
-    ``is_awaited``: it waited for the answers, so that all this was written after what was performed before.
+    A duplicate is not stored. A refused entry is not stored either, except under a fault (``is_disturbed``). Under a
+    fault, pulsar-client may also resend an entry that was stored. Answers contain sequence ids, so entries in flight
+    with one id must be equal. ``is_awaited``: it waited for the answers, so all this was written after the operations
+    before.
     """
     topic, exercised = session.topic, tuple[str, ...]()
     if topic not in state.topics:
@@ -98,44 +99,44 @@ def answered(
         (answer.position, number) for number, (_, answer) in enumerate(answered) if isinstance(answer, Stored)
     )
     for position, number in placed:
-        told = stored(state, topic, session.producer, answered[number][0], position)
-        if isinstance(told, Broken):
-            return told
-        state, exercised = told.state, exercised + told.exercised
+        judged = stored(state, topic, session.producer, answered[number][0], position)
+        if isinstance(judged, Broken):
+            return judged
+        state, exercised = judged.state, exercised + judged.exercised
     if placed and is_awaited:
         state = state.with_topic(topic, replace(state.topics[topic], reopened=frozenset()))
     return Allowed(state, exercised)
 
 
 def _no_longer_in_doubt(state: Consumption, topic: str, producer: str) -> Consumption:
-    followed = state.topics[topic]
-    return state.with_topic(topic, replace(followed, in_doubt=followed.in_doubt - {producer}))
+    tracked = state.topics[topic]
+    return state.with_topic(topic, replace(tracked, in_doubt=tracked.in_doubt - {producer}))
 
 
 def reopened(state: Consumption, topic: str, producer: str) -> Consumption:
-    """A producer was let in: the broker is through with its connection before."""
-    followed = state.topics.get(topic)
-    if followed is None or producer not in followed.in_doubt:
+    """A producer reconnected, so the broker has closed its former connection."""
+    tracked = state.topics.get(topic)
+    if tracked is None or producer not in tracked.in_doubt:
         return state
-    in_doubt, reopened = followed.in_doubt - {producer}, followed.reopened | {producer}
-    return state.with_topic(topic, replace(followed, in_doubt=in_doubt, reopened=reopened))
+    in_doubt, reopened = tracked.in_doubt - {producer}, tracked.reopened | {producer}
+    return state.with_topic(topic, replace(tracked, in_doubt=in_doubt, reopened=reopened))
 
 
-def may_be_in_flight(followed: Followed) -> bool:
-    """Whether a write that nobody waits for may be in flight, as far as producers show."""
-    return bool(followed.in_doubt or followed.reopened)
+def may_be_in_flight(tracked: TrackedTopic) -> bool:
+    """Whether an unanswered write of a producer may be in flight."""
+    return bool(tracked.in_doubt or tracked.reopened)
 
 
 def read_back(state: Consumption, topic: str, entries: Sequence[LoggedEntry]) -> Judged:
     """The log was read back while nothing was in flight, so it is known.
 
-    That what was confirmed is where it was confirmed is judged for each producer (:mod:`model.deduplication`).
+    :mod:`model.deduplication` judges for each producer that confirmed entries are at their positions.
     """
-    followed = state.topics[topic]
-    log = TopicLog(followed.log.room)
+    tracked = state.topics[topic]
+    log = TopicLog(tracked.log.room)
     for one in entries:
         longer = _appended(log, one.producer, one.entry, one.position)
         if isinstance(longer, Broken):
             return longer
         log = longer
-    return Allowed(state.with_topic(topic, replace(followed, log=log, is_sure=True, is_lost=False)))
+    return Allowed(state.with_topic(topic, replace(tracked, log=log, is_sure=True, is_lost=False)))

@@ -151,10 +151,10 @@ def test_an_active_consumer_receives_all_again_once_per_redelivery_request() -> 
     history = (*topic(1, 1, kind="Exclusive"), taken(single(0), single(1)))
     again = taken(single(0), single(1), settled=False)
     assert rule_broken(*history, again) == "ACK-12"
-    asked_twice = (*history, failed(all_of_them=True), failed(all_of_them=True))
+    requested_twice = (*history, failed(all_of_them=True), failed(all_of_them=True))
     # The messages in flight before the first request may be delivered as well.
-    assert isinstance(judged(*asked_twice, again, again, again), Allowed)
-    assert rule_broken(*asked_twice, again, again, again, again) == "ACK-12"
+    assert isinstance(judged(*requested_twice, again, again, again), Allowed)
+    assert rule_broken(*requested_twice, again, again, again, again) == "ACK-12"
 
 
 def test_a_message_in_flight_may_be_delivered_twice_after_a_redelivery_request() -> None:

@@ -41,7 +41,7 @@ from model.judgement import Allowed
 from model.log import Position
 from model.subscription_operations import Acknowledge, ReadCursor
 from model.subscriptions.consumers import Consumer
-from model.subscriptions.state import Consumption, Followed
+from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import SubscriptionId
 
 TOPIC, SUBSCRIPTION, CONSUMER = "t", "s", "c"
@@ -111,7 +111,9 @@ def subscribed(log: TopicLog) -> Example:
     """A subscription with one consumer, which has everything unacknowledged."""
     start = cursor.created(Acked(), Interval(0.0, 0.0))
     consumption = (
-        Consumption().with_topic(TOPIC, Followed(log, Persisting(1000.0, 2000.0))).with_cursor(SUBSCRIPTION_ID, start)
+        Consumption()
+        .with_topic(TOPIC, TrackedTopic(log, Persisting(1000.0, 2000.0)))
+        .with_cursor(SUBSCRIPTION_ID, start)
     )
     consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
     held = consumer.unacknowledged.mutate()

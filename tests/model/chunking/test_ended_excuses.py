@@ -34,7 +34,7 @@ ACKNOWLEDGED = Subscription(acknowledged=frozenset({at(0), at(1)}), settled=froz
 
 
 def test_an_unload_may_lose_only_acks_that_the_broker_was_not_seen_to_have() -> None:
-    unloaded = ACKNOWLEDGED.moved(is_graceful=True)
+    unloaded = ACKNOWLEDGED.unloaded(is_graceful=True)
     allowed = unacknowledged_read(unloaded, at(1))
     assert isinstance(allowed, Allowed)
     assert allowed.excused == ("CHUNK-07",)
@@ -45,7 +45,7 @@ def test_an_unload_may_lose_only_acks_that_the_broker_was_not_seen_to_have() -> 
 
 
 def test_a_kill_may_lose_any_ack_once() -> None:
-    killed = ACKNOWLEDGED.moved(is_graceful=False)
+    killed = ACKNOWLEDGED.unloaded(is_graceful=False)
     allowed = unacknowledged_read(killed, at(0), at(1))
     assert isinstance(allowed, Allowed)
     after = allowed.state.subscriptions[SUBSCRIPTION_ID]

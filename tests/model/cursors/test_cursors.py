@@ -49,7 +49,7 @@ def test_after_a_deviation_it_is_unknown_whether_a_cursor_ledger_was_requested()
     lost, kept = Acked(), acknowledge_all(Acked(), LOG, [PART])
     before = replace(cursor.created(kept, at(0)), deviating=Map({lost: BATCH_INDEX_ACKS_NOT_RECOVERED}))
     asking = acks(before, Place(BATCH, 1), at_ms=0)
-    assert asking.is_asked_for
+    assert asking.is_requested
     deviated = asking.observed(
         lambda state: None if state.has(BATCH) else state, frozenset({BATCH_INDEX_ACKS_NOT_RECOVERED})
     )
@@ -62,28 +62,28 @@ def test_after_a_deviation_it_is_unknown_whether_a_cursor_ledger_was_requested()
 def test_an_unload_while_the_cursor_ledger_opens_may_persist_an_earlier_mark_delete_with_the_ranges_of_now() -> None:
     acked = acks(cursor.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
     (before,) = acked.possible
-    moved = cursor.moved(acks(acked, Place(BATCH, 1), at_ms=2), at(3))
-    (after,) = moved.possible
+    unloaded = cursor.unloaded(acks(acked, Place(BATCH, 1), at_ms=2), at(3))
+    (after,) = unloaded.possible
     lost = replace(after, mark_delete=before.mark_delete)
-    named = {state for state, name in moved.deviating.items() if name == UNLOAD_WHILE_CURSOR_LEDGER_OPENS}
+    named = {state for state, name in unloaded.deviating.items() if name == UNLOAD_WHILE_CURSOR_LEDGER_OPENS}
     assert named == {lost}
-    assert before not in moved.deviating
+    assert before not in unloaded.deviating
 
 
 def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
     """A client may have sent the lost ack again, so that the cursor looked as if nothing had been lost."""
     acked = acks(cursor.created(Acked(), at(0)), PART, Place(BATCH, 1), at_ms=1)
-    once = cursor.moved(acked, at(2))
+    once = cursor.unloaded(acked, at(2))
     assert once.deviating[Acked()] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
     seen = once.observed(lambda state: state if state.has(BATCH) else None, frozenset())
     assert isinstance(seen, Allowed)
-    twice = cursor.moved(acks(seen.state, Place(LAST), at_ms=3), at(4))
+    twice = cursor.unloaded(acks(seen.state, Place(LAST), at_ms=3), at(4))
     only_last = acknowledge_all(Acked(), LOG, [Place(LAST)])
     assert twice.deviating[only_last] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
 
 
 def test_a_reset_is_persisted_when_it_is_confirmed_so_no_ledger_is_opening() -> None:
-    reset = cursor.set_anew(cursor.created(Acked(), at(0)), Acked(), LOG, at(1))
+    reset = cursor.reset(cursor.created(Acked(), at(0)), Acked(), LOG, at(1))
     assert not cursor.is_opening(acks(reset, Place(LAST), at_ms=2), at(3))
 
 
@@ -93,7 +93,7 @@ def killed(state: cursor.Cursor, at_ms: float) -> cursor.Cursor:
 
 
 def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation() -> None:
-    reset = cursor.set_anew(acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
+    reset = cursor.reset(acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
     with_last = acknowledge_all(Acked(), LOG, [Place(LAST)])
     assert killed(reset, 3).possible == {Acked()}
     assert dict(killed(reset, 3).deviating) == {with_last: RESET_KEEPS_FORMER_RANGES}
