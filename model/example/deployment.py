@@ -1,4 +1,4 @@
-"""What is done to one of several brokers, judged: to the topics that it had, it is a kill or a graceful unload."""
+"""Operations on one of several brokers: for the topics that it owned, each is a kill or a graceful unload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from model.subscriptions import tracker as subscriptions
 
 
 def reloaded(state: Example, topics: Collection[str], at: Interval, *, is_killed: bool) -> Example:
-    """These topics are reloaded, by another process."""
+    """Another process loads these topics."""
     consumption, applications, chunking = state.consumption, state.applications, state.chunking
     if is_killed:
         consumption = subscriptions.killed(consumption, topics, at)
@@ -43,7 +43,6 @@ def reloaded(state: Example, topics: Collection[str], at: Interval, *, is_killed
 
 
 def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
-    """What is done to one of several brokers is a kill, or a graceful unload, to the topics that it had."""
     match operation:
         case TakeOver() | FreezeOwner():
             if not isinstance(outcome, TakenOver):
@@ -68,11 +67,11 @@ def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, a
 
 
 def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:
-    """Writes that failed for want of bookies may be in flight until another one is confirmed behind them."""
+    """Writes that failed for lack of bookies may be in flight until a later write is confirmed."""
     if not isinstance(outcome, BookiesLeft):
         return state
-    held = {topic for topic in state.topics if state.service.ensembles.get(topic, outcome.number) >= outcome.number}
-    return replace(state, lingering=state.lingering | held)
+    stuck = {topic for topic in state.topics if state.service.ensembles.get(topic, outcome.number) >= outcome.number}
+    return replace(state, lingering=state.lingering | stuck)
 
 
 def _thawed(state: Example, outcome: AnyOutcome) -> Judgement:

@@ -1,8 +1,7 @@
-"""One example judged: the state of all topics and sessions, operation by operation.
+"""Judges one example, operation by operation: the state of all its topics and sessions.
 
-This is the whole model as a machine meets it: :func:`judge` takes the state before, an operation, its outcome and the
-late answers that came on the way, and answers with the state after it or with the rule that was broken. It is pure, so
-that a history that was written down is judged again, later and elsewhere, with the same result.
+This is the entry point of the model. :func:`judge` takes the state, an operation, its outcome and the late answers, and
+returns the next state or the broken rule. It is pure, so a stored history is judged again with the same result.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ from model.subscriptions import tracker as subscriptions
 from model.vocabulary import Limits
 
 NO_TIME = Interval(0.0, 0.0)
-"""When no times are known: all of it happens at once."""
+"""For histories without times: everything happens at once."""
 
 
 def judge(
@@ -96,11 +95,11 @@ def judge(
     at: Interval = NO_TIME,
     unexpected: tuple[Unexpected, ...] = (),
 ) -> Judgement:
-    """What this operation with this outcome leaves possible; the late answers are judged before it.
+    """The states that are possible after this operation and outcome. Late answers are judged first.
 
-    ``at``: when it was performed; without it, no time passes. ``unexpected``: what the broker did beside that.
+    ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
     """
-    # A topic that is closed fails the writes that are in flight; they were not confirmed, and may be sent again.
+    # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: _unexpected(before, operation, unexpected)]
     if not isinstance(outcome, Abandoned):
@@ -116,19 +115,16 @@ def judge(
 
 
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
-    """Whether nothing happened to a subscription meanwhile, and all is gathered that was on its way."""
-    return isinstance(operation, ReceiveDue) or (isinstance(outcome, CursorRead) and not _has_come(outcome))
-
-
-def _has_come(outcome: CursorRead) -> bool:
-    return any(one.messages for one in outcome.arrived)
+    """Whether the operation changed no subscription, and everything in flight was received."""
+    has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
+    return isinstance(operation, ReceiveDue) or (isinstance(outcome, CursorRead) and not has_arrived)
 
 
 def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
     if not observed:
         return Allowed(state)
     short = {topic for topic in state.topics if state.service.may_fail(topic)}
-    ending = {topic for topic, followed in state.consumption.topics.items() if followed.is_terminated}
+    ending = {topic for topic, tracked in state.consumption.topics.items() if tracked.is_terminated}
     if isinstance(operation, Terminate):
         ending.add(operation.topic)
     reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
@@ -219,7 +215,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
 
 
 def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOutcome) -> Example:
-    """Confirmations hold, whatever becomes of the connections; but a client may notice later that its own was cut."""
+    """Confirmations remain valid under network faults. A client may notice only later that its connection was cut."""
     match operation:
         case UseProxy():
             return state
@@ -293,7 +289,7 @@ def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) 
 
 
 def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
-    """The broker was started with another setting, which switches deduplication where no policy does."""
+    """The broker restarted with another setting, which switches deduplication on topics without a policy."""
     if isinstance(outcome, PolicyIgnored):
         return diagnosis.for_setting(outcome.deduplication)
     if isinstance(outcome, DeduplicationSet):
@@ -304,7 +300,7 @@ def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
 
 
 def _recovered(state: Example, topic: str, at: Interval) -> Example:
-    """A topic that has been loaded for a while has recovered, unless answers are missing or a failpoint slows it."""
+    """A topic has recovered some time after its load, unless answers are missing or a failpoint slows recovery."""
     is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
     if is_pending or topic in state.topics_with(frozenset({"replay-slow"})):
         return state
@@ -332,7 +328,7 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
-        # The answers say where the entries are, but other sessions may have learned of later ones before.
+        # The answers contain the positions, but other sessions may receive answers to later entries first.
         state = replace(state, consumption=written.unsure(state.consumption, session.topic, session.producer))
         return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
     if not isinstance(outcome, Sent):
@@ -346,7 +342,7 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
 
 
 def _account_judged(judged: Allowed[Example], operation: Send, outcome: Sent) -> Judgement:
-    """The producer's own account of its last sequence id, after its answers were judged."""
+    """The last sequence id that the producer reports, after its answers were judged."""
     state = judged.state
     session = state.sessions[operation.session]
     reported = account.reported(session, operation.entries, outcome, state.topics[session.topic])
@@ -393,12 +389,12 @@ def _judge_answers(
         )
         judged = replace(judged, state=after)
     is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
-    told = written.answered(
+    logged = written.answered(
         state.consumption, session, sent.entries, answers, is_disturbed=is_disturbed, is_awaited=is_awaited
     )
-    if isinstance(told, Broken):
-        return told
-    return told.of(replace(judged.state, consumption=told.state)).after(goes_on, judged)
+    if isinstance(logged, Broken):
+        return logged
+    return logged.of(replace(judged.state, consumption=logged.state)).after(goes_on, judged)
 
 
 def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
@@ -409,7 +405,7 @@ def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOu
 
 
 def _is_chunked(state: Example, operation: AnyOperation) -> bool:
-    """Whether an operation is about a chunked topic; what unloads it concerns others, too."""
+    """Whether an operation is about a chunked topic only; an unload affects other topics too."""
     match operation:
         case CreateTopic(is_chunked=is_chunked):
             return is_chunked
@@ -473,18 +469,18 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, LogRead):
         return Allowed(state)
     view, before = state.topics[topic], state.applications
-    followed = state.consumption.topics[topic]
+    tracked = state.consumption.topics[topic]
     log = state.service.confirmed.get(topic, confirmed.EMPTY)
-    kept = Allowed(None) if followed.is_trimmed else confirmed.read_back(log, topic, outcome.entries)
+    kept = Allowed(None) if tracked.is_trimmed else confirmed.read_back(log, topic, outcome.entries)
     if isinstance(kept, Broken):
         return kept
     may_grow = (
         _writes_may_fail(state, topic)
         or any(session.pending and session.topic == topic for session in state.sessions.values())
-        or written.may_be_in_flight(followed)
+        or written.may_be_in_flight(tracked)
     )
     if may_grow and topic_observer.unsettled(view):
-        return kept.of(state)  # what is not there yet may come
+        return kept.of(state)  # entries in flight may be stored later
     judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
@@ -493,12 +489,12 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if isinstance(after, Broken):
         return after
     after = after.after(kept, judged)
-    if may_grow or followed.is_sure or followed.is_trimmed or before.has(topic):  # programs go on by themselves
+    if may_grow or tracked.is_sure or tracked.is_trimmed or before.has(topic):  # programs go on by themselves
         return after
-    told = written.read_back(after.state.consumption, topic, outcome.entries)
-    if isinstance(told, Broken):
-        return told
-    return told.of(replace(after.state, consumption=told.state)).after(after)
+    logged = written.read_back(after.state.consumption, topic, outcome.entries)
+    if isinstance(logged, Broken):
+        return logged
+    return logged.of(replace(after.state, consumption=logged.state)).after(after)
 
 
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:

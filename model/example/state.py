@@ -1,4 +1,4 @@
-"""The state of one example: what is known of all its topics, sessions and clients."""
+"""The observer's state of one example: all topics, sessions and clients."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from model.subscriptions.state import Consumption
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations.
+    """The topics and sessions of one example, its active failpoints, the known deviations.
 
-    ``lingering``: topics on which a failpoint was on, and where a write that it holds may be in flight still. A write
-    that is confirmed later ends that, because the log has one order. ``severed``: topics on which a failpoint cuts the
-    connections of producers; a write that is confirmed after it ends that, too. ``is_disturbed``: the network may have
-    faults.
+    ``lingering``: topics on which a failpoint was active and may still delay a write. A later confirmed write ends
+    that, because the log has one order. ``severed``: topics on which a failpoint cuts the connections of producers,
+    until a later write is confirmed. ``is_disturbed``: the network may have faults.
     """
 
     known: frozenset[str] = frozenset()
@@ -43,27 +42,24 @@ class Example:
 
     @property
     def size(self) -> int:
-        """The number of states held as possible, over all topics and subscriptions."""
+        """The number of possible states, over all topics and subscriptions."""
         return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
 
     def topics_with(self, kinds: frozenset[AnyFailpoint]) -> frozenset[str]:
-        """The topics on which a failpoint of one of these kinds is on."""
+        """The topics on which a failpoint of one of these kinds is active."""
         return frozenset(topic for topic, kind in self.failpoints if kind in kinds)
 
     def may_fail_on(self, topic: str) -> bool:
-        """Whether a failpoint is on at a topic, or may still hold a write of it."""
+        """Whether a failpoint is active on a topic, or may still delay a write of it."""
         return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
 
     def with_topic(self, name: str, view: TopicView) -> Example:
-        """The same example with another view of one topic."""
         return replace(self, topics={**self.topics, name: view})
 
     def with_session(self, name: str, session: Session) -> Example:
-        """The same example with another state of one session."""
         return replace(self, sessions={**self.sessions, name: session})
 
     def with_confirmed(self, topic: str, change: Callable[[ConfirmedLog], ConfirmedLog]) -> Example:
-        """The same example with a change of what is known to be confirmed on a topic."""
         logs = self.service.confirmed
         log = change(logs.get(topic, confirmed.EMPTY))
         return replace(self, service=replace(self.service, confirmed=logs.set(topic, log)))

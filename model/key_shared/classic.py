@@ -1,8 +1,8 @@
-"""The classic implementation's rule: consumers that joined recently (document 004, as it was before 4.0; KEY-14).
+"""Recently joined consumers of the classic implementation (document 004 before 4.0; KEY-14).
 
-When a consumer joins, the position is noted that would be read next. Until everything before that is acknowledged, the
-consumer is *recent*: it gets nothing that is read from there on. Hashes are not followed, so what it may get, a replay
-of what was read before it joined, may be of a key that another consumer still holds. Hence draining hashes.
+When a consumer joins, the dispatcher records its read position. Until everything before that is acknowledged, the
+consumer is *recent* and receives no entry from that position on. The dispatcher does not track hashes. So a replay that
+the consumer may receive can have a key whose messages are pending at another consumer, which draining hashes prevent.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from model.rules.catalogue import carries
 
 
 class Recent(Struct, frozen=True, cache_hash=True, gc=False):
-    """The consumers that joined recently, oldest first, each with what was to be read next when it joined."""
+    """The recently joined consumers, oldest first, each with the read position at its join."""
 
     joined: tuple[tuple[str, int], ...] = ()
 
     def of(self, consumer: str) -> int | None:
-        """What was to be read next when this consumer joined; None when it did not join recently."""
+        """The read position when this consumer joined; None if it did not join recently."""
         return next((read for name, read in self.joined if name == consumer), None)
 
 
@@ -27,28 +27,28 @@ NOBODY = Recent()
 
 @carries("KEY-14")
 def joined(recent: Recent, consumer: str, *, read: int) -> Recent:
-    """The consumer joins others while something is unacknowledged, and ``read`` is the position to be read next."""
+    """The consumer joins others while messages are unacknowledged. ``read``: the read position."""
     return Recent((*recent.joined, (consumer, read)))
 
 
 def left(recent: Recent, consumer: str, *, others: int) -> Recent:
-    """The consumer left; with one consumer alone, of ``others``, there is no order to be kept."""
+    """The consumer left. A single remaining consumer is not restricted."""
     return NOBODY if others == 1 else Recent(tuple(pair for pair in recent.joined if pair[0] != consumer))
 
 
 @carries("KEY-14")
 def caught_up(recent: Recent, *, unacknowledged: int) -> Recent:
-    """Everything before the position ``unacknowledged`` is acknowledged: who joined by then is like others."""
+    """Everything before ``unacknowledged`` is acknowledged. Consumers that joined by then are no longer recent."""
     return Recent(tuple(pair for pair in recent.joined if pair[1] > unacknowledged))
 
 
 @carries("KEY-14")
 def may_receive(recent: Recent, consumer: str, position: int, *, replayed: bool, ever: bool = True) -> bool:
-    """Whether this consumer may get what stands at ``position`` (KEY-14); ``ever``: as long as it is recent.
+    """Whether this consumer may receive the entry at ``position`` (KEY-14). ``ever``: replays are allowed while recent.
 
-    The document says never. But what was put aside for want of permits may be of a hash that has moved to a recent
-    consumer: nobody else gets it, so all would wait for ever. So a replay may go there, when it was read before the
-    first of the recent consumers joined: what stands behind that may have been kept from another one.
+    The document forbids it. But an entry in the replay queue that lacked permits may have a hash that was reassigned to
+    a recent consumer. No other consumer receives it, so the subscription would starve. So a replay is allowed if it was
+    read before the first recent consumer joined. Later entries may have been withheld from another recent consumer.
     """
     limit = recent.of(consumer)
     if limit is None:

@@ -1,27 +1,27 @@
-"""The reference: one Key_Shared subscription, seen from inside, as document 004 describes it.
+"""The reference: the dispatcher of one Key_Shared subscription, as document 004 describes it.
 
-A subscription is a value. Each function takes one and what happens to it, and answers with the subscription after it.
-Nothing is left to chance: who has which hashes after a join (:mod:`model.key_shared.selectors` knows), when a message
-that was chosen for a consumer is added to what is pending there, and who acknowledges what are the caller's to choose.
+A subscription is a value. Each function takes a subscription and an event, and returns the next subscription. The
+caller makes all choices: the assignment of hashes after a join (:mod:`model.key_shared.selectors`), when a dispatched
+message is added to the pending acks, and which consumer acknowledges which message.
 
-A message goes its way in two steps, so that things may happen between them. First a consumer is chosen
-(:func:`choose`): whoever has its hash, unless the hash drains elsewhere or the consumer asked for no more. What cannot
-be sent is put aside, to be replayed. Then it is added to what is pending there and sent (:func:`add`), or put aside.
+A dispatch has two steps, so that other events may happen between them. First, :func:`choose` selects the consumer that
+owns the hash, unless the hash drains elsewhere or the consumer has no permits. A message that cannot be sent enters the
+replay queue. Then :func:`add` adds it to the pending acks and sends it, or returns it to the replay queue.
 
-Messages that wait for replay come before any that was not read yet, in their order; behind one that cannot be sent,
-all of its hash wait (KEY-06, KEY-09). When nothing can be sent, the subscription rests until it is woken: by a consumer
-that joins, leaves or asks for more, by what is given back, and by a hash that has drained.
+The replay queue is dispatched before new messages, in order. A message that cannot be sent blocks later ones of its
+hash (KEY-06, KEY-09). If nothing can be sent, the dispatcher rests. A join, a leave, a permit, a redelivery request or
+a drained hash wakes it.
 
-What the document leaves open is settled here so that its promises hold, and each choice has a variant that shows what
+Where the document is silent, this module chooses what its rules require. Each choice has a variant that shows what
 breaks otherwise (:mod:`model.key_shared.variants`):
 
-- Hashes that move drain from the very moment at which they move.
-- A message is added to what is pending only when its hash still is that consumer's; else, and when the consumer is
-  gone, it is put aside, not forgotten.
-- A hash that went away and came back while a message of it was on its way leaves the set when that message is added:
-  else it would be pending without being counted.
+- A hash drains from the moment at which it is reassigned.
+- A message is added to the pending acks only if its hash still belongs to that consumer. Otherwise, or if the consumer
+  is gone, it enters the replay queue.
+- A hash that moved away and back while a message of it was in flight leaves the draining set when that message is
+  added. Otherwise the message would be pending without being counted.
 
-Not here: the unblocking interval, limits of what is put aside, batches, delayed messages.
+Not modelled: the unblocking interval, limits of the replay queue, batches, delayed messages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from model.rules.catalogue import carries
 
 
 class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
-    """A consumer: how many more messages it asked for, and the positions of those pending, as they were sent."""
+    """A consumer: its permits, and the positions of its pending acks in the order of dispatch."""
 
     name: str
     permits: int
@@ -48,7 +48,7 @@ class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Sending(Struct, frozen=True, gc=False):
-    """A message on its way: its position, for whom it was chosen, and whether it is a replay."""
+    """A message between the two steps: its position, its consumer, and whether it is a replay."""
 
     position: int
     consumer: str
@@ -56,15 +56,15 @@ class Sending(Struct, frozen=True, gc=False):
 
 
 Owners = tuple[tuple[int, str], ...]
-"""Who has which hash, in the order of the hashes; nobody has one that is not named."""
+"""The owner of each hash, in the order of the hashes; other hashes have none."""
 
 
 class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """One Key_Shared subscription in its broker.
 
-    ``hashes`` are those of the topic's messages, by position from 0; ``read`` is the position to be read next. In
-    ``replay`` are the positions that were put aside. ``leaving`` are hashes that have moved and do not drain yet, with
-    those who had them: always none, but in a variant.
+    ``hashes``: those of the topic's messages, by position from 0. ``read``: the read position. ``replay``: the replay
+    queue. ``leaving``: hashes that were reassigned and do not drain yet, with their former owners. Only one variant has
+    any.
     """
 
     variant: KeysVariant = DOCUMENT
@@ -82,49 +82,45 @@ class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False)
     awake: bool = False
 
     def consumer(self, name: str) -> Consumer | None:
-        """The connected consumer of this name, if there is one."""
         return next((consumer for consumer in self.consumers if consumer.name == name), None)
 
     def owner(self, hashed: int) -> Consumer | None:
-        """The consumer that has this hash, if anybody does."""
         name = next((name for one, name in self.owners if one == hashed), None)
         return None if name is None else self.consumer(name)
 
     def pending_of(self, hashed: int, consumer: Consumer) -> int:
-        """How many messages of this hash are pending there."""
         return sum(self.hashes[position] == hashed for position in consumer.pending)
 
     @property
     def first_unacknowledged(self) -> int:
-        """The lowest position that is not acknowledged."""
         return next((n for n in range(len(self.hashes)) if n not in self.acknowledged), len(self.hashes))
 
 
 class Outcome(enum.Enum):
-    """What came of a message that was to be sent."""
+    """The result of an attempt to send a message."""
 
     CHOSEN = "a consumer is chosen"
     SENT = "it is sent"
-    NOBODY = "nobody has its hash"
-    NO_PERMITS = "its consumer has not asked for more"
-    BEHIND_REPLAY = "others of its hash wait for replay"
+    NOBODY = "no consumer owns its hash"
+    NO_PERMITS = "its consumer has no permits"
+    BEHIND_REPLAY = "the replay queue has others of its hash"
     DRAINS = "its hash drains elsewhere"
     RECENT = "its consumer joined recently"
     GONE = "its consumer is gone"
-    MOVED = "its hash is another consumer's by now"
+    MOVED = "its hash was reassigned"
     RESTS = "nothing can be sent"
 
 
 def new_subscription(hashes: Iterable[int], *, variant: KeysVariant = DOCUMENT) -> Subscription:
-    """A subscription at the beginning of a topic whose messages have these hashes, without consumers."""
+    """A subscription without consumers, at the beginning of a topic whose messages have these hashes."""
     return Subscription(variant=variant, hashes=tuple(hashes))
 
 
 @carries("KEY-03")
 def join(subscription: Subscription, name: str, *, permits: int, owners: Owners) -> Subscription:
-    """A consumer joins, and then the hashes are these consumers'; ValueError for a name that is connected.
+    """A consumer joins, which assigns the hashes to ``owners``. ValueError for a name that is connected.
 
-    What is pending of a hash that moves stays where it is, and the hash drains (KEY-03).
+    Pending messages of a reassigned hash stay at their consumer, and the hash drains (KEY-03).
     """
     if subscription.consumer(name) is not None:
         raise ValueError(f"{name} is connected already")
@@ -136,10 +132,10 @@ def join(subscription: Subscription, name: str, *, permits: int, owners: Owners)
 
 @carries("KEY-06", "KEY-10", "KEY-13")
 def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscription:
-    """A consumer disconnects, and then the hashes are these consumers'; ValueError when it is not connected.
+    """A consumer disconnects, which assigns the hashes to ``owners``. ValueError if it is not connected.
 
-    What was pending there is put aside for replay (KEY-06), and no longer counted (KEY-13). When it was the last one,
-    everything that is not acknowledged will be read again.
+    Its pending messages enter the replay queue (KEY-06) and are no longer counted (KEY-13). After the last consumer
+    left, the dispatcher reads from the first unacknowledged message again.
     """
     leaver = subscription.consumer(name)
     if leaver is None:
@@ -170,7 +166,7 @@ def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscript
 
 
 def _moved(subscription: Subscription, owners: Owners) -> Subscription:
-    """The hashes are these consumers', and those drain that others had and have messages of."""
+    """The hashes belong to ``owners``. A reassigned hash drains if messages of it are pending at its former owner."""
     before = dict(subscription.owners)
     now = dict(owners)
     moved = tuple((one, had) for one, had in before.items() if now.get(one) != had)
@@ -184,7 +180,7 @@ def _moved(subscription: Subscription, owners: Owners) -> Subscription:
 
 @carries("KEY-03", "KEY-04")
 def register(subscription: Subscription) -> Subscription:
-    """The hashes that have moved drain where messages of them are pending, and only those (KEY-04)."""
+    """Reassigned hashes drain if messages of them are pending, and no others do (KEY-04)."""
     drains = subscription.draining
     for hashed, name in subscription.leaving:
         consumer = subscription.consumer(name)
@@ -197,7 +193,7 @@ def register(subscription: Subscription) -> Subscription:
 
 
 def ask(subscription: Subscription, name: str, *, permits: int) -> Subscription:
-    """A consumer asks for so many messages in all."""
+    """The number of a consumer's permits changes."""
     return replace(
         subscription,
         consumers=tuple(replace(c, permits=permits) if c.name == name else c for c in subscription.consumers),
@@ -207,7 +203,7 @@ def ask(subscription: Subscription, name: str, *, permits: int) -> Subscription:
 
 @carries("KEY-05")
 def acknowledge(subscription: Subscription, name: str, position: int) -> Subscription:
-    """A consumer acknowledges one of its pending messages; a hash that has drained wakes the subscription (KEY-05)."""
+    """A consumer acknowledges a pending message. A hash that has drained wakes the dispatcher (KEY-05)."""
     after = _without_pending(subscription, name, position)
     after = replace(after, acknowledged=after.acknowledged | {position})
     if subscription.variant.is_classic:
@@ -218,7 +214,7 @@ def acknowledge(subscription: Subscription, name: str, position: int) -> Subscri
 
 @carries("KEY-08")
 def give_back(subscription: Subscription, name: str, positions: Iterable[int]) -> Subscription:
-    """A consumer gives messages back, or asks for all it has again: they are put aside for replay (KEY-08)."""
+    """A consumer requests redelivery: the messages enter the replay queue (KEY-08)."""
     after = subscription
     for position in positions:
         if not subscription.variant.nack_kept:
@@ -229,10 +225,10 @@ def give_back(subscription: Subscription, name: str, positions: Iterable[int]) -
 
 @carries("KEY-02", "KEY-04", "KEY-06", "KEY-09")
 def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | None]:
-    """The subscription is awake and nothing is on its way: it looks for something to send.
+    """The dispatcher is awake and no message is in flight: it looks for a message to send.
 
-    Answers with what came of it, and the position of the message that it was about: the first that can be replayed;
-    else the next that is read, which is put aside when it cannot be sent; else it rests.
+    Returns the result and the position of the message. That is the first message of the replay queue that can be sent.
+    If there is none, it is the next message read, which enters the replay queue if it cannot be sent.
     """
     looks_ahead = subscription.variant.ahead_of_replay and subscription.read < len(subscription.hashes)
     after, replayed = (subscription, None) if looks_ahead else _choose_replay(subscription)
@@ -251,7 +247,7 @@ def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | Non
 
 
 def _choose_replay(subscription: Subscription) -> tuple[Subscription, Sending | None]:
-    """The first message that waits for replay and can be sent; behind one that cannot, all of its hash wait."""
+    """The first message of the replay queue that can be sent. One that cannot blocks later ones of its hash."""
     passed_over: set[int] = set()
     order = reversed(subscription.replay) if subscription.variant.replay_reversed else subscription.replay
     for position in order:
@@ -266,7 +262,7 @@ def _choose_replay(subscription: Subscription) -> tuple[Subscription, Sending | 
 
 
 def _judged(subscription: Subscription, position: int, *, replayed: bool) -> tuple[Subscription, Outcome]:
-    """Whether a message can be sent to whoever has its hash; asking is an attempt that draining hashes count."""
+    """Whether a message can be sent to the owner of its hash. Draining hashes count this as an attempt."""
     hashed, variant = subscription.hashes[position], subscription.variant
     consumer = subscription.owner(hashed)
     if consumer is None:
@@ -297,14 +293,14 @@ def _offered(
 
 @carries("KEY-01", "KEY-09", "KEY-10")
 def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
-    """The message on its way is added to what is pending and sent, or put aside after all (KEY-01, KEY-10).
+    """The message in flight is added to the pending acks and sent, or enters the replay queue (KEY-01, KEY-10).
 
-    It is put aside when its consumer is gone, when its hash has become another consumer's or drains elsewhere, and when
-    it was just read and others of its hash have come to wait for replay (KEY-09).
+    It enters the replay queue if its consumer is gone, if its hash was reassigned or drains elsewhere, or if it is new
+    and the replay queue now has others of its hash (KEY-09).
     """
     sending = subscription.sending
     if sending is None:
-        raise ValueError("nothing is on its way")
+        raise ValueError("no message is in flight")
     after, outcome = _checked(replace(subscription, sending=None), sending)
     if outcome is Outcome.SENT:
         consumers = tuple(
@@ -323,7 +319,7 @@ def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
 
 
 def _checked(subscription: Subscription, sending: Sending) -> tuple[Subscription, Outcome]:
-    """Whether a message that was chosen for a consumer may still be sent there, and why not."""
+    """Whether a message may still be sent to its chosen consumer, and why not."""
     hashed, variant = subscription.hashes[sending.position], subscription.variant
     consumer = subscription.consumer(sending.consumer)
     if consumer is None:
@@ -356,7 +352,7 @@ def _waits_for_replay(subscription: Subscription, hashed: int) -> bool:
 
 
 def _put_aside(subscription: Subscription, position: int) -> Subscription:
-    """A message waits for replay; one that will be read anyhow does not."""
+    """A message enters the replay queue, unless it is still to be read."""
     if position >= subscription.read:
         return subscription
     return replace(subscription, replay=tuple(sorted({*subscription.replay, position})))
@@ -367,7 +363,7 @@ def _without_replay(subscription: Subscription, position: int) -> Subscription:
 
 
 def _without_pending(subscription: Subscription, name: str, position: int) -> Subscription:
-    """The subscription without this pending message; ValueError when it is not pending there."""
+    """The subscription without this pending message; ValueError if it is not pending there."""
     consumer = subscription.consumer(name)
     if consumer is None or position not in consumer.pending:
         raise ValueError(f"message {position} is not pending at {name}")
@@ -376,7 +372,7 @@ def _without_pending(subscription: Subscription, name: str, position: int) -> Su
 
 
 def _removed(subscription: Subscription, name: str, position: int, *, closing: bool = False) -> Subscription:
-    """A pending message is no longer counted where its hash drains, and what it blocked is looked at again."""
+    """A draining hash no longer counts this pending message. If it has drained, the dispatcher retries blocked ones."""
     variant = subscription.variant
     drains, hashed, woken = subscription.draining, subscription.hashes[position], False
     for _ in range(2 if variant.counted_down_twice and not closing else 1):

@@ -1,15 +1,17 @@
-"""The life of a draining hash, as a table: what it is in, what happens to it, and what comes of that (document 004).
+"""The life of a draining hash as a table of states and inputs (document 004).
 
-A hash *drains* when it was given to another consumer while messages of it were pending at the one that had it. Until
-these are removed (acknowledged, given back, or their consumer is gone) nothing of it is sent to anybody else. It counts
-the messages that are pending, and the attempts that it blocked: without any there is nobody to tell when it is over.
+A hash *drains* if it was reassigned while messages of it were pending at its former consumer. Until these are
+acknowledged, nacked, or their consumer is gone, no message of the hash is sent to another consumer. A draining hash
+counts its pending messages and the attempts that it blocked. If it blocked none, its end wakes no dispatcher.
 
-``TABLE`` is the whole of it; what is not in it cannot happen. :class:`DrainingHashes` are the hashes of a subscription.
+``TABLE`` is complete: an input that is not in it cannot happen. :class:`DrainingHashes` are the hashes of a
+subscription.
 
-What the document leaves open is settled here: a hash that went back to its consumer, and away again before anything was
-sent, is counted anew. The document's listing adds to the count it has, which then never comes down to zero.
+The document is silent on a hash that returned to its consumer and moved away again before a dispatch. Here its pending
+messages are counted again from zero. The document's listing adds them to the former count, which then never reaches
+zero.
 
-Not here: who has which hash (:mod:`model.key_shared.selectors`), and what is sent (:mod:`model.key_shared.dispatcher`).
+:mod:`model.key_shared.selectors` assigns hashes, and :mod:`model.key_shared.dispatcher` sends messages.
 """
 
 from __future__ import annotations
@@ -23,40 +25,32 @@ from model.rules.catalogue import carries
 
 
 class State(enum.Enum):
-    """What a hash is in."""
-
     FREE = "not draining"
     DRAINING = "draining"
     BLOCKING = "draining, and something was blocked"
 
 
 class Input(enum.Enum):
-    """What happens to a hash."""
-
-    MOVED = "it goes to another consumer, and messages of it are pending"
-    OFFERED_TO_ANOTHER = "a message of it is about to go to a consumer that does not drain it"
-    OFFERED_TO_ITS_OWN = "a message of it is about to go to the consumer that drains it"
+    MOVED = "it is reassigned while messages of it are pending"
+    OFFERED_TO_ANOTHER = "a message of it is about to be sent to a consumer that does not drain it"
+    OFFERED_TO_ITS_OWN = "a message of it is about to be sent to the consumer that drains it"
     REMOVED = "a pending message of it is removed, and more are counted"
     LAST_REMOVED = "a pending message of it is removed, and no more are counted"
     LAST_CLOSED = "its consumer disconnects: a pending message of it is removed, and no more are counted"
 
 
 class Effect(enum.Enum):
-    """What comes of it."""
-
     NOTHING = "nothing"
     COUNT = "its pending messages are counted"
-    COUNT_DOWN = "one less is counted"
+    COUNT_DOWN = "the count decreases by one"
     SEND = "the message may be sent"
-    BLOCK = "the message is put aside, and the attempt counted"
+    BLOCK = "the message enters the replay queue, and the attempt is counted"
     RETURN = "the message may be sent, and the hash leaves the set"
     CLEAR = "the hash leaves the set"
-    UNBLOCK = "the hash leaves the set, and what it blocked is sent"
+    UNBLOCK = "the hash leaves the set, and the messages that it blocked are sent"
 
 
 class Transition(Struct, frozen=True):
-    """What comes of an input, and the state after it."""
-
     effect: Effect
     after: State
 
@@ -79,11 +73,11 @@ TABLE: dict[tuple[State, Input], Transition] = {
     (State.BLOCKING, Input.LAST_REMOVED): Transition(Effect.UNBLOCK, State.FREE),
     (State.BLOCKING, Input.LAST_CLOSED): Transition(Effect.CLEAR, State.FREE),
 }
-"""The life of a draining hash. Where a hash does not drain nothing is counted, and no consumer is its own."""
+"""The life of a draining hash. A hash that does not drain has no count and no consumer."""
 
 
 class DrainingHash(Struct, frozen=True, gc=False):
-    """A hash that drains: where, how many of its messages are pending there, and how many attempts it blocked."""
+    """A draining hash: its consumer, its number of pending messages there, and of attempts that it blocked."""
 
     consumer: str
     pending: int
@@ -96,17 +90,15 @@ class DrainingHash(Struct, frozen=True, gc=False):
 
 
 class DrainingHashes(Struct, frozen=True, cache_hash=True, gc=False):
-    """The hashes of a subscription that drain, in their order, and how many left the set so far (KEY-11)."""
+    """The draining hashes of a subscription, in order, and how many left the set so far (KEY-11)."""
 
     entries: tuple[tuple[int, DrainingHash], ...] = ()
     cleared: int = 0
 
     def of(self, hashed: int) -> DrainingHash | None:
-        """How this hash drains; None when it does not."""
         return next((entry for one, entry in self.entries if one == hashed), None)
 
     def with_entry(self, hashed: int, entry: DrainingHash | None) -> DrainingHashes:
-        """The set with this hash draining so, or not at all."""
         others = tuple(pair for pair in self.entries if pair[0] != hashed)
         if entry is None:
             return replace(self, entries=others, cleared=self.cleared + (len(others) < len(self.entries)))
@@ -117,7 +109,7 @@ NONE_DRAINING = DrainingHashes()
 
 
 def transition(entry: DrainingHash | None, happens: Input) -> Transition:
-    """What the table has for a hash that drains so (None: not); ValueError for what cannot happen."""
+    """The transition of a hash (None: not draining); ValueError for an input that cannot happen."""
     state = State.FREE if entry is None else entry.state
     found = TABLE.get((state, happens))
     if found is None:
@@ -127,9 +119,9 @@ def transition(entry: DrainingHash | None, happens: Input) -> Transition:
 
 @carries("KEY-03", "KEY-05", "KEY-11")
 def moved(draining: DrainingHashes, hashed: int, *, consumer: str, pending: int) -> DrainingHashes:
-    """The hash goes from ``consumer`` to another one, and ``pending`` messages of it, at least one, are pending there.
+    """The hash is reassigned while ``pending`` messages of it, at least one, are pending at ``consumer``.
 
-    ValueError when it drains elsewhere: while a hash drains, nobody else may have messages of it pending (KEY-10).
+    ValueError if it drains elsewhere: while a hash drains, no other consumer may have pending messages of it (KEY-10).
     """
     entry = draining.of(hashed)
     if entry is not None and entry.consumer != consumer:
@@ -140,9 +132,9 @@ def moved(draining: DrainingHashes, hashed: int, *, consumer: str, pending: int)
 
 @carries("KEY-03", "KEY-04", "KEY-07")
 def offered(draining: DrainingHashes, hashed: int, *, consumer: str) -> tuple[DrainingHashes, bool]:
-    """A message of the hash is about to go to this consumer; the answer has whether it may (KEY-03, KEY-04).
+    """A message of the hash is about to be sent to this consumer. Returns whether it may be (KEY-03, KEY-04).
 
-    A hash that went back to the consumer that drains it leaves the set only now, when it is noticed (KEY-07).
+    A hash that returned to the consumer that drains it leaves the set only now (KEY-07).
     """
     entry = draining.of(hashed)
     is_its_own = entry is not None and entry.consumer == consumer
@@ -157,10 +149,10 @@ def offered(draining: DrainingHashes, hashed: int, *, consumer: str) -> tuple[Dr
 def removed(
     draining: DrainingHashes, hashed: int, *, consumer: str, closing: bool = False
 ) -> tuple[DrainingHashes, Effect]:
-    """A pending message of the hash is removed, where it drains or not; the answer has what comes of it (KEY-05).
+    """A pending message of the hash is removed, also if it does not drain. Returns the effect (KEY-05).
 
-    ``closing``: because its consumer disconnects. What was blocked is then sent because of that, and nobody is told.
-    ValueError when the hash drains at another consumer.
+    ``closing``: its consumer disconnects. That sends blocked messages by itself, so the dispatcher is not woken.
+    ValueError if the hash drains at another consumer.
     """
     entry = draining.of(hashed)
     if entry is not None and entry.consumer != consumer:

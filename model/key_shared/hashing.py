@@ -1,7 +1,7 @@
-"""From a message's key to its hash: which keys share one, and what a message without a key has for one.
+"""The sticky key hash of a message, with or without a key, and keys with a common hash.
 
-A Key_Shared subscription knows keys by their hashes only. Two keys of one hash are one key to it, and tests need such
-keys; they are found by search. Which consumer has which hashes is for :mod:`model.key_shared.selectors` to say.
+A Key_Shared subscription distinguishes hashes only, not keys. Tests need two keys of one hash and find them by search.
+:mod:`model.key_shared.selectors` assigns hashes to consumers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from model.rules.catalogue import carries
 from model.vocabulary import HashRange
 
 NOT_SET = 0
-"""No message has this hash: brokers have it stand for a hash that is not known."""
+"""No message has this hash: brokers use it for an unknown hash."""
 
 _31_BITS = 0x7FFFFFFF
 
@@ -24,13 +24,13 @@ AUTO_SPLIT_HASHES = HashRange(1, 65535)
 """The hashes that are split among consumers (KEY-12)."""
 
 STICKY_HASHES = HashRange(0, 65535)
-"""The hashes that consumers with ranges of their own choose from. Ranges may include 0; no key has it."""
+"""The hashes that STICKY consumers claim. Claims may include 0, which is the hash of no key."""
 
 CLASSIC_HASHES = HashRange(1, 0x7FFFFFFE)
 """The hashes that the classic implementation of 4.0 splits."""
 
 HASHES_OF_3_3 = HashRange(0, 0x7FFFFFFE)
-"""The hashes that 3.3.6 splits: all that there are but the last one, which goes where 1 goes."""
+"""The hashes that 3.3.6 splits: all but the last one, which it treats like 1."""
 
 
 @carries("KEY-12")
@@ -42,10 +42,10 @@ def sticky_hash(key: bytes, within: HashRange = AUTO_SPLIT_HASHES) -> int:
 def key_of_message(
     *, key: bytes | None = None, ordering_key: bytes | None = None, producer: str = "", sequence_id: int = 0
 ) -> bytes:
-    """What a message is hashed by: its ordering key, else its key, else what no other message has.
+    """The bytes that are hashed: the ordering key, or the key, or producer and sequence id.
 
-    A message without any key is hashed by its producer and its sequence id, so that such messages spread (4.0.8). 3.3.6
-    hashes all of them by :data:`NO_KEY`.
+    4.0.8 hashes a message without any key by its producer and sequence id, to spread such messages. 3.3.6 hashes all of
+    them by :data:`NO_KEY`.
     """
     if ordering_key is not None:
         return ordering_key
@@ -53,18 +53,18 @@ def key_of_message(
 
 
 NO_KEY = b"NONE_KEY"
-"""What 3.3.6 hashes every message without a key by."""
+"""The key by which 3.3.6 hashes every message without a key."""
 
 
 def keys_of(hashes: HashRange, *, prefix: str = "k", within: HashRange = AUTO_SPLIT_HASHES) -> Iterator[str]:
-    """Keys whose hashes are among these, without end: ``prefix`` and a number, in the order of the numbers."""
+    """All keys of ``prefix`` and a number whose hashes are among these, in the order of the numbers."""
     return (key for key in map(f"{prefix}{{}}".format, count()) if sticky_hash(key.encode(), within) in hashes)
 
 
 def keys_that_share_a_hash(number: int, *, prefix: str = "k", within: HashRange = AUTO_SPLIT_HASHES) -> tuple[str, ...]:
-    """The first ``number`` keys, of ``prefix`` and a number each, that all have one hash.
+    """The first ``number`` keys, of ``prefix`` and a number each, that share a hash.
 
-    Two are found among a few hundred keys; each further one costs many times more, so ask for few.
+    Two are found among a few hundred keys. Each further one costs many times more.
     """
     found: dict[int, list[str]] = {}
     for key in map(f"{prefix}{{}}".format, count()):
@@ -78,7 +78,7 @@ def keys_that_share_a_hash(number: int, *, prefix: str = "k", within: HashRange 
 def keys_with_hashes_apart(
     number: int, *, avoid: Iterable[int] = (), prefix: str = "k", within: HashRange = AUTO_SPLIT_HASHES
 ) -> tuple[str, ...]:
-    """The first ``number`` keys, of ``prefix`` and a number each, of as many hashes, none of them in ``avoid``."""
+    """The first ``number`` keys, of ``prefix`` and a number each, with distinct hashes that are not in ``avoid``."""
 
     def unlike() -> Iterator[str]:
         seen = set(avoid)

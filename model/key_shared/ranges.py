@@ -1,6 +1,6 @@
-"""Who has which hashes: ranges of them, in order, each a consumer's; and what moves when that changes.
+"""Ranges of hashes and their consumers, in order, and the hashes that a change reassigns.
 
-A hash that is in no range is nobody's (a gap). How ranges come about is for :mod:`model.key_shared.selectors` to say.
+A hash in no range has no consumer (a gap). :mod:`model.key_shared.selectors` assigns the ranges.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from model.vocabulary import HashRange
 
 
 class Assigned(Struct, frozen=True, gc=False):
-    """A range of hashes and the consumer that has it."""
-
     hashes: HashRange
     consumer: str
 
@@ -41,12 +39,11 @@ def owner_of(assignments: Assignments, hashed: int) -> str | None:
 
 
 def ranges_of(assignments: Assignments, consumer: str) -> tuple[HashRange, ...]:
-    """What this consumer has, in order."""
     return tuple(assigned.hashes for assigned in assignments if assigned.consumer == consumer)
 
 
 def joined_up(pieces: Iterable[Assigned]) -> Assignments:
-    """The same, with neighbours of one consumer made into one; ``pieces`` do not overlap and are in order."""
+    """The same ranges with adjacent ones of a consumer merged. ``pieces`` do not overlap and are in order."""
     whole: list[Assigned] = []
     for piece in pieces:
         last = whole[-1] if whole else None
@@ -59,7 +56,7 @@ def joined_up(pieces: Iterable[Assigned]) -> Assignments:
 
 @carries("KEY-03")
 def moves(before: Assignments, after: Assignments) -> tuple[Moved, ...]:
-    """What a change of the ranges moves from whom to whom, in order: only messages of these hashes drain (KEY-03)."""
+    """The hashes that a change of the ranges reassigns, in order. Only these may drain (KEY-03)."""
     edges = sorted(
         {edge for assigned in (*before, *after) for edge in (assigned.hashes.first, assigned.hashes.last + 1)}
     )

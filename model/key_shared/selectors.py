@@ -1,12 +1,12 @@
-"""How hashes are given to consumers: split among them by consistent hashing, or claimed by them (document 004).
+"""Selectors: they assign hashes to consumers by consistent hashing, or as consumers claim them (document 004).
 
-*AUTO_SPLIT*: every consumer has as many points on a ring of hashes as is configured; a hash belongs to the consumer of
-the next point. A point depends on the consumer's name, on which of its name it is, and on the point's number; so one
-that comes back gets the same points, and two of one name get different ones. *STICKY*: every consumer claims ranges
-for itself; claims that overlap are refused, and what nobody claims is nobody's.
+*AUTO_SPLIT*: every consumer has the configured number of points on a ring of hashes. A hash belongs to the consumer of
+the next point. A point depends on the consumer's name, its index among consumers of that name, and the point's number.
+So a consumer that reconnects has the same points, and two consumers of one name have different points. *STICKY*: every
+consumer claims ranges. Overlapping claims are refused, and a hash that no consumer claims has no owner.
 
-Consumers are told apart by an id of the caller's, because names may be shared. Not here: the broker's other way to
-split, by halving the largest range, which is not its default.
+Consumers have an id of the caller's, because names may be shared. Not modelled: the broker's other selector, which
+halves the largest range and is not the default.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ REPLICA_POINTS = 100
 
 
 class RangesRefused(Exception):
-    """A consumer may not claim these ranges; ``str()`` of it is one sentence."""
+    """A consumer may not claim these ranges; the message is one sentence."""
 
 
 class Member(Struct, frozen=True, gc=False):
-    """A consumer on the ring: its id, its name, and which one of its name it is, from 0."""
+    """A consumer on the ring: its id, its name, and its index among consumers of that name, from 0."""
 
     consumer: str
     name: str
@@ -39,7 +39,7 @@ class Member(Struct, frozen=True, gc=False):
 
 
 class Ring(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """The hashes split among consumers, in the order in which they joined: of two with one point, the older has it."""
+    """The ring of consumers, in the order in which they joined. If two have one point, it belongs to the older."""
 
     members: tuple[Member, ...] = ()
     points: int = REPLICA_POINTS
@@ -47,7 +47,7 @@ class Ring(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
 
 def joined(ring: Ring, consumer: str, *, name: str) -> Ring:
-    """The ring with one more consumer, which is the first of its name that is free; ValueError if it is there."""
+    """The ring with one more consumer, with the first free index of its name; ValueError if it is on the ring."""
     if any(member.consumer == consumer for member in ring.members):
         raise ValueError(f"{consumer} is on the ring already")
     taken = {member.index for member in ring.members if member.name == name}
@@ -62,7 +62,7 @@ def left(ring: Ring, consumer: str) -> Ring:
 
 @carries("KEY-12")
 def assignments_of(ring: Ring) -> Assignments:
-    """Who has which hashes: together all of them, none twice (KEY-12); nothing when there is no consumer."""
+    """The assignment of all hashes, without overlaps (KEY-12); empty without consumers."""
     at: dict[int, str] = {}
     for member in ring.members:
         for point in _points(member.name, member.index, ring.points, ring.hashes):
@@ -86,10 +86,10 @@ def _points(name: str, index: int, points: int, hashes: HashRange) -> tuple[int,
 
 @carries("KEY-03")
 def claimed(assignments: Assignments, consumer: str, ranges: tuple[HashRange, ...]) -> Assignments:
-    """What consumers claimed, with the claims of one more.
+    """The claims of consumers, with those of one more.
 
-    Raises :class:`RangesRefused` for no range, for one that ends before it begins, and for ranges that overlap one
-    another or what others claimed.
+    Raises :class:`RangesRefused` for an empty claim, for a range that ends before it begins, and for ranges that
+    overlap each other or other claims.
     """
     if not ranges:
         raise RangesRefused(f"{consumer} claims no range")
@@ -108,5 +108,4 @@ def claimed(assignments: Assignments, consumer: str, ranges: tuple[HashRange, ..
 
 
 def without(assignments: Assignments, consumer: str) -> Assignments:
-    """What consumers claimed, without the claims of one that left."""
     return tuple(assigned for assigned in assignments if assigned.consumer != consumer)

@@ -1,1 +1,1 @@
-"""What a broker owes its clients, whichever document a topic is about: the rules of the family SERVE."""
+"""The rules of the family SERVE: what a broker owes its clients in every document."""

@@ -1,16 +1,16 @@
-"""SERVE-06 and SERVE-07: what was confirmed is in the log, whatever brokers and bookies a topic had.
+"""SERVE-06 and SERVE-07: confirmed entries stay in the log, through takeovers and lost bookies.
 
-A topic has one owner. If that is killed, shuts down, unloads the topic or is frozen for longer than its session lasts,
-another broker takes over: it closes the ledger that the former owner wrote to, and goes on behind it. So a position
-that any of them ever confirmed holds that entry for good, and no entry is there more often than a client sent it. A
-former owner that goes on cannot store any more. It may confirm late what was stored in time; it must not confirm, and
-nobody may ever read, what it was sent only after another broker had the topic.
+A topic has one owner. If the owner is killed, shuts down, unloads the topic or is frozen beyond its session timeout,
+another broker takes over. It closes the former owner's ledger and writes to a new one. So a confirmed position contains
+its entry for good, and no entry is stored more often than a client sent it. A former owner cannot store entries any
+more. It may confirm late what was stored in time. Entries that were sent to it only after the takeover must not be
+confirmed, and no consumer may ever read them.
 
-A ledger is on several bookies, and each entry on so many of these that one may be lost. As long as enough are left for
-a ledger's ensemble, the topic goes on: what fails on the lost bookie is written to another one, and confirmed.
+A ledger has several bookies, and each entry is on enough of them that one may be lost. While enough bookies are left
+for a ledger's ensemble, the topic keeps storing: writes that fail on the lost bookie go to another one.
 
-Producers with one name follow their own rules (DEDUP), and so do cursors (ACK); here is only what is stored, and where.
-Not followed: what pulsar-client sends, as it sends by itself again what nobody answered, applications, chunked topics.
+Deduplication (DEDUP) and cursors (ACK) have their own rules. This module judges only which entries are stored, and
+where. It does not follow pulsar-client, which resends entries by itself, nor applications and chunked topics.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Sending = tuple[str, Contents]
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedLog:
-    """What is known of one topic's log from answers alone.
+    """What the answers alone say of one topic's log.
 
-    ``stored``: what was confirmed, by position. ``sends``: how often each entry was sent, as far as all sends of it are
-    known. ``strays``: what was sent only to a broker that had lost the topic. ``takeovers``: how often another broker
-    took over; ``losses``: how often a bookie was lost.
+    ``stored``: the confirmed entries, by position. ``sends``: how often each entry was sent, if all its sends are
+    known. ``strays``: entries that were sent only to a broker that had lost the topic. ``takeovers``: how often another
+    broker took over. ``losses``: how often a bookie was lost.
     """
 
     stored: Map[Position, Sending] = Map()
@@ -52,7 +52,7 @@ class ConfirmedLog:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that say that everything is there."""
+        """The rules that require all confirmed entries."""
         return (*(["SERVE-06"] if self.takeovers else []), *(["SERVE-07"] if self.losses else []))
 
 
@@ -60,7 +60,7 @@ EMPTY: Final = ConfirmedLog()
 
 
 def sending(producer: str, entry: Entry) -> Sending:
-    """What an entry is known by."""
+    """The identity of an entry."""
     return producer, tuple((message.sequence_id, message.business_id) for message in entry.messages)
 
 
@@ -74,7 +74,6 @@ def sent(log: ConfirmedLog, producer: str, entries: Iterable[Entry]) -> Confirme
 
 
 def answered(log: ConfirmedLog, producer: str, entries: Iterable[Entry], answers: Iterable[Answer]) -> ConfirmedLog:
-    """A broker answered to entries."""
     stored = log.stored
     for entry, answer in zip(entries, answers, strict=False):
         if isinstance(answer, Stored):
@@ -83,18 +82,17 @@ def answered(log: ConfirmedLog, producer: str, entries: Iterable[Entry], answers
 
 
 def taken_over(log: ConfirmedLog) -> ConfirmedLog:
-    """Another broker owns the topic now."""
     return replace(log, takeovers=log.takeovers + 1)
 
 
 def bookie_lost(log: ConfirmedLog) -> ConfirmedLog:
-    """A bookie that may have some of its ledgers was lost."""
+    """A bookie was lost that may have ledgers of the topic."""
     return replace(log, losses=log.losses + 1)
 
 
 @carries("SERVE-07")
 def goes_on(topic: str, entries: Sequence[Entry], answers: Sequence[Answer]) -> Allowed[None] | Broken:
-    """A topic with enough bookies left stores what it is sent."""
+    """A topic with enough bookies left stores every entry."""
     for entry, answer in zip(entries, answers, strict=False):
         if not isinstance(answer, Stored | Duplicate):
             return Broken(
@@ -104,14 +102,13 @@ def goes_on(topic: str, entries: Sequence[Entry], answers: Sequence[Answer]) -> 
 
 
 def sent_to_frozen(log: ConfirmedLog, producer: str, entries: Iterable[Entry]) -> ConfirmedLog:
-    """Entries were sent to a broker that had lost the topic."""
     fresh = {sending(producer, entry) for entry in entries} - set(log.sends)
     return replace(log, strays=log.strays | fresh)
 
 
 @carries("SERVE-06")
 def thawed(log: ConfirmedLog, producer: str, entry: Entry, answer: Answer) -> Allowed[ConfirmedLog] | Broken:
-    """A former owner answered at last: it may confirm what it stored in time, and nothing that it was sent later."""
+    """A former owner answered. It may confirm what it stored in time, and nothing that was sent to it later."""
     if isinstance(answer, Stored | Duplicate) and sending(producer, entry) in log.strays:
         how = f"at {answer.position}" if isinstance(answer, Stored) else "as a duplicate"
         return Broken(
@@ -124,7 +121,7 @@ def thawed(log: ConfirmedLog, producer: str, entry: Entry, answer: Answer) -> Al
 
 @carries("SERVE-06", "SERVE-07")
 def read_back(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> Allowed[None] | Broken:
-    """The whole log was read: what was confirmed is where it was confirmed, once."""
+    """The log has every confirmed entry at its position, once."""
     if not log.rules:
         return Allowed(None)
     rule, after = (log.rules[0], "a takeover" if log.takeovers else "the loss of a bookie")
@@ -133,10 +130,10 @@ def read_back(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> 
         if position not in found:
             return Broken(rule, f"{_name(one)}, confirmed at {position} of topic {topic}, is lost after {after}")
         if not _is_answer_to(one, found[position]):
-            held = _name(found[position])
+            other = _name(found[position])
             return Broken(
                 rule,
-                f"at {position} of topic {topic}, where {_name(one)} was confirmed, is {held} after {after}",
+                f"at {position} of topic {topic}, where {_name(one)} was confirmed, is {other} after {after}",
             )
     for one, times in Counter(found.values()).items():
         if one in log.strays:
@@ -149,7 +146,7 @@ def read_back(log: ConfirmedLog, topic: str, entries: Sequence[LoggedEntry]) -> 
 
 
 def _is_answer_to(one: Sending, other: Sending) -> bool:
-    """Whether the answer that was taken for that of one entry may be another's: it names the first id only."""
+    """Whether the answer of one entry may belong to another: answers contain the first id only."""
     (producer, contents), (of_other, contents_of_other) = one, other
     return producer == of_other and contents[0][0] == contents_of_other[0][0]
 

@@ -1,9 +1,9 @@
-"""Whether there is a reason for what a broker did unasked: SERVE-01, SERVE-02, and what is overdue.
+"""Judges unexpected behavior of a broker: SERVE-01, SERVE-02, and what is overdue.
 
-A fault that was injected is a reason for exactly what it causes. Writes that fail on a topic explain why the binary
-protocol refuses its clients and why its producers are closed, and nothing that the admin API says. A topic that is
-being loaded may be refused as the protocol says, until the time for that is over. Network faults explain what becomes
-of the producers' connections, which alone go through them; a client may notice a cut after the fault was cleared.
+An injected fault explains exactly its own effects. Failed writes on a topic explain refused clients on the binary
+protocol and closed producers, but no answer of the admin API. While a topic loads, the broker may refuse clients as the
+protocol says, for a limited time. Network faults explain closed connections of producers, because only these pass
+through the proxy. A client may notice a cut after the fault was cleared.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from model.rules.catalogue import carries
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
-"""How brokers refuse clients while they load a topic, by release; the protocol has them ask again."""
+"""The errors with which releases refuse clients while they load a topic; the client retries."""
 FAILED_LOAD: Final = "500"
-"""How the admin API refuses a request for a topic that cannot be loaded."""
+"""The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
-"""How brokers refuse clients of a topic whose write failed, until it has recovered."""
+"""The errors with which brokers refuse clients of a topic whose write failed, until it has recovered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """What may be a reason: topics whose writes fail, topics that are being loaded or end, faults of the network."""
+    """What may explain unexpected behavior: failing writes, topics that load or terminate, network faults."""
 
     failing: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
@@ -37,20 +37,19 @@ class Reasons:
     severed: frozenset[str] = frozenset()
     """Topics on which a failpoint cuts the connections of producers."""
     cut: frozenset[str] = frozenset()
-    """Producer sessions whose connection a network fault may have cut, which nobody noticed yet."""
+    """Producer sessions whose connection a network fault may have cut, which the client did not notice yet."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
     unsaved: frozenset[str] = frozenset()
-    """Topics whose deduplication snapshot cannot be written: the recovery that a load ends with may need that."""
+    """Topics whose deduplication snapshot cannot be written, which the recovery of a load may require."""
     is_disturbed: bool = False
     is_thawed: bool = False
-    """Brokers that lost their sessions while they were frozen go on."""
+    """Brokers that lost their sessions while frozen run again."""
     known: frozenset[str] = frozenset()
-    """The deviations that are known."""
+    """The known deviations."""
 
 
 def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
-    """Whether one of the reasons explains this."""
     match unexpected:
         case ErrorAnswer():
             return _error(unexpected, reasons)
@@ -68,7 +67,7 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
 
 @carries("SERVE-01")
 def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
-    """An error that is documented, and comes while a topic cannot be served, is an answer; any other is none."""
+    """A documented error is a valid answer while a topic cannot be served. Any other error breaks the rule."""
     is_binary = answer.interface == "binary"
     if is_binary and answer.topic in reasons.failing and answer.code in OF_FAILED_WRITES:
         return Allowed(None, excused=("SERVE-01",))
@@ -85,7 +84,7 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
 
 @carries("SERVE-01")
 def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
-    """Only the network can swallow an answer."""
+    """An answer is missing only under a network fault."""
     if silence.interface == "binary" and reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-01",))
     return Broken("SERVE-01", f"{silence.request} is not answered: {silence.why}")
@@ -93,7 +92,7 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 
 @carries("SERVE-02")
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
-    """A broker closes what it cannot serve: producers of a topic whose write failed, or that was terminated."""
+    """A broker closes producers only of a topic whose write failed, or that was terminated."""
     if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-02",))
     if closed.actor in reasons.cut:

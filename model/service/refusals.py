@@ -1,7 +1,7 @@
 """SERVE-05 and refusals of SERVE-01: whether a broker refuses what it must, and nothing else.
 
-Judged are the requests whose reasons for a refusal are all known here: subscribing, opening a producer, creating and
-deleting a subscription. Where a reason may be there or not, nothing is judged.
+This module judges the requests for which it knows every reason for a refusal: subscribe, open a producer, create and
+delete a subscription. If it is unknown whether a reason exists, the request is not judged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Judged = Allowed[None] | Broken
 NOT_JUDGED: Final = Allowed(None)
 SERVE_05: Final = Allowed(None, ("SERVE-05",))
 EXCUSED: Final = Allowed(None, excused=("SERVE-05",))
-"""A reason for a refusal may be there or not."""
+"""It is unknown whether a reason for a refusal exists."""
 NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
-"""Errors that name no reason for a refusal, or one that has to pass within the time for retries."""
+"""Errors that name no reason for a refusal, or a reason that must end while the client retries."""
 EXISTS: Final = "409"
 IS_USED: Final = "412"
 IS_BUSY: Final = "ProducerBusy"
@@ -46,7 +46,7 @@ def judge(
     *,
     is_certain: bool,
 ) -> Judged:
-    """Whether this was refused, or not refused, for a reason; ``is_certain``: who is connected is known for sure."""
+    """Whether a refusal, or its absence, has a reason. ``is_certain``: the connected clients are known."""
     if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
         what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
         because = f"{what} is refused with {outcome.code}: {outcome.message}"
@@ -71,7 +71,7 @@ def judge(
 
 
 def _recursed(service: Service, operation: AnyOperation, refused: Refused) -> bool:
-    """Whether a producer comes back, and the broker may not have removed the one before, whose connection ended."""
+    """Whether a producer reconnects before the broker removed its former one, whose connection ended."""
     if not isinstance(operation, OpenProducer) or STACK_OVERFLOW not in refused.message:
         return False
     return (operation.topic, operation.cluster, operation.producer) in service.cut_off
@@ -81,16 +81,17 @@ def _recursed(service: Service, operation: AnyOperation, refused: Refused) -> bo
 def _subscribed(
     consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, known: frozenset[str], *, is_certain: bool
 ) -> Judged:
-    """An Exclusive subscription has one consumer, all consumers of a subscription are of one type, and not too many.
+    """An Exclusive subscription has one consumer. All consumers of a subscription have one type, and none exceeds the
+    limit.
 
-    Those of a Key_Shared one have one policy. STICKY ones claim ranges that do not overlap.
+    Consumers of a Key_Shared subscription have one policy. STICKY consumers claim ranges that do not overlap.
     """
     others = dict(_others(consumption, operation))
     if not all(other.never_disconnected for other in others.values()):
-        return EXCUSED  # who is connected at the moment is not known
+        return EXCUSED  # the connected consumers are not known at the moment
     at_most = consumption.topics[consumption.parts_of(operation.topic)[0]].limits.consumers
     is_full = bool(at_most) and len(others) >= at_most
-    conflicts = [name for name, other in others.items() if is_full or _is_in_the_way(other, operation)]
+    conflicts = [name for name, other in others.items() if is_full or _conflicts(other, operation)]
     mixed = [name for name, other in others.items() if _has_another_policy(other, operation)]
     overlap = claims.overlapping(claims.claims_of(operation.sticky), others, operation.consumer)
     what = f"{operation.consumer} subscribes to {operation.subscription} ({operation.kind})"
@@ -119,19 +120,19 @@ def _others(consumption: Consumption, operation: Subscribe) -> Iterator[tuple[st
         yield from consumption.consumers_of(SubscriptionId(topic, operation.subscription))
 
 
-def _is_in_the_way(other: Consumer, operation: Subscribe) -> bool:
+def _conflicts(other: Consumer, operation: Subscribe) -> bool:
     return other.kind != operation.kind or operation.kind == "Exclusive"
 
 
 def _has_another_policy(other: Consumer, operation: Subscribe) -> bool:
-    """Whether one of two Key_Shared consumers is STICKY, or allows messages out of order, and the other is not."""
+    """Whether two Key_Shared consumers differ in being STICKY or in allowing out-of-order delivery."""
     policy = (bool(operation.sticky), not operation.out_of_order)
     return operation.kind == other.kind == "Key_Shared" and policy != (bool(other.claims), other.keeps_keys)
 
 
 @carries("SERVE-01")
 def _opened(service: Service, operation: OpenProducer, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
-    """A producer's name is busy while another producer of the topic has it, and at no other time."""
+    """A producer name is busy exactly while another producer of the topic has it."""
     topic, cluster, name = operation.topic, operation.cluster, operation.producer
     opened = service.producers.items()
     has_it = [session for session, one in opened if (one.topic, one.cluster, one.name) == (topic, cluster, name)]

@@ -1,4 +1,4 @@
-"""What is known of the service that a broker gives, beside what the documents keep of topics and subscriptions."""
+"""The observer's state for SERVE: loading topics, connected producers, bookies, confirmed entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from model.service.confirmed import ConfirmedLog
 
 @dataclass(frozen=True, slots=True)
 class OpenedProducer:
-    """A producer that was opened in a session, and that nothing has closed since."""
+    """A producer that a session opened and that is still open."""
 
     topic: str
     cluster: str | None
@@ -22,14 +22,14 @@ class OpenedProducer:
 
 
 NEVER: Final = 1_000
-"""More bookies than there are."""
+"""More bookies than any cluster has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is known of one example: its topics, those that nobody was let into since a load, and its producers.
+    """The topics of one example, those without a client since their last load, and the producers.
 
-    ``cut_off``: topic, cluster and name of producers whose connection ended, until another one has the name.
+    ``cut_off``: topic, cluster and name of producers whose connection ended, until another producer has the name.
     """
 
     topics: frozenset[str] = frozenset()
@@ -37,11 +37,11 @@ class Service:
     producers: Mapping[str, OpenedProducer] = field(default_factory=dict)
     cut_off: frozenset[tuple[str, str | None, str]] = frozenset()
     ensembles: Map[str, int] = field(default_factory=Map)
-    """Of each topic whose ledgers may lose a bookie, how many they take."""
+    """The ensemble size of each topic whose ledgers may lose a bookie."""
     bookies_left: int | None = None
-    """How many bookies serve, while one is lost."""
+    """How many bookies run, while one is lost."""
     confirmed: Map[str, ConfirmedLog] = field(default_factory=Map)
-    """Of each topic, what was confirmed."""
+    """The confirmed entries of each topic."""
 
     @property
     def is_short_of_bookies(self) -> bool:
@@ -53,5 +53,5 @@ class Service:
         return self.bookies_left is not None and self.ensembles.get(topic, NEVER) <= self.bookies_left
 
     def may_fail(self, topic: str) -> bool:
-        """Whether a bookie is lost, and not enough may be left for a topic."""
+        """Whether a bookie is lost, and too few may be left for a topic."""
         return self.is_short_of_bookies and not self.goes_on(topic)

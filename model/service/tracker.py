@@ -1,4 +1,4 @@
-"""The family SERVE followed operation by operation: what is known of the service beside the documents' own state."""
+"""The observer of the family SERVE: an operation with its outcome gives the next state, or the rule that it breaks."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, SubscriptionId, partition_name
 
 DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
-"""Outcomes for which all was waited for that was due to somebody."""
+"""Outcomes of operations that wait for everything due."""
 
 
 def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[Service] | Broken:
-    """What a broker did beside the outcome of a step, each with the reasons that there are for it."""
+    """Judges what a broker did in a step apart from the outcome."""
     reasons = replace(reasons, loading=state.loading)
     all_of_it = Allowed(state)
     for one in observed:
@@ -73,8 +73,8 @@ def served(
     *,
     is_certain: bool,
 ) -> Allowed[Service] | Broken:
-    """An operation came to an end with this outcome. ``consumption`` is as before it; ``is_certain``: nothing fails,
-    so who is connected is known."""
+    """An operation ended with this outcome. ``consumption``: the state before it. ``is_certain``: no fault is active,
+    so the connected clients are known."""
     if isinstance(outcome, Skipped):
         return Allowed(state)
     judged = refusals.judge(state, consumption, operation, outcome, known, is_certain=is_certain)
@@ -100,10 +100,10 @@ def served(
 def _starved(
     state: Service, consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
 ) -> Allowed[Service] | Broken:
-    """Reading a cursor waits until its consumers have what is due to them, receiving all for all, expiring for that,
-    and a consumer that nacks a message again and again for the message.
+    """An operation waited in vain: a read of a cursor for due messages, ReceiveAll for all messages, an expiry for its
+    end, and a consumer that nacks repeatedly for the redelivery.
 
-    What a consumer misses that receives is judged with its subscription, and so is what is due to several.
+    Other waits are judged with the subscription.
     """
     match operation:
         case ReadCursor(topic, subscription):
@@ -171,7 +171,7 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
 
 
 def _cut_off(state: Service, session: str) -> Service:
-    """A producer's connection ended; the broker may not have noticed yet."""
+    """A producer's connection ended, which the broker may not have noticed yet."""
     one = state.producers.get(session)
     if one is not None and one.is_wire:
         state = replace(state, cut_off=state.cut_off | {(one.topic, one.cluster, one.name)})

@@ -1,7 +1,7 @@
-"""What a broker did that no operation asks for: internal errors, silence, closed connections.
+"""Unexpected behavior of a broker: internal errors, missing answers, closed connections.
 
-A step of a history has these beside its outcome. They are observations like any other: whether there is a reason for
-one is decided in :mod:`model.service.judging`. ``topic`` and ``actor`` are names of the history, where they are known.
+A step of a history contains these apart from its outcome. :mod:`model.service.judging` decides whether a fault explains
+them. ``topic`` and ``actor`` are names of the history, if known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 Interface = Literal["binary", "admin"]
-"""What was asked: Pulsar's binary protocol, or its admin API."""
+"""The interface of a request: Pulsar's binary protocol or its admin API."""
 
 INTERNAL_ERRORS: Final = frozenset({"UnknownError", "MetadataError", "PersistenceError"})
 """Codes of ServerError for a failure in the broker itself, as opposed to a refusal."""
@@ -20,8 +20,7 @@ INTERNAL_ERRORS: Final = frozenset({"UnknownError", "MetadataError", "Persistenc
 class ErrorAnswer(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request was answered with an error that is not part of the operation's outcome.
 
-    ``code``: the name of a ServerError, or an HTTP status. ``is_last``: the request was not made again, or it was
-    refused until the time for that was over.
+    ``code``: the name of a ServerError, or an HTTP status. ``is_last``: no retry followed, or all retries failed.
     """
 
     interface: Interface
@@ -33,7 +32,7 @@ class ErrorAnswer(Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Silence(Struct, frozen=True, tag=True, omit_defaults=True):
-    """A request had no answer in time, or its connection ended before there was one. ``why``: which, in words."""
+    """A request had no answer in time, or its connection ended first. ``why``: which of these, in words."""
 
     interface: Interface
     request: str
@@ -50,9 +49,9 @@ class Closed(Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Overdue(Struct, frozen=True, tag=True, omit_defaults=True):
-    """Something that a broker does by itself did not happen in time.
+    """Something that must happen without a request did not happen in time.
 
-    ``rule``: which rule says that it has to: clients come back (SERVE-02), stats follow what was done (SERVE-04).
+    ``rule``: the rule that requires it: clients reconnect (SERVE-02), stats follow operations (SERVE-04).
     """
 
     rule: Literal["SERVE-02", "SERVE-03", "SERVE-04"]

@@ -85,7 +85,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
     updates: dict[str, Callable[..., Producers]] = {
         "sent": _sent,
         "opened": _opened,
-        "moved": _moved,
+        "unloaded": _unloaded,
         "switched": _switched,
         "log_read": _log_read,
         "snapshot_read": _snapshot_read,
@@ -135,7 +135,7 @@ def _opened(view: TopicView, before: Mapping[str, States], producer: str, last_s
     return {**before, producer: states}
 
 
-def _moved(view: TopicView, before: Mapping[str, States]) -> Producers:
+def _unloaded(view: TopicView, before: Mapping[str, States]) -> Producers:
     is_crowded = len(view.states) > view.snapshot_room
     return {n: reference_states.loaded(states, may_be_forgotten=is_crowded) for n, states in before.items()}
 
