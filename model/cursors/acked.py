@@ -1,9 +1,9 @@
-"""What a subscription has acknowledged: a mark-delete position, and bits for the positions behind it (ACK-01).
+"""The acknowledged messages of a subscription: a mark-delete position, and bits for the positions after it (ACK-01).
 
-The bits are those of document 003, a bit set for each ledger, in words of a fixed number of entries, so that a change
-costs no more where there are many, nor does a comparison, unless two states are equal. Of a batch, single messages can
-be acknowledged; its entry is when all of them are. Values never change: an ack gives another state, which shares with
-the one before whatever did not change.
+As in document 003 there is a bit set for each ledger. It consists of words of a fixed number of entries, so the cost of
+a change or a comparison does not grow with their number, unless two states are equal. Single messages of a batch can be
+acknowledged; the entry is acknowledged when all are. Values are immutable: an ack gives another state, which shares its
+unchanged parts with the former one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 
 WORD = 256
-"""How many entries one word of bits is about."""
+"""The number of entries in one word."""
 
 Word = tuple[int, int]
 """The key of a word: the ledger, and the number of its first entry divided by ``WORD``."""
@@ -32,8 +32,8 @@ def _word(position: Position) -> tuple[Word, int]:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """A subscription's state. ``mark_delete`` is an entry of the log, or before all of them; ``parts`` has, for entries
-    of which only some messages are acknowledged, which: bit n for the n-th."""
+    """A subscription's state. ``mark_delete``: an entry of the log, or before all of them. ``parts``: the acknowledged
+    messages of partly acknowledged entries, bit n for the n-th message."""
 
     mark_delete: Position = EARLIEST
     words: Bits[Word] = Bits()
@@ -62,12 +62,12 @@ class Acked:
         ]
 
     def unacknowledged(self, log: TopicLog) -> Iterator[Position]:
-        """The entries of the log that are not acknowledged, or not wholly, in order."""
-        return (position for position in log.behind(self.mark_delete) if not self.has(position))
+        """The entries of the log that are not, or only partly, acknowledged, in order."""
+        return (position for position in log.all_after(self.mark_delete) if not self.has(position))
 
     def count_left(self, log: TopicLog) -> int:
-        """How many entries of the log are not acknowledged, or not wholly."""
-        return log.count_behind(self.mark_delete) - sum(bits.bit_count() for _, bits in self.words.items())
+        """How many entries of the log are not, or only partly, acknowledged."""
+        return log.count_after(self.mark_delete) - sum(bits.bit_count() for _, bits in self.words.items())
 
     def messages_left(self, log: TopicLog) -> Iterator[Place]:
         """The messages of the log that are not acknowledged, in order."""
@@ -77,9 +77,9 @@ class Acked:
 
 @carries("ACK-02", "ACK-03")
 def acknowledge(state: Acked, log: TopicLog, position: Position) -> Acked:
-    """A whole entry is acknowledged; mark-delete moves over all that is contiguous, across ledgers.
+    """A whole entry is acknowledged. Mark-delete advances over all contiguous entries, across ledgers.
 
-    What is acknowledged already stays as it is, and the order of acknowledgments makes no difference.
+    A repeated ack changes nothing, and the order of acks makes no difference.
     """
     if state.has(position):
         return state
@@ -91,7 +91,7 @@ def acknowledge(state: Acked, log: TopicLog, position: Position) -> Acked:
 
 
 def with_entries(state: Acked, log: TopicLog, positions: Iterable[Position]) -> Acked:
-    """Many whole entries are acknowledged, none of which is in part; as one by one, and faster."""
+    """Many whole entries are acknowledged, none of them partly before. This is faster than one by one."""
     words = defaultdict[Word, int](int)
     for position in positions:
         if position > state.mark_delete:
@@ -102,7 +102,7 @@ def with_entries(state: Acked, log: TopicLog, positions: Iterable[Position]) -> 
 
 
 def _advanced(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
-    """Mark-delete is at least here; what is acknowledged right behind it, it moves over as well."""
+    """Mark-delete advances at least to here, and over the contiguous acknowledged entries after it."""
     changed: dict[Word, int] = {}
     while (following := log.after(mark_delete)) is not None:
         word, bit = _word(following)
@@ -115,7 +115,7 @@ def _advanced(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
 
 
 def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
-    """A message is acknowledged: its entry with it, if it was the last one of it that was left."""
+    """A message is acknowledged, and its entry if it was the last unacknowledged message."""
     if place.batch_index < 0:
         return acknowledge(state, log, place.position)
     if state.has_message(place):
@@ -127,7 +127,6 @@ def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
 
 
 def acknowledge_all(state: Acked, log: TopicLog, places: Iterable[Place]) -> Acked:
-    """Several messages are acknowledged."""
     for place in places:
         state = acknowledge_message(state, log, place)
     return state
@@ -135,7 +134,7 @@ def acknowledge_all(state: Acked, log: TopicLog, places: Iterable[Place]) -> Ack
 
 @carries("ACK-04")
 def acknowledge_up_to(state: Acked, log: TopicLog, place: Place) -> Acked:
-    """Everything up to a message is acknowledged; of its batch, what stands before it and itself."""
+    """Everything up to a message is acknowledged; of its batch, the messages before it and itself."""
     size = log.size(place.position)
     if 0 <= place.batch_index < size - 1:
         within = (Place(place.position, index) for index in range(place.batch_index + 1))
@@ -144,7 +143,7 @@ def acknowledge_up_to(state: Acked, log: TopicLog, place: Place) -> Acked:
 
 
 def overwritten(state: Acked, log: TopicLog, place: Place) -> Acked:
-    """As :func:`acknowledge_up_to`, but of that batch nothing else is acknowledged any more."""
+    """As :func:`acknowledge_up_to`, but other acks of that batch are lost."""
     if place.position <= state.mark_delete:
         return state
     after = _up_to(state, log, log.at_or_before(_before(place.position)))
@@ -164,7 +163,7 @@ def _up_to(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
 
 
 def _without(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
-    """Nothing individual is kept of what is at or before a position."""
+    """The state without individual acks at or before a position."""
     last, bit = _word(mark_delete)
     gone = dict.fromkeys((word for word in _words(log, state.mark_delete, mark_delete) if word in state.words), 0)
     if last in gone:
@@ -174,7 +173,7 @@ def _without(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
 
 
 def _words(log: TopicLog, behind: Position, last: Position) -> Iterator[Word]:
-    """The words of the log with entries behind a position, up to and with another."""
+    """The words of the log with entries after ``behind``, up to ``last``."""
     for ledger in log.ledgers[bisect_left(log.ledgers, behind.ledger) : bisect_right(log.ledgers, last.ledger)]:
         first = max(0, behind.entry) if ledger == behind.ledger else 0
         end = last.entry if ledger == last.ledger else log.counts[ledger] - 1
@@ -182,12 +181,12 @@ def _words(log: TopicLog, behind: Position, last: Position) -> Iterator[Word]:
 
 
 def found_by_search(state: Acked, log: TopicLog, up_to: Position) -> Position | None:
-    """Where a binary search for the newest entry up to a position ends that takes its probes for the end of the topic
-    if everything from there on is acknowledged; None where there is nothing to find.
+    """The result of the broker's binary search for the newest entry up to a position; None if there is none.
 
-    It looks at the first entry, then at the last one, then in between.
+    It reads the first entry, then the last one, then entries in between. If everything from a probe on is acknowledged,
+    it takes the probe for the end of the topic.
     """
-    entries = list(log.behind(state.mark_delete))
+    entries = list(log.all_after(state.mark_delete))
     if not entries or entries[0] > up_to:
         return None
     last_left = max(number for number, position in enumerate(entries) if not state.has(position))
@@ -202,23 +201,23 @@ def found_by_search(state: Acked, log: TopicLog, up_to: Position) -> Position | 
 
 
 def everything(log: TopicLog) -> Acked:
-    """The state in which all that is in the log is acknowledged."""
+    """The state in which the whole log is acknowledged."""
     return Acked(log.last)
 
 
 def set_to(log: TopicLog, position: Position | None) -> Acked:
-    """The state in which an entry is the next one (None: the first of the log), and nothing behind it acknowledged."""
+    """The state in which an entry is the next one (None: the first of the log), and no later one is acknowledged."""
     return Acked() if position is None else Acked(log.at_or_before(_before(position)))
 
 
 def skip(state: Acked, log: TopicLog, count: int) -> Acked:
-    """The next ``count`` entries that are not acknowledged are, and mark-delete is at the last of them at least."""
+    """Skips the next ``count`` unacknowledged entries. Mark-delete is at least at the last of them."""
     last = _nth_unacknowledged(state, log, count)
     return state if last is None else _up_to(state, log, last)
 
 
 def skip_before_last_ledger(state: Acked, log: TopicLog, count: int) -> Acked:
-    """The same where it cannot be done in the last ledger: then it ends at the end of the one before that."""
+    """The same without the last ledger: the skip ends at the end of the ledger before it."""
     last = _nth_unacknowledged(state, log, count)
     if last is None or last.ledger != log.last.ledger:
         return skip(state, log, count)
@@ -226,7 +225,7 @@ def skip_before_last_ledger(state: Acked, log: TopicLog, count: int) -> Acked:
 
 
 def _nth_unacknowledged(state: Acked, log: TopicLog, count: int) -> Position | None:
-    """The last of the next ``count`` entries that are not acknowledged; None where there are none."""
+    """The last of the next ``count`` unacknowledged entries; None if there are none."""
     last = None
     for position, _ in zip(state.unacknowledged(log), range(count), strict=False):
         last = position

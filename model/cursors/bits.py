@@ -1,7 +1,7 @@
-"""Bit sets by key, as a value that changes cheaply and is compared cheaply, however many there are.
+"""Immutable bit sets by key, with cheap changes and comparisons.
 
-A persistent map gives another one for a change without copying the rest; but its hash is that of all its items, and two
-that differ are compared item by item. Here the hash is kept up to date with each change, and asked first.
+A persistent map changes without a copy of the rest. But its hash depends on all its items, and two different maps are
+compared item by item. Here each change updates the hash, and a comparison begins with the hash.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Bits(Generic[K]):
-    """Keys with the bits that are set for each; a key without any is not there.
+    """Keys with their bits; a key without bits is absent.
 
-    ``digest`` is of all of them, whatever their order; as the first field it decides nearly every comparison.
+    ``digest`` does not depend on the order of the items. As the first field it decides nearly every comparison.
     """
 
     digest: int = 0
@@ -38,15 +38,14 @@ class Bits(Generic[K]):
         return len(self._sets)
 
     def __getitem__(self, key: K) -> int:
-        """The bits of a key; none where it is not there."""
+        """The bits of a key; 0 if it is absent."""
         return self._sets.get(key, 0)
 
     def items(self) -> Iterable[tuple[K, int]]:
-        """All keys with their bits."""
         return self._sets.items()
 
     def put(self, changes: Iterable[tuple[K, int]]) -> Bits[K]:
-        """The same with other bits for some keys; a key that gets none is gone."""
+        """The same with other bits for some keys; a key without bits is removed."""
         digest, sets = self.digest, self._sets.mutate()
         for key, bits in changes:
             if before := sets.get(key, 0):

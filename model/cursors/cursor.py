@@ -263,7 +263,7 @@ def _with_former(cursor: Cursor, mark_delete: Position, log: TopicLog) -> Iterat
     purged = {state.mark_delete for moment in cursor.past for state in moment.states}
     for state in cursor.possible:
         for first in {max(mark_delete, one) for one in (state.mark_delete, *purged)}:
-            kept = [position for position in log.behind(first) if state.has(position)]
+            kept = [position for position in log.all_after(first) if state.has(position)]
             after = with_entries(Acked(mark_delete), log, kept)
             yield replace(after, parts=state.parts.put([(at, 0) for at in state.parts if after.has(at)]))
 

@@ -1,4 +1,4 @@
-"""Which rule of document 003 is broken: one that was put to the test since the subscription was last read."""
+"""The diagnosis for document 003: a rule that was exercised since the last read of the subscription."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Collection
 from model.judgement import Broken
 
 FIRST = ("ACK-16", "ACK-09", "ACK-08", "ACK-10", "ACK-11", "ACK-04", "ACK-02", "ACK-03")
-"""What is blamed first: what may lose a whole state, then what changes much of one, then what changes little.
+"""The order of diagnosis: operations that may lose a whole state, then those that change much of it, then the others.
 
-ACK-15 is not among them: it is about parts of batches only, and is judged where single messages are compared.
+ACK-15 is about parts of batches only. It is judged where single messages are compared.
 """
 
 
 def for_state(since: frozenset[str], because: str, *, is_untouched: bool = False) -> Broken:
-    """The state of a subscription is not what it must be, ``since`` these rules were put to the test on it.
+    """The state of a subscription is wrong. ``since``: the rules exercised since the last read.
 
-    ``is_untouched``: nothing was done to it, but to others.
+    ``is_untouched``: only other subscriptions had operations.
     """
-    return Broken("ACK-05" if is_untouched else blamed(since), because)
+    return Broken("ACK-05" if is_untouched else likeliest(since), because)
 
 
-def blamed(since: frozenset[str]) -> str:
-    """The rule that is broken if a state is wrong on which these rules were exercised."""
+def likeliest(since: frozenset[str]) -> str:
+    """The rule that a wrong state most likely breaks, of those exercised."""
     return next((rule for rule in FIRST if rule in since), "ACK-01")
 
 
 def some(words: Collection[str]) -> str:
-    """A few of these, and how many more there are."""
+    """Up to three of these, and the number of the others."""
     first = sorted(words)[:3]
     more = len(words) - len(first)
     return ", ".join(first) + (f" and {more} more" if more else "")

@@ -1,7 +1,7 @@
-"""To whom a subscription's messages are sent: which are pending at which consumer, and which are redelivered (ACK-12).
+"""The reference of dispatch: the pending messages of each consumer, and redeliveries (ACK-12).
 
-Entries are sent one by one, each to any consumer that may have it. Key_Shared subscriptions have a reference of their
-own, :mod:`model.key_shared.dispatcher`; what is acknowledged is :mod:`model.cursors.reference`.
+Entries are sent one by one, each to any eligible consumer. Key_Shared subscriptions have their own reference,
+:mod:`model.key_shared.dispatcher`. Acks are in :mod:`model.cursors.reference`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from model.vocabulary import IN_ORDER, SubscriptionType
 
 
 class Consumer(Struct, frozen=True, gc=False):
-    """A consumer and the entries that are pending at it: sent and not acknowledged."""
+    """A consumer and its pending entries: sent and unacknowledged."""
 
     name: str
     pending: frozenset[Position] = frozenset()
@@ -29,8 +29,8 @@ class Consumer(Struct, frozen=True, gc=False):
 class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """The consumers of a subscription, in the order in which they joined.
 
-    ``active`` is the one of a Failover subscription that gets messages. ``redelivered`` is how often an entry was asked
-    for again, and ``forgotten`` what nobody gets any more, in a variant.
+    ``active``: the active consumer of a Failover subscription. ``redelivered``: how often the redelivery of an entry
+    was requested. ``forgotten``: entries that a variant sends to no consumer any more.
     """
 
     variant: CursorVariant = DOCUMENT
@@ -41,34 +41,32 @@ class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     forgotten: frozenset[Position] = frozenset()
 
     def consumer(self, name: str) -> Consumer:
-        """The consumer of this name."""
         return next(consumer for consumer in self.consumers if consumer.name == name)
 
     @property
     def pending(self) -> frozenset[Position]:
-        """What is pending anywhere."""
+        """The entries that are pending at any consumer."""
         return frozenset[Position]().union(*(consumer.pending for consumer in self.consumers))
 
     @property
     def receivers(self) -> tuple[Consumer, ...]:
-        """The consumers that may be sent something."""
+        """The eligible consumers."""
         if self.kind == "Failover":
             return tuple(consumer for consumer in self.consumers if consumer.name == self.active)
         return self.consumers
 
     def redeliveries(self, position: Position) -> int:
-        """How often an entry was redelivered, as its messages say."""
+        """The redelivery count of an entry's messages."""
         return 0 if self.variant.nack_uncounted else dict(self.redelivered).get(position, 0)
 
 
 def join(dispatch: Dispatch, name: str) -> Dispatch:
-    """A consumer joins."""
     return replace(dispatch, consumers=(*dispatch.consumers, Consumer(name)))
 
 
 @carries("ACK-12")
 def leave(dispatch: Dispatch, name: str) -> Dispatch:
-    """A consumer leaves: what was pending at it goes to the others. With the last one the counts are gone."""
+    """A consumer leaves. Its pending messages go to the others. The counts end with the last consumer."""
     leaver = dispatch.consumer(name)
     others = tuple(consumer for consumer in dispatch.consumers if consumer.name != name)
     return replace(
@@ -81,7 +79,7 @@ def leave(dispatch: Dispatch, name: str) -> Dispatch:
 
 
 def elect(dispatch: Dispatch, name: str) -> Dispatch:
-    """Another consumer of a Failover subscription becomes the active one, and all that is pending is sent again."""
+    """Another consumer of a Failover subscription becomes active, and all pending messages are sent again."""
     if name == dispatch.active:
         return dispatch
     return replace(dispatch, active=name, consumers=tuple(Consumer(one.name) for one in dispatch.consumers))
@@ -89,31 +87,30 @@ def elect(dispatch: Dispatch, name: str) -> Dispatch:
 
 @carries("ACK-12")
 def next_entry(dispatch: Dispatch, state: Acked, log: TopicLog, name: str) -> Position | None:
-    """What this consumer is sent next: the first entry that is neither acknowledged nor pending."""
-    held = dispatch.consumer(name).pending if dispatch.variant.delivered_to_two else dispatch.pending
+    """The first entry that is neither acknowledged nor pending."""
+    pending = dispatch.consumer(name).pending if dispatch.variant.delivered_to_two else dispatch.pending
     if dispatch.variant.acknowledged_delivered:
         last = state.mark_delete
         if (
             last != EARLIEST
             and log.at_or_before(Position(last.ledger, last.entry - 1)) != EARLIEST
-            and last not in held
+            and last not in pending
         ):
             return last
-    return next(_free(dispatch, state, log, held), None)
+    return next(_free(dispatch, state, log, pending), None)
 
 
-def _free(dispatch: Dispatch, state: Acked, log: TopicLog, held: frozenset[Position]) -> Iterator[Position]:
+def _free(dispatch: Dispatch, state: Acked, log: TopicLog, pending: frozenset[Position]) -> Iterator[Position]:
     entries = state.unacknowledged(log)
-    return (position for position in entries if position not in held and position not in dispatch.forgotten)
+    return (position for position in entries if position not in pending and position not in dispatch.forgotten)
 
 
 def send(dispatch: Dispatch, name: str, position: Position) -> Dispatch:
-    """An entry is sent to a consumer."""
     return _with_pending(dispatch, name, dispatch.consumer(name).pending | {position})
 
 
 def released(dispatch: Dispatch, state: Acked) -> Dispatch:
-    """What is acknowledged, by whomever, is pending nowhere."""
+    """An acknowledged entry is pending at no consumer."""
     consumers = tuple(
         Consumer(one.name, frozenset(position for position in one.pending if not state.has(position)))
         for one in dispatch.consumers
@@ -123,9 +120,9 @@ def released(dispatch: Dispatch, state: Acked) -> Dispatch:
 
 @carries("ACK-13")
 def redeliver(dispatch: Dispatch, name: str, positions: Iterable[Position] | None) -> Dispatch:
-    """A consumer asks for entries again (None: for all that is pending), and they are pending no more.
+    """A consumer requests redelivery of entries (None: of all its pending ones), which are then no longer pending.
 
-    Those of an Exclusive or a Failover subscription are sent in order, so that all are sent again.
+    Exclusive and Failover subscriptions are sent in order, so all pending entries are sent again.
     """
     consumer = dispatch.consumer(name)
     if dispatch.variant.nack_ignored or consumer not in dispatch.receivers:

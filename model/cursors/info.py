@@ -1,8 +1,8 @@
 """Position info: the compact form in which a subscription's state is persisted (ACK-07).
 
-It is mark-delete and ranges of positions, each behind its first and up to its last, as brokers write them; a range says
-nothing without the log, in which it may name positions where no entry is. Partly acknowledged batches are not in it: a
-broker stores them beside it.
+It consists of mark-delete and ranges of positions. As brokers write them, a range excludes its first position and
+includes its last. It may include positions without an entry, so it has a meaning only with the log. Brokers store
+partly acknowledged batches separately.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.rules.catalogue import carries
 
 @dataclass(frozen=True, slots=True)
 class PositionInfo:
-    """Mark-delete, and the ranges acknowledged behind it, in order."""
+    """Mark-delete, and the acknowledged ranges after it, in order."""
 
     mark_delete: Position
     ranges: tuple[Range, ...] = ()
@@ -29,12 +29,12 @@ class PositionInfo:
 
 @carries("ACK-07")
 def info_of(state: Acked) -> PositionInfo:
-    """A state as position info; ranges end with their ledger."""
+    """The position info of a state. A range does not extend across ledgers."""
     return PositionInfo(state.mark_delete, tuple(_ranges(state.beyond())))
 
 
 def _ranges(positions: Iterable[Position]) -> Iterator[Range]:
-    # Of positions in a row, the entry less the place in the sequence is the same.
+    # For consecutive positions, entry id minus index is constant.
     numbered = enumerate(positions)
     for _, row in groupby(numbered, key=lambda one: (one[1].ledger, one[1].entry - one[0])):
         run = [position for _, position in row]
@@ -43,7 +43,7 @@ def _ranges(positions: Iterable[Position]) -> Iterator[Range]:
 
 @carries("ACK-07")
 def state_of(info: PositionInfo, log: TopicLog, parts: Bits[Position] = Bits()) -> Acked:
-    """The state that position info stands for, in a log; what is contiguous with mark-delete goes into it."""
+    """The state of a position info in a log. Mark-delete advances over contiguous ranges."""
     state = Acked(log.at_or_before(info.mark_delete), parts=parts)
     return with_entries(state, log, covered(info.ranges, log))
 

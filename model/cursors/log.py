@@ -1,7 +1,7 @@
-"""What of a topic's log its subscriptions need: which entries there are, and what messages are in each.
+"""The log of a topic as its subscriptions need it: the entries and their messages.
 
-Positions are the broker's; what ACK-06 promises of them is checked as they become known. A topic here holds nothing but
-what was sent to it, so the entries of a ledger are all there from 0 on, and a position has a next one.
+Positions come from the broker, and ACK-06 is judged when they become known. The topics contain only messages of the
+suite, so the entry ids of a ledger are consecutive from 0, and the next position is known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.vocabulary import ChunkNumber, Entry
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a message stands: its entry, and its place in it (-1: it is alone)."""
+    """The place of a message: its entry and its batch index (-1: no batch)."""
 
     position: Position
     batch_index: int = -1
@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class EntryKey:
-    """What Key_Shared subscriptions go by: an entry's key, if it has one, and what it is hashed by."""
+    """An entry's key, if it has one, and the bytes that Key_Shared subscriptions hash."""
 
     key: str | None
     hashed_by: bytes
@@ -43,10 +43,10 @@ def key_of(entry: Entry, producer: str) -> EntryKey:
 
 @dataclass(frozen=True, slots=True)
 class TopicLog:
-    """The entries of a topic: for each ledger, in order, how many; for each entry the ids of its messages, its key,
-    and which chunk of a message it is.
+    """The entries of a topic: the number of each ledger, in order, and of each entry the ids of its messages, its key,
+    and its chunk number.
 
-    ``room``: how many entries a ledger takes (None: not known). ``ledgers`` has only ledgers with entries.
+    ``room``: the maximum number of entries in a ledger (None: unknown). ``ledgers``: only ledgers with entries.
     """
 
     room: int | None = None
@@ -59,25 +59,23 @@ class TopicLog:
 
     @property
     def first(self) -> Position:
-        """The position of the first entry; before all others where there is none."""
+        """The position of the first entry; EARLIEST if the log is empty."""
         return Position(self.ledgers[0], 0) if self.ledgers else EARLIEST
 
     @property
     def last(self) -> Position:
-        """The position of the last entry; before all others where there is none."""
+        """The position of the last entry; EARLIEST if the log is empty."""
         return Position(self.ledgers[-1], self.counts[self.ledgers[-1]] - 1) if self.ledgers else EARLIEST
 
     def size(self, position: Position) -> int:
-        """How many messages an entry holds."""
         return len(self.entries[position])
 
     def places_at(self, position: Position) -> list[Place]:
-        """Where the messages of an entry stand."""
         size = self.size(position)
         return [Place(position, index if size > 1 else -1) for index in range(size)]
 
     def after(self, position: Position) -> Position | None:
-        """The entry behind a position, whether or not there is an entry at it; None at the end."""
+        """The next entry after a position, which need not have an entry itself; None at the end."""
         if position.entry + 1 < self.counts.get(position.ledger, 0):
             return Position(position.ledger, max(0, position.entry + 1))
         following = bisect_right(self.ledgers, position.ledger)
@@ -89,7 +87,7 @@ class TopicLog:
         return self.at_or_before(Position(self.last.ledger, -1))
 
     def at_or_before(self, position: Position) -> Position:
-        """The last entry at or before a position; before all others where there is none."""
+        """The last entry at or before a position; EARLIEST if there is none."""
         if (count := self.counts.get(position.ledger, 0)) and position.entry >= 0:
             return Position(position.ledger, min(position.entry, count - 1))
         preceding = bisect_left(self.ledgers, position.ledger)
@@ -98,15 +96,14 @@ class TopicLog:
         ledger = self.ledgers[preceding - 1]
         return Position(ledger, self.counts[ledger] - 1)
 
-    def behind(self, position: Position) -> Iterator[Position]:
-        """All entries behind a position, in order."""
+    def all_after(self, position: Position) -> Iterator[Position]:
+        """All entries after a position, in order."""
         following = self.after(position)
         while following is not None:
             yield following
             following = self.after(following)
 
-    def count_behind(self, position: Position) -> int:
-        """How many entries are behind a position."""
+    def count_after(self, position: Position) -> int:
         later = self.ledgers[bisect_right(self.ledgers, position.ledger) :]
         here = max(0, self.counts.get(position.ledger, 0) - 1 - max(-1, position.entry))
         return here + sum(self.counts[ledger] for ledger in later)
@@ -123,7 +120,7 @@ def appended(
     key: EntryKey | None = None,
     chunk: ChunkNumber | None = None,
 ) -> TopicLog | Broken:
-    """An entry with these messages was confirmed at a position, which must be the next one there can be."""
+    """An entry with these messages was confirmed at a position, which must be the next position of its ledger."""
     if position.entry != (expected := log.counts.get(position.ledger, 0)):
         return Broken(
             "ACK-06", f"{position} was confirmed, and {position.ledger}:{expected} was the ledger's next entry"

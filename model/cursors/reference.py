@@ -1,8 +1,8 @@
-"""A subscription as document 003 describes it: what is acknowledged, what of that is persisted, and what is recovered.
+"""The reference of a cursor, as document 003 describes it: acks, persistence and recovery.
 
-What is acknowledged is :mod:`model.cursors.acked`, and its persisted form :mod:`model.cursors.info`. There is no clock:
-whoever uses this reference says when the rate limiter lets the next ack through, when the flush interval ends, and when
-a write is done. To whom messages are sent is :mod:`model.cursors.dispatch`.
+Acknowledged messages are in :mod:`model.cursors.acked`, and their persisted form in :mod:`model.cursors.info`. There is
+no clock: the caller decides when the rate limiter allows the next ack, when the flush interval ends, and when a write
+completes. Dispatch is in :mod:`model.cursors.dispatch`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from model.rules.catalogue import carries
 
 
 class CursorLedger(enum.Enum):
-    """The ledger that a cursor is persisted to: there is none after a load, until something is to be persisted."""
+    """The ledger that a cursor is persisted to. After a load there is none until the first write."""
 
     NONE = "none"
     OPENING = "opening"
@@ -34,18 +34,18 @@ class CursorLedger(enum.Enum):
 
 
 class Record(Struct, frozen=True, gc=False):
-    """A persisted state: position info, and beside it the acks of single messages of batches."""
+    """A persisted state: position info, and the acks of single messages of batches."""
 
     info: PositionInfo
     parts: Bits[Position] = Bits()
 
 
 class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """A subscription. ``origin`` is where it was created, reset or loaded.
+    """A subscription. ``origin``: its state when it was created, reset or loaded.
 
-    ``persisted`` would survive a kill, and each of ``writes`` may: they are in flight, oldest first. ``limited`` is how
-    many intervals pass until the rate limiter lets an ack be persisted. ``stored`` is what the metadata store has.
-    ``miscounted`` is by how many entries the backlog is wrong, in a variant.
+    ``persisted`` survives a kill, and each of ``writes`` may: they are in flight, oldest first. ``limited``: how many
+    intervals pass until the rate limiter allows a write. ``stored``: the state in the metadata store. ``miscounted``:
+    by how many entries a variant miscounts the backlog.
     """
 
     variant: CursorVariant
@@ -62,7 +62,6 @@ class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False)
 
 @carries("ACK-07")
 def record_of(state: Acked) -> Record:
-    """A state as it is persisted."""
     return Record(info_of(state), state.parts)
 
 
@@ -73,7 +72,6 @@ def _to_be_written(subscription: Subscription) -> Record:
 
 @carries("ACK-07")
 def recovered_from(record: Record, log: TopicLog, variant: CursorVariant = DOCUMENT) -> Acked:
-    """The state that was persisted."""
     info = record.info
     if variant.range_start_included:
         info = PositionInfo(info.mark_delete, tuple(Range(_before(one.after), one.last) for one in info.ranges))
@@ -86,7 +84,7 @@ def created(state: Acked, variant: CursorVariant = DOCUMENT) -> Subscription:
     return Subscription(variant=variant, acked=state, origin=record, persisted=record)
 
 
-# ----------------------------------------------------------------------------------------------------- its statistics
+# -------------------------------------------------------------------------------------------------------------- stats
 
 
 @carries("ACK-01", "ACK-02")
@@ -100,7 +98,7 @@ def stats_position(subscription: Subscription, log: TopicLog) -> PositionInfo:
 
 
 def with_first_ledger(info: PositionInfo, log: TopicLog) -> PositionInfo:
-    """Position info with the position before the first ledger's entries, where nothing is acknowledged."""
+    """Position info that begins before the first ledger's entries if nothing is acknowledged."""
     if info.mark_delete != EARLIEST or not log.ledgers:
         return info
     return PositionInfo(Position(log.ledgers[0], -1), info.ranges)
@@ -108,7 +106,7 @@ def with_first_ledger(info: PositionInfo, log: TopicLog) -> PositionInfo:
 
 @carries("ACK-01")
 def backlog(subscription: Subscription, log: TopicLog) -> int:
-    """How many entries are left."""
+    """The number of unacknowledged entries."""
     if subscription.variant.backlog_of_messages:
         return sum(1 for _ in subscription.acked.messages_left(log))
     return max(0, subscription.acked.count_left(log) - subscription.miscounted)
@@ -119,7 +117,7 @@ def backlog(subscription: Subscription, log: TopicLog) -> int:
 
 @carries("ACK-03")
 def acknowledge(subscription: Subscription, log: TopicLog, places: Iterable[Place]) -> Subscription:
-    """These messages are acknowledged, each by itself."""
+    """These messages are acknowledged individually."""
     state = subscription.acked
     by_entry: dict[Position, list[Place]] = {}
     for place in places:
@@ -135,7 +133,7 @@ def acknowledge(subscription: Subscription, log: TopicLog, places: Iterable[Plac
 def _acknowledge_in(
     variant: CursorVariant, state: Acked, log: TopicLog, position: Position, places: list[Place]
 ) -> Acked:
-    """Messages of one entry are acknowledged; here are the ways to get that wrong."""
+    """Messages of one entry are acknowledged, correctly or as a variant does it."""
     left = tuple(islice(state.unacknowledged(log), 2))
     is_next = not left or position <= left[0]
     after = acked.acknowledge_all(state, log, [Place(position)] if variant.part_takes_whole_batch else places)
@@ -182,9 +180,9 @@ def _up_to_before(state: Acked, log: TopicLog, place: Place) -> Acked:
 
 @carries("ACK-04", "ACK-16")
 def skip(subscription: Subscription, log: TopicLog, count: int, *, is_reopened: bool = False) -> Subscription:
-    """The next entries are acknowledged, and that is persisted at once.
+    """The next entries are acknowledged, which is persisted at once.
 
-    ``is_reopened``: the topic was terminated, and loaded since.
+    ``is_reopened``: the topic was reloaded since it was terminated.
     """
     count += subscription.variant.skips_one_too_many
     stops_early = subscription.variant.terminated_last_ledger_not_skipped and is_reopened
@@ -194,7 +192,7 @@ def skip(subscription: Subscription, log: TopicLog, count: int, *, is_reopened: 
 
 @carries("ACK-04", "ACK-16")
 def skip_all(subscription: Subscription, log: TopicLog) -> Subscription:
-    """All that is in the topic is acknowledged, and that is persisted at once."""
+    """The whole log is acknowledged, which is persisted at once."""
     if subscription.variant.skip_all_leaves_one:
         return _skipped(subscription, _up_to_before(subscription.acked, log, Place(log.last)))
     return _skipped(subscription, acked.everything(log))
@@ -218,7 +216,6 @@ def _skipped(subscription: Subscription, state: Acked) -> Subscription:
 
 @carries("ACK-04")
 def expire(subscription: Subscription, log: TopicLog, up_to: Position) -> Subscription:
-    """All up to an entry is acknowledged."""
     if subscription.variant.expires_one_too_many:
         up_to = log.after(up_to) or up_to
     return _changed(subscription, acked.acknowledge_up_to(subscription.acked, log, Place(up_to)))
@@ -226,7 +223,7 @@ def expire(subscription: Subscription, log: TopicLog, up_to: Position) -> Subscr
 
 @carries("ACK-01", "ACK-09", "ACK-16")
 def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Subscription:
-    """An entry is the next one (None: the first), and nothing after it acknowledged. That is persisted at once."""
+    """An entry is the next one (None: the first), and no later one is acknowledged. This is persisted at once."""
     state = acked.set_to(log, to)
     if subscription.variant.set_one_late and to is not None:
         state = Acked(to)
@@ -255,7 +252,7 @@ def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Sub
 
 @carries("ACK-08", "ACK-15")
 def _changed(subscription: Subscription, state: Acked) -> Subscription:
-    """With an ack its state is persisted, unless the rate limiter rejects it."""
+    """An ack persists its state, unless the rate limiter rejects it."""
     if state == subscription.acked:
         return subscription
     after = replace(subscription, acked=state)
@@ -293,16 +290,17 @@ def flushed(subscription: Subscription) -> Subscription:
 
 @carries("ACK-08")
 def written(subscription: Subscription) -> Subscription:
-    """The oldest write is done."""
+    """The oldest write completes."""
     oldest, *later = subscription.writes
     return replace(subscription, persisted=oldest, writes=tuple(later), ledger=CursorLedger.OPEN)
 
 
 @carries("ACK-10")
 def unloaded(subscription: Subscription, log: TopicLog, stored_ranges: int) -> tuple[Subscription, ...]:
-    """The topic is closed gracefully and loaded again: nothing is lost.
+    """The topic is unloaded gracefully and reloaded: nothing is lost.
 
-    Fewer than ``stored_ranges`` ranges go to the metadata store, more to the cursor's ledger; as many, to either.
+    Fewer than ``stored_ranges`` ranges are stored in the metadata store, more in the cursor's ledger, and exactly as
+    many in either.
     """
     variant, state = subscription.variant, subscription.acked
     if variant.unload_while_cursor_ledger_opens and subscription.ledger is CursorLedger.OPENING:
@@ -322,7 +320,7 @@ def unloaded(subscription: Subscription, log: TopicLog, stored_ranges: int) -> t
 
 @carries("ACK-09")
 def killed(subscription: Subscription, log: TopicLog) -> tuple[Subscription, ...]:
-    """The broker dies, and the topic is loaded again: with what was persisted, or with a write that was in flight."""
+    """The broker is killed. The topic recovers the persisted state, or a write that was in flight."""
     variant = subscription.variant
     survivors = (subscription.origin,) if variant.kill_loses_all else (subscription.persisted, *subscription.writes)
     if variant.kill_acknowledges:
@@ -356,7 +354,7 @@ def _before(position: Position) -> Position:
 def on_one(
     subscriptions: tuple[Subscription, ...], number: int, change: Callable[[Subscription], Subscription]
 ) -> tuple[Subscription, ...]:
-    """The subscriptions of a topic after an ack of one of them, which the others take no notice of."""
+    """The subscriptions of a topic after an ack of one of them, which does not affect the others."""
     return tuple(
         change(one) if n == number or one.variant.acks_another_subscription else one
         for n, one in enumerate(subscriptions)
@@ -365,7 +363,7 @@ def on_one(
 
 @carries("ACK-14")
 def deletable(log: TopicLog, closed: Iterable[int], subscriptions: tuple[Subscription, ...]) -> tuple[int, ...]:
-    """The closed ledgers that may be deleted: from the first one, until something of one is left of a subscription."""
+    """The closed ledgers that may be deleted: from the first one up to one with an unacknowledged entry."""
 
     def is_done(ledger: int) -> bool:
         entries = (Position(ledger, entry) for entry in range(log.counts.get(ledger, 0)))

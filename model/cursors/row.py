@@ -1,4 +1,4 @@
-"""Things in a row, as a value to which another is added without copying those before it."""
+"""An immutable sequence with a cheap append."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Row(Generic[T]):
-    """Like a tuple; ``then`` costs no more where it is long."""
+    """Like a tuple, but the cost of ``then`` does not grow with its length."""
 
     _numbered: Map[int, T] = Map()
 
     @classmethod
     def of(cls, *things: T) -> Row[T]:
-        """These, in this order."""
         return cls(Map(enumerate(things)))
 
     def then(self, thing: T) -> Row[T]:
-        """The same with one more at the end."""
         return Row(self._numbered.set(len(self), thing))
 
     def __len__(self) -> int:

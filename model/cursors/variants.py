@@ -1,6 +1,6 @@
-"""Variants of the reference of cursors: the document's subscription with one thing done differently.
+"""Variants of the reference of cursors, each with one difference from the document.
 
-As in :mod:`model.deduplication.variants`, each shows what a sentence of the document is there for.
+As in :mod:`model.deduplication.variants`, each shows what a sentence of the document is for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from model.variants import NamedVariant, Origin, switched_on
 
 
 class CursorVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """What a topic's subscriptions and their clients do differently from the document; by default nothing."""
+    """How a topic's subscriptions and their clients differ from the document; not at all by default."""
 
     hole_jumped: bool = False
     lost_at_boundary: bool = False
@@ -68,7 +68,7 @@ class CursorVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False
 
 
 DOCUMENT = CursorVariant()
-"""Subscriptions as the document has them."""
+"""The subscriptions of the document."""
 
 _named = partial(switched_on, CursorVariant, prefix="ack-")
 
@@ -124,7 +124,7 @@ VARIANTS: tuple[NamedVariant[CursorVariant], ...] = (
     _named(
         "partial_acks_never_persisted",
         Origin.DEFECT,
-        "What is persisted lacks the acks of single messages of batches.",
+        "The persisted state lacks the acks of single messages of batches.",
     ),
     _named(
         "skip_rate_limited",
@@ -136,7 +136,7 @@ VARIANTS: tuple[NamedVariant[CursorVariant], ...] = (
     _named(
         "reset_keeps_former_ranges",
         Origin.RELEASE,
-        "A reset is persisted with the ranges of before.",
+        "A reset is persisted with outdated ranges.",
         "ManagedCursorImpl.internalResetCursor (4.0.8)",
     ),
     _named("kill_loses_all", Origin.DEFECT, "After a kill the subscription is where it was created, reset or loaded."),
@@ -144,50 +144,49 @@ VARIANTS: tuple[NamedVariant[CursorVariant], ...] = (
     _named("unload_loses_ranges", Origin.DEFECT, "An unload loses the individually acknowledged entries."),
     _named("unload_goes_one_further", Origin.DEFECT, "After an unload one more entry is acknowledged."),
     _named("unload_bypasses_store", Origin.DEFECT, "An unload writes even few ranges to the cursor's ledger."),
-    _named("range_start_included", Origin.DEFECT, "A recovery takes the position before each range for part of it."),
+    _named("range_start_included", Origin.DEFECT, "A recovery includes the position before each range."),
     _named(
         "range_limit_ignored_on_unload",
         Origin.RELEASE,
-        "A cursor that was not written to since its topic was loaded goes to the metadata store, however many its "
-        "ranges.",
+        "A cursor without writes since its topic was loaded goes to the metadata store, with any number of ranges.",
         "ManagedCursorImpl.java:2826 (4.0.8)",
     ),
     _named(
         "batch_index_acks_not_recovered",
         Origin.RELEASE,
-        "A recovery from the metadata store forgets the acks of single messages of batches.",
+        "A recovery from the metadata store loses the acks of single messages of batches.",
         "ManagedCursorImpl.recover (4.0.8)",
     ),
     _named(
         "unload_while_cursor_ledger_opens",
         Origin.RELEASE,
-        "An unload while the cursor's ledger is being opened persists the mark-delete position of before.",
+        "An unload while the cursor's ledger opens persists the former mark-delete position.",
         "ManagedCursorImpl.asyncClose (4.0.8)",
     ),
     _named("delivered_to_two", Origin.DEFECT, "A message that is pending at one consumer is sent to others as well."),
-    _named("left_forgotten", Origin.DEFECT, "What was pending at a consumer that left is not redelivered."),
-    _named("nack_redelivers_all", Origin.DEFECT, "A nack redelivers everything that is pending at its consumer."),
+    _named("left_forgotten", Origin.DEFECT, "The pending messages of a consumer that left are not redelivered."),
+    _named("nack_redelivers_all", Origin.DEFECT, "A nack redelivers all pending messages of its consumer."),
     _named("nack_ignored", Origin.DEFECT, "A nack redelivers nothing."),
-    _named("nack_uncounted", Origin.DEFECT, "A redelivered message is sent as if for the first time."),
+    _named("nack_uncounted", Origin.DEFECT, "A redelivered message has the redelivery count 0."),
     _named("acknowledged_delivered", Origin.DEFECT, "The entry at mark-delete is delivered again."),
     _named(
         "nack_backoff_missing",
         Origin.RELEASE,
-        "The client asks for redelivery after the same delay each time.",
+        "The client requests redelivery after the same delay each time.",
         "pulsar-client's negative_ack_redelivery_delay_ms (3.13.0)",
     ),
-    _named("back_off_too_short", Origin.DEFECT, "The client asks for redelivery after half of the delay."),
-    _named("close_loses_acks", Origin.DEFECT, "A client that closes does not send the acks that it holds back."),
-    _named("crash_acknowledges", Origin.DEFECT, "What is pending at a consumer that crashes is acknowledged."),
+    _named("back_off_too_short", Origin.DEFECT, "The client requests redelivery after half of the delay."),
+    _named("close_loses_acks", Origin.DEFECT, "A client that closes does not send its grouped acks."),
+    _named("crash_acknowledges", Origin.DEFECT, "The pending messages of a consumer that crashes are acknowledged."),
     _named(
         "lost_ack_filters_redelivery",
         Origin.RELEASE,
-        "A client that loses the acks it held back, because the topic is unloaded, keeps their messages from the "
-        "application when they are redelivered.",
+        "A client that loses grouped acks because of an unload does not deliver their messages to the application when "
+        "they are redelivered.",
         "pulsar-client's tracker of grouped acknowledgments (3.13.0)",
     ),
     _named("trims_unacknowledged", Origin.DEFECT, "A ledger is deleted before all subscriptions acknowledged it."),
-    _named("entries_go_on", Origin.DEFECT, "Entry ids of a new ledger go on from those of the ledger before it."),
-    _named("ledger_reopened", Origin.DEFECT, "A topic that is loaded again goes on writing to its last ledger."),
+    _named("entries_go_on", Origin.DEFECT, "Entry ids of a new ledger continue those of the ledger before it."),
+    _named("ledger_reopened", Origin.DEFECT, "A reloaded topic continues to write to its last ledger."),
 )
-"""Every variant that is explored."""
+"""All variants."""

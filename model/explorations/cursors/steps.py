@@ -320,7 +320,7 @@ def administers(setup: Setup, world: World) -> Next:
             after(skipping),
         )
     yield Step("skip all", "the backlog is cleared"), after(partial(reference.skip_all, log=log))
-    for position in log.behind(EARLIEST):
+    for position in log.all_after(EARLIEST):
         expiring = partial(reference.expire, log=log, up_to=position)
         yield Step("expire", f"everything up to {position} expires", position=position), after(expiring)
         resetting = partial(reference.reset, log=log, to=position)

@@ -149,7 +149,7 @@ class Subscription:
 
     def peek(self, nth: int) -> MessagePeeked:
         """The unacknowledged entry of this number, from 1."""
-        counted = self.log.of_model.behind(self.state.acked.mark_delete)
+        counted = self.log.of_model.all_after(self.state.acked.mark_delete)
         entries = counted if self.variant.peek_counts_acknowledged else self.left()
         found = next(islice(entries, nth - 1, None), None)
         log = self.log.of_model
