@@ -108,5 +108,5 @@ def test_an_impossible_step_is_one_sentence() -> None:
         dispatcher.leave(subscription, "B", owners=ALL_A)
     with pytest.raises(ValueError, match="message 7 is not pending at A"):
         dispatcher.acknowledge(subscription, "A", 7)
-    with pytest.raises(ValueError, match="nothing is on its way"):
+    with pytest.raises(ValueError, match="no message is in flight"):
         dispatcher.add(subscription)
