@@ -1,7 +1,7 @@
 """Several clusters with geo-replication between them, in one call: two or three brokers, and a link for each direction.
 
-Each cluster is a broker of any kind, with its own metadata. What one sends to another runs through a proxy of its own,
-so that each link can be cut, delayed and healed alone, in one direction too. What is replicated means nothing here.
+Each cluster is a broker of any kind, with its own metadata. Each link has a proxy of its own, which can cut, delay and
+heal one direction. The replicated messages mean nothing here.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ QUICK: Final[Mapping[str, str]] = {
     "brokerDeleteInactiveTopicsFrequencySeconds": "1",
     "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "86400",
 }
-"""Settings for brokers of clusters, to go below a user's own: a snapshot every 100 ms instead of every second, given up
-after 2 s instead of 30, three of them kept instead of ten, and a hung peer noticed in 8 s instead of 40. (2 s for that
-is too little: on a busy machine links then break by themselves, and what was on its way is sent again.) Brokers look
-for idle topics every second; none is long enough idle where its namespace does not say otherwise."""
+"""Settings for brokers of clusters; a user's own take precedence. Snapshots are taken every 100 ms instead of every
+second, time out after 2 s instead of 30, and a subscription caches three instead of ten. A hung peer is detected in 8 s
+instead of 40. (2 s would be too short: on a busy machine connections break, and messages in flight are sent again.)
+Brokers check for inactive topics every second; only a namespace policy makes a topic inactive."""
 
 Held = Literal["messages", "receipts"]
 _HELD: Final[Mapping[Held, tuple[str, Direction]]] = {
     "messages": ("SEND", "to-broker"),
     "receipts": ("SEND_RECEIPT", "to-client"),
 }
-"""What may be held up on a link: which command begins it, and which way it goes."""
+"""The commands that a link can hold, each with its direction."""
 
 _TOPICS_AHEAD: Final = 3
-"""How many topics each cluster makes more than the one before it, so that positions mixed up between them show: the
-ledgers of fresh clusters have the same ids otherwise."""
+"""How many more topics each cluster creates than the one before it. Otherwise new clusters have the same ledger ids,
+and confused positions would go unnoticed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One of the clusters: its label in histories, the name that the others know it by, and the ways to it."""
+    """One cluster: its label in histories, its name in Pulsar, its broker and its admin API."""
 
     label: str
     name: str
@@ -63,10 +63,10 @@ class Cluster:
 
 
 class Clusters:
-    """Two or three clusters, each of which replicates to all others. ``start`` and ``stop``, or ``with`` it.
+    """Two or three clusters, each of which replicates to all others; a context manager.
 
-    ``recorder``: gives, for the labels of a link's source and target, what is told of the commands on it. ``tenant``:
-    the name of the tenant that is made for namespaces that are replicated.
+    ``recorder`` returns the recorder of a link's commands for the labels of its source and target. ``tenant``: the
+    tenant to create for replicated namespaces.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Clusters:
         recorder: Callable[[str, str], Callable[[Event], None]] | None = None,
         tenant: str | None = None,
     ) -> None:
-        """Nothing is started yet. Raises :class:`HarnessError` unless there are two or three brokers."""
+        """Raises :class:`HarnessError` unless there are two or three brokers."""
         if not 2 <= len(brokers) <= len(LABELS):
             raise HarnessError(f"Geo-replication is checked with two or three clusters, not with {len(brokers)}.")
         self._brokers: Final = dict(zip(LABELS, brokers, strict=False))
@@ -97,24 +97,24 @@ class Clusters:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the clusters are called: A, B, and C if there are three."""
+        """A, B, and C if there are three clusters."""
         return tuple(self._brokers)
 
     def cluster(self, label: str) -> Cluster:
-        """Give one of them, once they are started. Raises :class:`HarnessError` for a label that none has."""
+        """Return a started cluster. Raises :class:`HarnessError` for an unknown label."""
         if label not in self._clusters:
             raise HarnessError(f"There is no cluster {label}: {', '.join(self._clusters) or 'none'} are up.")
         return self._clusters[label]
 
     def link(self, source: str, target: str) -> Proxy:
-        """Give the proxy through which one cluster sends to another."""
+        """Return the proxy of a link."""
         return self._links[self.cluster(source).label, self.cluster(target).label]
 
     def start(self) -> None:
-        """Start all brokers at once, and make them known to one another.
+        """Start all brokers at once, and register each cluster with the others.
 
         Raises:
-            HarnessError: one of them does not start; then none is left.
+            HarnessError: a broker does not start; the others are stopped.
         """
         try:
             for broker in self._brokers.values():
@@ -131,7 +131,7 @@ class Clusters:
             raise
 
     def stop(self) -> None:
-        """End the links and all brokers. Safe to call twice."""
+        """Stop all links and brokers. Safe to call twice."""
         self._clusters.clear()
         self._links.clear()
         self._refusing.clear()
@@ -139,9 +139,9 @@ class Clusters:
         self._open.close()
 
     def create_namespace(self, name: str, among: Mapping[str, Sequence[str]] | None = None) -> str:
-        """Make a namespace that is replicated between all clusters; gives its full name.
+        """Create a namespace that is replicated between all clusters; returns its full name.
 
-        ``among``: instead, at which clusters to make it, by label, and between which each replicates it, by name.
+        ``among``: the clusters that have it, by label, each with the names of those to replicate it between.
         """
         namespace = f"{self._tenant}/{name}"
         for label, names in (among or dict.fromkeys(self.labels, self._names())).items():
@@ -150,7 +150,7 @@ class Clusters:
         return namespace
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing come from one cluster to another until it is healed; replicators try again, ever more seldom."""
+        """Cut a link until it is healed; replicators reconnect with a backoff."""
         if not self.is_cut(source, target):
             link = self.link(source, target)
             self._refusing[source, target] = link.inject(Refuse())
@@ -158,40 +158,38 @@ class Clusters:
             self.release(source, target)
 
     def hold(self, source: str, target: str, what: Held) -> None:
-        """Hold up, until it is released, the next message to another cluster, or receipt, and all that comes behind it.
+        """Hold the next message or receipt on a link, and everything after it, until it is released.
 
-        If the link is cut before, it is lost.
+        If the link is cut before, the held frames are lost.
         """
         kind, direction = _HELD[what]
         armed = self.link(source, target).inject(Hold(which=Which(kind=kind, direction=direction)))
         self._holding.setdefault((source, target), []).append(armed)
 
     def slow(self, source: str, target: str, delay_s: float) -> None:
-        """Have every message to another cluster come so much later, until it is released."""
+        """Delay every message on a link until it is released."""
         fault = Delay(which=Which(kind="SEND", direction="to-broker", count=None), delay_s=delay_s)
         self._holding.setdefault((source, target), []).append(self.link(source, target).inject(fault))
 
     def is_held(self, source: str, target: str) -> bool:
-        """Whether something on a link is to be held up, or slow."""
+        """Whether a link holds or delays frames."""
         return (source, target) in self._holding
 
     def release(self, source: str, target: str) -> None:
-        """Let go on what was held up or slow on a link, if anything was."""
+        """End the holding and delaying on a link."""
         for armed in self._holding.pop((source, target), []):
             armed.lift()
 
     def is_cut(self, source: str, target: str) -> bool:
-        """Whether a link was cut and is not healed yet."""
         return (source, target) in self._refusing
 
     def heal(self, source: str, target: str) -> None:
-        """Let what comes over a link come again. Nothing to do for one that is not cut."""
+        """Heal a link, if it is cut."""
         refusing = self._refusing.pop((source, target), None)
         if refusing is not None:
             refusing.lift()
 
     def heal_all(self) -> None:
-        """Let everything come again."""
         for source, target in list(self._holding):
             self.release(source, target)
         for source, target in list(self._refusing):
@@ -206,7 +204,7 @@ class Clusters:
         return Cluster(label=label, name=name, broker=broker, admin=admin)
 
     def _linked(self, source: Cluster, target: Cluster) -> Proxy:
-        """A proxy in front of a cluster for one other: a standalone broker keeps its clients where they came to."""
+        """A proxy in front of a cluster for one other: a standalone broker does not redirect its clients."""
         record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
         host = source.broker.addresses.this_machine
         link = self._open.enter_context(Proxy(target.broker.addresses.service, record=record, host=host))

@@ -1,6 +1,6 @@
 """Writes the generated pages of the documentation: ``python -m conformance.documentation FOLDER`` (``make docs``).
 
-The texts are :mod:`conformance.report.docs.markdown`'s. A test holds the committed pages against them.
+:mod:`conformance.report.docs.markdown` has the texts. A test compares the committed pages with them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from model.key_shared import draining
 from model.rules.catalogue import CATALOGUE
 
 REFERENCE = "reference"
-"""Where, below the folder of the documentation, the generated pages are."""
+"""The folder of the generated pages, below that of the documentation."""
 HUNTS = "hunts"
-"""Where, below the folder of the documentation, the hunts are kept that a page tells of: all JSON files there."""
+"""The folder of the hunts' JSON files, below that of the documentation."""
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """The generated pages, by file name; HarnessError when a hunt that is kept in ``folder`` cannot be read."""
+    """The generated pages by file name. Raises HarnessError if a hunt in ``folder`` cannot be read."""
     kept = sorted((folder / HUNTS).glob("*.json"))
     return {
         f"{REFERENCE}/verdicts.schema.json": json_schema().decode(),
@@ -49,7 +49,6 @@ def pages(folder: Path) -> dict[str, str]:
 
 
 def main(folder: Path) -> None:
-    """Write all pages into ``folder``."""
     (folder / REFERENCE).mkdir(parents=True, exist_ok=True)
     for name, text in pages(folder).items():
         (folder / name).write_text(text, encoding="utf-8")

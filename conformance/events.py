@@ -1,7 +1,7 @@
-"""What a run tells while it goes on: a stream of events.
+"""The stream of events of a run.
 
-The engine (pytest, in a process of its own) emits them; the command line, the tables and the reports only consume them.
-They travel as JSON lines, one event a line, and are kept with the report, so a run can be told again later.
+The engine (pytest, in a process of its own) emits them; the command line, the tables and the reports consume them. They
+are JSON lines, and are stored with the report, so that a report can be made again later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conformance.known import KnownDeviation
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
-    """What all events have in common: when, in seconds since the run began."""
+    """An event; ``at_s``: seconds since the run began."""
 
     at_s: float
 
@@ -38,10 +38,10 @@ class RunStarted(Event, frozen=True, kw_only=True):
 
 
 class RunAsked(Event, frozen=True, kw_only=True):
-    """What a check was asked for, told by its supervisor before anything starts: reports follow from the events alone.
+    """The options of a check, from its supervisor before anything starts, so that a report needs only the events.
 
-    ``known``: the deviations that were to be tolerated; ``command``: what the user ran; ``named``: the rules that were
-    asked for by id.
+    ``known``: the deviations to tolerate; ``command``: the user's command; ``named``: the rules that the user named by
+    id.
     """
 
     command: str
@@ -58,9 +58,9 @@ class RunAsked(Event, frozen=True, kw_only=True):
 
 
 class Phase(Event, frozen=True, kw_only=True):
-    """Something long begins: a download, a start of the broker, a machine, shrinking; one short sentence.
+    """A phase begins, such as a download, the start of the broker, or a machine; ``what``: one short sentence.
 
-    ``until_s``: when it ends at the latest, where it may take longer than the budget of the run.
+    ``until_s``: its latest end, if that may exceed the run's budget.
     """
 
     what: str
@@ -68,9 +68,9 @@ class Phase(Event, frozen=True, kw_only=True):
 
 
 class ExampleFinished(Event, frozen=True, kw_only=True):
-    """One example of a machine ended; how often it exercised each rule, or could not, and how long it took.
+    """One example of a machine ended: how often it exercised each rule, or was excused, and its duration.
 
-    A violation that the run has not found before is told by an event of its own, after this one.
+    A new violation is an event of its own, after this one.
     """
 
     machine: str
@@ -82,7 +82,7 @@ class ExampleFinished(Event, frozen=True, kw_only=True):
 
 
 class ViolationFound(Event, frozen=True, kw_only=True):
-    """A rule was broken; its history is on disk, unshortened. ``operations`` counts those of the run up to it."""
+    """A rule was broken; its whole history is on disk. ``operations`` counts those of the run so far."""
 
     machine: str
     violation: Violation
@@ -91,7 +91,7 @@ class ViolationFound(Event, frozen=True, kw_only=True):
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """One stage of making a history short: what it tried, in which time, and how many steps were left.
+    """One stage of shortening a history: how much it tried, its duration, and how many steps were left.
 
     ``recording``: parts of the recording were judged again by the model, without a broker. ``broker``: parts were
     performed, in ``runs`` runs. ``candidates``: the parts that were tried.
@@ -105,11 +105,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ViolationMinimised(Event, frozen=True, kw_only=True):
-    """A violation's history was shortened and replayed; the file ``history`` stands beside ``original``.
+    """A violation's history was shortened and replayed; the file ``history`` is next to ``original``.
 
-    It is told again when the violation was replayed more often: the last one counts. ``broke_in`` is the number of
-    examples of the run that broke the rule in this way so far, of ``checked_in`` that checked it. ``stages``: how it
-    was shortened.
+    Further replays emit it again, and the last one counts. ``broke_in`` is the number of examples of the run that broke
+    the rule in this way so far, of ``checked_in`` that checked it. ``stages``: how it was shortened.
     """
 
     original: str
@@ -123,9 +122,9 @@ class ViolationMinimised(Event, frozen=True, kw_only=True):
 
 
 class ReplayedSoundly(Event, frozen=True, kw_only=True):
-    """With a seeded defect taken out again, histories of a violation were replayed; in how many of these a rule broke.
+    """Histories of a violation were replayed without the seeded defect; ``came_back``: how many broke a rule.
 
-    ``original`` is the file of the history as it was found; it was replayed, and what it had been shortened to.
+    ``original`` is the file of the whole history; it and the shortened one were replayed.
     """
 
     original: str
@@ -134,21 +133,21 @@ class ReplayedSoundly(Event, frozen=True, kw_only=True):
 
 
 class NotExercisable(Event, frozen=True, kw_only=True):
-    """A rule that this run cannot exercise (no fault possible on this kind of broker, say), and why."""
+    """A rule that this run cannot exercise, for example because the broker allows no fault, and why."""
 
     rule: str
     why: str
 
 
 class HarnessErrorHappened(Event, frozen=True, kw_only=True):
-    """The run failed: one sentence, and the last lines of the broker's log where that may help."""
+    """The run failed: one sentence, and the last lines of the broker's log if they may help."""
 
     sentence: str
     log_tail: str = ""
 
 
 class RunFinished(Event, frozen=True, kw_only=True):
-    """The machines are through. Without this event a run did not end by itself."""
+    """The machines have finished. A run without this event was killed or failed."""
 
     operations: int
 
@@ -165,24 +164,23 @@ AnyEvent = (
     | HarnessErrorHappened
     | RunFinished
 )
-"""Every event there is."""
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 def encode(event: AnyEvent) -> bytes:
-    """One line, ending in a newline."""
+    """One line, with its newline."""
     return _encoder.encode(event) + b"\n"
 
 
 def decode(line: bytes) -> AnyEvent:
-    """The event of one line; msgspec.ValidationError or DecodeError for anything else."""
+    """The event of one line. Raises msgspec.ValidationError or DecodeError."""
     return _decoder.decode(line)
 
 
-class Teller:
-    """Writes events where a run's events go; without a file they go nowhere (plain pytest needs none)."""
+class Emitter:
+    """Writes the events of a run into a file; plain pytest has none."""
 
     def __init__(self, path: Path | None, *, began: float) -> None:
         """``path`` may be a file or a named pipe; ``began`` is the run's beginning on the monotonic clock."""
@@ -195,6 +193,5 @@ class Teller:
         return round(time.monotonic() - self._began, 3)
 
     def __call__(self, event: AnyEvent) -> None:
-        """Tell one event."""
         if self._file is not None:
             self._file.write(encode(event))

@@ -1,4 +1,4 @@
-"""Small files that a user names, read whole: never a directory, a device without an end, or something far too large."""
+"""Reads small files that a user names, but no directory, endless device or huge file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from conformance.harness_error import HarnessError
 
 AT_MOST_BYTES = 2**28
-"""No file that is read whole is larger."""
+"""The largest file that it reads."""
 
 
 def content(path: Path) -> bytes:
-    """What is in a file; HarnessError, in one sentence, where it cannot be read."""
+    """The content of a file. Raises HarnessError."""
     try:
         if path.exists() and not path.is_file():
             raise HarnessError(f"cannot read {path}: it is {'a directory' if path.is_dir() else 'no regular file'}")

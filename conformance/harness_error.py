@@ -1,12 +1,12 @@
 """Harness error: the run itself failed.
 
-HarnessError is never a violation of a rule. A broker that does not start, a full disk, a client library's bug: each
-ends the run with one sentence and exit status 2, and no verdict is drawn from it.
+It is never a violation of a rule. A broker that does not start, a full disk, or a bug of a client library ends the run
+with one sentence and exit status 2, and gives no verdict.
 """
 
 
 class HarnessError(Exception):
-    """The run cannot go on; ``str()`` of it is one clear sentence for a person."""
+    """The run cannot go on; ``str()`` of it is one sentence for the user."""
 
     @property
     def may_pass(self) -> bool:

@@ -1,8 +1,7 @@
-"""What a hunt for a seeded defect came to, folded from the events of the run that had it switched on.
+"""The result of a hunt for a seeded defect, folded from the events of the run with this defect.
 
-A defect counts as found when a machine broke a rule by something that is no known deviation, and the same histories
-broke nothing once the defect was taken out of the broker again. Anything less says so: not found, not the defect's
-doing, only suspected, or nothing that can be said because the run failed. Nothing is run or shown here.
+A defect is found if a machine broke a rule without a known deviation, and the same histories broke nothing without the
+defect. Otherwise the result is: missed, not the defect's doing, only suspected, or failed. It runs and prints nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from conformance.history.document import Replays, Violation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """The violation of a run with a defect that was made short: the first that came back, if one did.
+    """The shortened violation of a run with a defect: the first that came back, if one did.
 
-    ``operations`` and ``seconds`` are those that the machines took up to it, ``steps`` the length of its ``history``
-    made short, ``with_defect`` how often that came back, ``without`` how often histories of it broke a rule of the
+    ``operations`` and ``seconds``: those of the machines until then. ``steps``: the length of its shortened
+    ``history``. ``with_defect``: how often that came back. ``without``: how often its histories broke a rule on the
     same broker without the defect.
     """
 
@@ -53,7 +52,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotItsDoing:
-    """What the machines found breaks a rule without the defect, too: it says nothing of the defect."""
+    """The violation comes back without the defect, too, so the defect is not its cause."""
 
     defect: Defect
     catch: Catch
@@ -61,7 +60,7 @@ class NotItsDoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspected:
-    """What the machines found came back in none of many replays, so that nothing ties it to the defect."""
+    """The violation came back in none of many replays, so nothing ties it to the defect."""
 
     defect: Defect
     catch: Catch
@@ -69,7 +68,7 @@ class Suspected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """The machines were through and broke no rule: a hole in the suite."""
+    """The machines finished and broke no rule: a hole in the suite."""
 
     defect: Defect
     operations: int
@@ -78,34 +77,34 @@ class Missed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The run failed, so that nothing can be said of the defect."""
+    """The run failed, which says nothing about the defect."""
 
     defect: Defect
     why: str
 
 
 Hunted = Found | NotItsDoing | Suspected | Missed | Failed
-"""What a hunt for one defect can come to."""
+"""The possible results of a hunt for one defect."""
 
-UNFINISHED = "the run ended before anything could be said"
+UNFINISHED = "the run ended before it had a result"
 
 
 def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
-    """What the events of a run with this defect come to."""
-    told = list(events)
-    began_s = next((event.at_s for event in told if isinstance(event, RunStarted)), 0.0)
-    shown = {event.original for event in told if isinstance(event, ViolationMinimised)}
-    all_found = [event for event in told if isinstance(event, ViolationFound)]
+    """The result of the events of a run with this defect."""
+    recorded = list(events)
+    began_s = next((event.at_s for event in recorded if isinstance(event, RunStarted)), 0.0)
+    shown = {event.original for event in recorded if isinstance(event, ViolationMinimised)}
+    all_found = [event for event in recorded if isinstance(event, ViolationFound)]
     found = next((event for event in all_found if event.history in shown), next(iter(all_found), None))
     if found is not None:
-        catch = _catch(found, told, began_s)
+        catch = _catch(found, recorded, began_s)
         if catch is None:
-            return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(told)}")
+            return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(recorded)}")
         return _of_catch(defect, catch)
-    finished = next((event for event in told if isinstance(event, RunFinished)), None)
-    if finished is None or any(isinstance(event, HarnessErrorHappened) for event in told):
-        return Failed(defect=defect, why=_why(told))
-    ended_s = max((event.at_s for event in told if isinstance(event, ExampleFinished)), default=began_s)
+    finished = next((event for event in recorded if isinstance(event, RunFinished)), None)
+    if finished is None or any(isinstance(event, HarnessErrorHappened) for event in recorded):
+        return Failed(defect=defect, why=_why(recorded))
+    ended_s = max((event.at_s for event in recorded if isinstance(event, ExampleFinished)), default=began_s)
     return Missed(defect=defect, operations=finished.operations, seconds=ended_s - began_s)
 
 
@@ -118,7 +117,7 @@ def _of_catch(defect: Defect, catch: Catch) -> Found | NotItsDoing | Suspected:
 
 
 def exit_status(hunted: Iterable[Hunted]) -> int:
-    """0 when all were found, 1 when one was not, 2 when a run failed, and otherwise 3: one was only suspected."""
+    """0 if all were found, 1 if one was not, 2 if a run failed, 3 if one was only suspected."""
     all_hunted = list(hunted)
     if any(isinstance(one, Missed | NotItsDoing) for one in all_hunted):
         return 1
@@ -127,11 +126,11 @@ def exit_status(hunted: Iterable[Hunted]) -> int:
     return 3 if any(isinstance(one, Suspected) for one in all_hunted) else 0
 
 
-def _catch(found: ViolationFound, told: list[AnyEvent], began_s: float) -> Catch | None:
+def _catch(found: ViolationFound, recorded: list[AnyEvent], began_s: float) -> Catch | None:
     shortened = next(
-        (e for e in reversed(told) if isinstance(e, ViolationMinimised) and e.original == found.history), None
+        (e for e in reversed(recorded) if isinstance(e, ViolationMinimised) and e.original == found.history), None
     )
-    soundly = next((e for e in told if isinstance(e, ReplayedSoundly) and e.original == found.history), None)
+    soundly = next((e for e in recorded if isinstance(e, ReplayedSoundly) and e.original == found.history), None)
     if shortened is None or soundly is None:
         return None
     return Catch(
@@ -146,5 +145,5 @@ def _catch(found: ViolationFound, told: list[AnyEvent], began_s: float) -> Catch
     )
 
 
-def _why(told: list[AnyEvent]) -> str:
-    return next((event.sentence for event in told if isinstance(event, HarnessErrorHappened)), UNFINISHED)
+def _why(recorded: list[AnyEvent]) -> str:
+    return next((event.sentence for event in recorded if isinstance(event, HarnessErrorHappened)), UNFINISHED)

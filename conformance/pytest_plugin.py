@@ -1,8 +1,7 @@
-"""The suite's options in every pytest, and a fixture ``pulsar_broker``: what the entry point ``pytest11`` loads.
+"""The entry point ``pytest11``: the suite's options and the fixture ``pulsar_broker`` in every pytest.
 
-Any project that has the suite installed loads this module, so it imports nothing of the suite before that is needed,
-and everything it adds is named ``pulsar``. The run itself is :mod:`conformance.engine.plugin`, which the machines'
-folder loads when it is collected.
+Any project with the suite installed loads this module. So it imports the suite only on use, and everything it adds is
+named ``pulsar``. :mod:`conformance.engine.plugin` has the run, and is loaded when the machines' folder is collected.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     from conformance.brokers.interface import Broker
 
 NAME = "conformance.pytest_plugin"
-"""The name of the entry point: that of this module, so that ``-p`` and the entry point are one plugin."""
+"""The name of the entry point, which is this module's, so that ``-p`` and the entry point are one plugin."""
 
 DEFAULT_BROKER = "4.0.8"
 SHORT = "--broker"
-"""What may be written for ``--pulsar-broker`` where no other plugin and no conftest has an option of that name."""
+"""A short form of ``--pulsar-broker``, unless another plugin or conftest has this option."""
 
 MARK = "pulsar_machine"
 """The marker of tests that run a machine; its argument is the :class:`~conformance.engine.machines.Machine`."""
@@ -72,13 +71,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--pulsar-replay", type=Path, metavar="FILE", help="replay a history, run no machine")
     group.addoption("--pulsar-times", type=int, default=1, metavar="N", help="how often to replay it")
-    group.addoption("--pulsar-connection", type=int, metavar="FD", help="a pipe that says how to connect to the broker")
+    group.addoption("--pulsar-connection", type=int, metavar="FD", help="a pipe with the options of the connection")
     group.addoption("--pulsar-run-name", metavar="NAME", help="the run's name on a running cluster")
     group.addoption("--pulsar-tenant", metavar="TENANT", help="on a running cluster: make namespaces in this tenant")
     group.addoption(
         "--pulsar-allow-cluster-settings", action="store_true", help="change a running cluster's dynamic settings"
     )
-    group.addoption("--pulsar-events", type=Path, metavar="FILE", help="where to tell what happens, as JSON lines")
+    group.addoption("--pulsar-events", type=Path, metavar="FILE", help="where to write the events, as JSON lines")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Iterator[None]:
-    """Add ``--broker`` once every plugin and conftest has added its options, if none of them has one of that name."""
+    """Add ``--broker`` after all plugins and conftests, if none of them has this option."""
     yield
     if early_config.getoption(SHORT, default=_FREE) is _FREE:
         parser.getgroup("pulsar-conformance").addoption(
@@ -99,7 +98,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 
 @pytest.fixture(scope="session")
 def pulsar_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """The broker that was named, started once for the whole session; a harness error with it ends the session."""
+    """The broker of ``--pulsar-broker``, started once per session; a harness error ends the session."""
     from conformance.brokers.select import parse_broker
     from conformance.brokers.size import Size
     from conformance.clients.security.options import security_in

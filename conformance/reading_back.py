@@ -1,7 +1,6 @@
-"""Reads topics back into a history: their logs, and how far their subscriptions are.
+"""Reads topics back into a history: their logs and the positions of their subscriptions.
 
-It settles what a run left unknown, and is done when nobody sends or acknowledges any more. Everything is taken from the
-broker's own word, past any proxy.
+It settles unknown outcomes of a run after the last send and ack. It connects to the broker without a proxy.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ from conformance.history.recording import Recording, now_ns
 from model.log import Position
 
 _DEDUPLICATION = {"Enabled": True, "Disabled": False}
-"""What a topic's stats say of deduplication; anything else is on its way to one of them."""
+"""The values of deduplicationStatus; others are transitions."""
 
 SAME_NAMES: Mapping[str, str] = MappingProxyType({})
-"""For histories that call clusters as these call themselves."""
+"""For histories that label clusters by their names."""
 
 READ_TIMEOUT_S = 600.0
-"""How long one topic's log may take to read."""
+"""How long reading one topic's log may take."""
 
 
 def read_beginning(recording: Recording, admin: Admin, topic: str) -> int | None:
-    """Record how a topic is set up and where its subscriptions are, before anything is sent or acknowledged.
+    """Record a topic's settings and the positions of its subscriptions, before anything is sent or acknowledged.
 
-    Returns its first ledger, by which :func:`read_back` can tell whether the log is still whole. A subscription that
-    has acknowledged messages behind its mark-delete is left out: nobody can say which were given to it. Raises what the
-    admin interface does.
+    Returns its first ledger, for :func:`read_back`. It leaves out subscriptions with individually acknowledged
+    messages, whose deliveries are unknown. Raises the same as the admin API.
     """
     invoked_ns = now_ns()
     stats = admin.stats(topic)
@@ -45,20 +43,20 @@ def read_beginning(recording: Recording, admin: Admin, topic: str) -> int | None
     )
     internal = admin.internal_stats(topic)
     cursors = internal.cursors
-    for name, told in stats.subscriptions.items():
+    for name, subscription in stats.subscriptions.items():
         cursor = cursors.get(name)
-        if told.durable and cursor is not None and not cursor.acknowledged_ranges:
+        if subscription.durable and cursor is not None and not cursor.acknowledged_ranges:
             begins = Position.parse(cursor.mark_delete_position)
-            who: dict[str, Any] = {"subscription": name, "replicated": told.replicated}
-            recording.record(Kind.BEGIN, topic=topic, invoked_ns=invoked_ns, **who, **_place(begins))
+            identity: dict[str, Any] = {"subscription": name, "replicated": subscription.replicated}
+            recording.record(Kind.BEGIN, topic=topic, invoked_ns=invoked_ns, **identity, **_place(begins))
     return first_ledger_of(internal)
 
 
 def read_passed_on(recording: Recording, admin: Admin, topic: str) -> bool:
-    """Record up to where a cluster has passed a topic on to all others, where its replicators have nothing left.
+    """Record the position up to which a cluster has replicated a topic, if its replicators have no backlog.
 
-    Returns whether that is so. Logs of other clusters that are read after that must have all of it. Raises what the
-    admin interface does.
+    Returns whether that is so. Logs of other clusters that are read later must have everything up to it. Raises the
+    same as the admin API.
     """
     invoked_ns = now_ns()
     last = last_stored(admin.internal_stats(topic))
@@ -79,18 +77,18 @@ def read_back(
     first_ledger: int | None,
     labels: Mapping[str, str] = SAME_NAMES,
 ) -> int:
-    """Record a topic's log, its cursors, and up to where its subscriptions have nothing left; returns the messages.
+    """Record a topic's log, its cursors, and the positions up to which its subscriptions are drained.
 
-    ``first_ledger``: the topic's when the run began, None for not known. Where it is gone, because all subscriptions
-    had acknowledged what was in it and nothing retains it, the log is not said to have been read whole. All that
-    consumers of the topic do must be in the run's history, or what others were given is missing in it. ``labels``: what
-    the history calls clusters, by their own names. Raises what the admin interface and the wire client do.
+    Returns the number of messages. ``first_ledger``: the topic's at the beginning of the run, None if unknown. If that
+    ledger was trimmed, the log does not count as read whole. The run's history must have all consumers of the topic, or
+    it lacks deliveries. ``labels``: the history's labels of clusters by name. Raises the same as the admin API and the
+    wire client.
     """
     begun_ns = now_ns()
-    told = admin.internal_stats(topic)
-    last = last_stored(told)
+    stats = admin.internal_stats(topic)
+    last = last_stored(stats)
     if last is not None and admin.stats(topic).replication:
-        last = _last_message(admin, topic, told)
+        last = _last_message(admin, topic, stats)
     messages, is_whole = 0, False
     if last is not None:
         for entry in each_entry(client, topic, timeout_s=READ_TIMEOUT_S, last=last):
@@ -108,8 +106,9 @@ def read_back(
 
 
 def read_cursors(recording: Recording, admin: Admin, topic: str) -> Iterator[tuple[str, Position]]:
-    """Record the mark-delete of each durable subscription of a topic, and give it."""
-    durable = {name for name, told in admin.stats(topic).subscriptions.items() if told.durable}
+    """Record and yield the mark-delete position of each durable subscription of a topic."""
+    subscriptions = admin.stats(topic).subscriptions
+    durable = {name for name, subscription in subscriptions.items() if subscription.durable}
     invoked_ns = now_ns()
     cursors = admin.internal_stats(topic).cursors
     completed_ns = now_ns()
@@ -126,15 +125,14 @@ def read_cursors(recording: Recording, admin: Admin, topic: str) -> Iterator[tup
         yield subscription, mark_delete
 
 
-def _last_message(admin: Admin, topic: str, told: InternalStats) -> Position | None:
-    """The last entry that is a message: behind it there may be markers of clusters, which no reader is given."""
-    backwards = reversed(list(stored_positions(told)))
+def _last_message(admin: Admin, topic: str, stats: InternalStats) -> Position | None:
+    """The last entry that is a message; later entries may be markers, which readers do not receive."""
+    backwards = reversed(list(stored_positions(stats)))
     return next((position for position in backwards if admin.read_entry(topic, position).marker_type is None), None)
 
 
-def first_ledger_of(told: InternalStats) -> int | None:
-    """The first ledger that a topic still has."""
-    return told.ledgers[0].ledger_id if told.ledgers else None
+def first_ledger_of(stats: InternalStats) -> int | None:
+    return stats.ledgers[0].ledger_id if stats.ledgers else None
 
 
 def _logged(entry: LoggedEntry, labels: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Records an application's own producers and consumers: a thin wrapper around those of pulsar-client.
 
-What passes through it is written into a history (``docs/histories.md``), which ``verify`` judges. It changes one thing:
-each message is sent with a sequence id, the application's or else the next one, because the client does not tell which
-id it gave a message on its own.
+It records their operations in a history (``docs/histories.md``), which ``verify`` judges. It changes one thing: it
+sends each message with a sequence id, the application's or the next one, because the client does not return the id that
+it assigns itself.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ TYPE_NAMES: Final[Mapping[Any, SubscriptionType]] = {
 CONNECT_TIMEOUT_S = 10.0
 
 NOTICED_WITHIN_NS = 5_000_000_000
-"""How late the proxy may notice at the most that the broker has ended a connection."""
+"""How late the proxy may notice that the broker has closed a connection."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
 
 class Recorder:
-    """Records what one process does, as one lane of a run.
+    """Records one process, as one lane of a run.
 
-    ``run``: the same for all processes whose clocks are the same, that is, of one machine; ``lane``: this process's
-    own. ``dispatch_times`` is what a proxy is given as ``record``, if all of the process's clients go through one;
-    without that, rules about what the broker sends when are not judged. No two consumers of a topic may have one name.
-    ``about``: the release and settings of the broker, where deviations of it are to be known.
+    ``run``: the same for all processes that share a clock, that is, a machine. ``lane``: this process's own.
+    ``dispatch_times``: the ``record`` for the proxy, if all clients of the process connect through one; without it,
+    rules about the time of dispatch are not judged. Consumers of a topic must have different names. ``about``: the
+    broker's release and settings, which known deviations need.
     """
 
     def __init__(self, folder: Path, *, run: str, lane: str, cluster: str = "", about: About | None = None) -> None:
@@ -66,16 +66,16 @@ class Recorder:
         self.close()
 
     def producer(self, producer: Any) -> RecordedProducer:
-        """Record a producer of pulsar-client; it is to be used through what this returns only."""
+        """Record a producer of pulsar-client; use only the returned one."""
         return RecordedProducer(self.recording, producer)
 
     def consumer(
         self, consumer: Any, consumer_type: Any, *, is_confirmed: bool = False, is_replicated: bool = False
     ) -> RecordedConsumer:
-        """Record a consumer of pulsar-client, made with this ``pulsar.ConsumerType``, or what has the same methods.
+        """Record a consumer of pulsar-client, of this ``pulsar.ConsumerType``, or an object with the same methods.
 
-        ``is_confirmed``: its acknowledgments return only when the broker has confirmed them; pulsar-client's do not.
-        ``is_replicated``: it was made with ``replicate_subscription_state_enabled``.
+        ``is_confirmed``: its acks return only after the broker has confirmed them; pulsar-client's do not.
+        ``is_replicated``: it was created with ``replicate_subscription_state_enabled``.
         """
         subscription = Subscription(
             topic=consumer.topic(),
@@ -96,20 +96,20 @@ class Recorder:
         return events
 
     def begin(self, admin_url: Service | str, topics: Iterable[str]) -> None:
-        """Record how topics and their subscriptions are, before anything is sent to them or acknowledged.
+        """Record topics and their subscriptions before the first send and ack.
 
-        Without it nothing is said of deduplication, of what was lost or never delivered, nor of what a mark-delete
-        covers. Raises :class:`~conformance.harness_error.HarnessError` where the broker does not answer.
+        Without it, ``verify`` judges neither deduplication, nor loss, nor mark-delete positions. Raises
+        :class:`~conformance.harness_error.HarnessError` if the broker does not answer.
         """
         with Admin(admin_url) as admin:
             for topic in _with_partitions(admin, topics):
                 self._first_ledgers[topic] = read_beginning(self.recording, admin, topic)
 
     def read_back(self, service_url: Service | str, admin_url: Service | str, topics: Iterable[str]) -> None:
-        """Record the logs and cursors of topics, once nobody sends or acknowledges any more.
+        """Record the logs and cursors of topics after the last send and ack.
 
-        Without it nothing is said to be lost; nor where a log is not retained, and its beginning gone.
-        Raises :class:`~conformance.harness_error.HarnessError` where the broker does not answer.
+        Without it, or if the beginning of a log is trimmed, ``verify`` does not judge loss. Raises
+        :class:`~conformance.harness_error.HarnessError` if the broker does not answer.
         """
         client = WireClient.connect(service_url, timeout_s=CONNECT_TIMEOUT_S)
         try:
@@ -122,56 +122,56 @@ class Recorder:
             client.abort()
 
     def close(self) -> None:
-        """Write down what is left."""
+        """Write the remaining events."""
         self.recording.close()
 
     def _gone(self, topic: str, name: str, at_ns: int) -> None:
-        """The proxy saw the end of a consumer's connection; the broker may have given its messages to others before."""
+        """The proxy saw the end of a consumer's connection; the broker may have redelivered its messages before."""
         consumer = self._consumers.get((_PARTITION.sub("", topic), name))
         if consumer is not None:
             consumer.is_gone(invoked_ns=at_ns - NOTICED_WITHIN_NS, completed_ns=at_ns)
 
 
 class RecordedProducer:
-    """A producer whose sends are recorded; for any thread."""
+    """A producer whose sends are recorded; thread-safe."""
 
     def __init__(self, recording: Recording, producer: Any) -> None:
         self._recording = recording
         self._producer = producer
         self._topic: str = producer.topic()
         self._name: str = producer.producer_name()
-        self._last = max(producer.last_sequence_id(), 0)  # the client takes id 0 for none
+        self._last = max(producer.last_sequence_id(), 0)  # id 0 means none to the client
         self._lock = threading.Lock()
 
     def send(self, content: bytes, *, sequence_id: int | None = None, **options: Any) -> Any:
-        """Send and wait; ``options`` are those of pulsar-client. Returns the message id; errors are the client's."""
-        told = self._told(content, sequence_id, options)
+        """Send and wait; options, message id and errors are those of pulsar-client."""
+        fields = self._send_fields(content, sequence_id, options)
         try:
-            message_id = self._producer.send(content, sequence_id=told["sequence_id"], **options)
+            message_id = self._producer.send(content, sequence_id=fields["sequence_id"], **options)
         except pulsar.PulsarException:
-            self._recording.record(Kind.SEND, outcome=Outcome.UNKNOWN, **told)
+            self._recording.record(Kind.SEND, outcome=Outcome.UNKNOWN, **fields)
             raise
-        self._confirmed(told, message_id)
+        self._confirmed(fields, message_id)
         return message_id
 
     def send_async(
         self, content: bytes, callback: Callable[[Any, Any], None], *, sequence_id: int | None = None, **options: Any
     ) -> int:
-        """Send and go on; ``callback`` gets result and message id, on the client's thread. Returns the sequence id.
+        """Send without waiting; returns the sequence id. ``callback`` gets result and message id on another thread.
 
         An exception in ``callback`` would end the process.
         """
-        told = self._told(content, sequence_id, options)
+        fields = self._send_fields(content, sequence_id, options)
 
         def answered(result: Any, message_id: Any) -> None:
             if result == pulsar.Result.Ok:
-                self._confirmed(told, message_id)
+                self._confirmed(fields, message_id)
             else:
-                self._recording.record(Kind.SEND, outcome=Outcome.UNKNOWN, **told)
+                self._recording.record(Kind.SEND, outcome=Outcome.UNKNOWN, **fields)
             callback(result, message_id)
 
-        self._producer.send_async(content, answered, sequence_id=told["sequence_id"], **options)
-        chosen: int = told["sequence_id"]
+        self._producer.send_async(content, answered, sequence_id=fields["sequence_id"], **options)
+        chosen: int = fields["sequence_id"]
         return chosen
 
     def producer_name(self) -> str:
@@ -184,10 +184,9 @@ class RecordedProducer:
         self._producer.flush()
 
     def close(self) -> None:
-        """Close it."""
         self._producer.close()
 
-    def _told(self, content: bytes, sequence_id: int | None, options: dict[str, Any]) -> dict[str, Any]:
+    def _send_fields(self, content: bytes, sequence_id: int | None, options: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
             self._last = max(self._last, sequence_id or self._last + 1)
             chosen = sequence_id or self._last
@@ -201,16 +200,16 @@ class RecordedProducer:
             "invoked_ns": now_ns(),
         }
 
-    def _confirmed(self, told: dict[str, Any], message_id: Any) -> None:
+    def _confirmed(self, fields: dict[str, Any], message_id: Any) -> None:
         if message_id.ledger_id() < 0 and message_id.entry_id() < 0:
-            self._recording.record(Kind.SEND, outcome=Outcome.DUPLICATE, **told)
+            self._recording.record(Kind.SEND, outcome=Outcome.DUPLICATE, **fields)
             return
         topic = _of_partition(self._topic, message_id.partition())
-        self._recording.record(Kind.SEND, **{**told, **_place(message_id), "topic": topic})
+        self._recording.record(Kind.SEND, **{**fields, **_place(message_id), "topic": topic})
 
 
 class ConsumerEvents:
-    """What is recorded of one consumer; for any thread."""
+    """The recorded events of one consumer; thread-safe."""
 
     def __init__(
         self,
@@ -220,7 +219,7 @@ class ConsumerEvents:
         *,
         is_confirmed: bool,
     ) -> None:
-        """``is_confirmed``: an ack returns only when the broker has confirmed it."""
+        """``is_confirmed``: an ack returns only after the broker has confirmed it."""
         self.topic = subscription.topic
         self.name = subscription.consumer_name or ""
         self._ack_outcome = Outcome.OK if is_confirmed else Outcome.UNKNOWN
@@ -236,7 +235,7 @@ class ConsumerEvents:
         recording.record(Kind.SUBSCRIBE, topic=self.topic, replicated=replicated, invoked_ns=now_ns(), **self._who)
 
     def dispatched(self, message: Message, topic: str) -> None:
-        """It received a message just now, of this topic or partition."""
+        """Record a received message of this topic or partition."""
         received_ns = now_ns()
         seen = self._dispatch_times.of(topic, self.name, message.position)
         chunk = None if seen is None else seen.chunk
@@ -258,7 +257,7 @@ class ConsumerEvents:
 
     @contextmanager
     def acknowledges(self, kind: Kind, place: Mapping[str, int], topic: str) -> Iterator[None]:
-        """It acknowledges a message meanwhile, positively or negatively; if that fails, the outcome is unknown."""
+        """Record an ack or nack of a message by the ``with`` block; if the block raises, the outcome is unknown."""
         invoked_ns = now_ns()
         outcome = Outcome.UNKNOWN
         try:
@@ -269,7 +268,7 @@ class ConsumerEvents:
 
     @contextmanager
     def loses_all(self, kind: Kind) -> Iterator[None]:
-        """It closes, or requests the redelivery of everything, meanwhile."""
+        """Record a close, or a redelivery request for everything, by the ``with`` block."""
         invoked_ns = now_ns()
         try:
             yield
@@ -278,7 +277,7 @@ class ConsumerEvents:
         self._is_closed = kind is Kind.UNSUBSCRIBE
 
     def is_gone(self, *, invoked_ns: int, completed_ns: int) -> None:
-        """It lost its connection, or its place at the broker, within that time; nothing once it has closed."""
+        """Record that the broker disconnected it within that time, unless it was closed."""
         if self._is_closed:
             return
         self._recording.record(
@@ -287,40 +286,40 @@ class ConsumerEvents:
 
 
 class RecordedConsumer:
-    """A consumer of pulsar-client whose messages and acknowledgments are recorded; for any thread."""
+    """A consumer of pulsar-client whose messages and acks are recorded; thread-safe."""
 
     def __init__(self, consumer: Any, events: ConsumerEvents) -> None:
         self._consumer = consumer
         self._events = events
 
     def receive(self, timeout_millis: int | None = None) -> Any:
-        """Give the next message, of pulsar-client's own type; errors are the client's."""
+        """Receive the next message; type and errors are those of pulsar-client."""
         message = self._consumer.receive(timeout_millis)
         self._events.dispatched(message_of(delivery_of(message)), message.topic_name())
         return message
 
     def acknowledge(self, message: Any) -> None:
-        """Acknowledge a message that was received; whether the broker has learnt of it, pulsar-client does not tell."""
+        """Acknowledge a received message; pulsar-client does not confirm that the broker has the ack."""
         with self._acknowledges(Kind.ACK, message):
             self._consumer.acknowledge(message)
 
     def acknowledge_cumulative(self, message: Any) -> None:
-        """Acknowledge everything up to a message that was received."""
+        """Acknowledge everything up to a received message."""
         with self._acknowledges(Kind.ACK_CUMULATIVE, message):
             self._consumer.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Any) -> None:
-        """Have a message that was received delivered again."""
+        """Nack a received message."""
         with self._acknowledges(Kind.NACK, message):
             self._consumer.negative_acknowledge(message)
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Have everything delivered again that is not acknowledged."""
+        """Request the redelivery of all unacknowledged messages."""
         with self._events.loses_all(Kind.REDELIVER):
             self._consumer.redeliver_unacknowledged_messages()
 
     def close(self) -> None:
-        """Close it; what it has not acknowledged goes to others."""
+        """Close it; others receive its unacknowledged messages."""
         with self._events.loses_all(Kind.UNSUBSCRIBE):
             self._consumer.close()
 
@@ -329,7 +328,7 @@ class RecordedConsumer:
 
 
 class RecordedHandle:
-    """A consumer handle, of either client, whose messages and acknowledgments are recorded."""
+    """A consumer handle whose messages and acks are recorded."""
 
     def __init__(self, handle: ConsumerHandle, events: ConsumerEvents) -> None:
         self._handle = handle

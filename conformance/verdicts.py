@@ -1,21 +1,19 @@
 """Makes one verdict for each rule from the events of a run, and the exit status from the verdicts.
 
-The fold is pure: it sees nothing but events, the rules that were asked for and the deviations that are known, so a run
-can be judged again from the file of its events.
+The fold is pure: it depends only on the events, the wanted rules and the known deviations, so a run can be judged again
+from the file of its events.
 
-What wins, when several things happened; the smaller exit status above zero does:
+The exit status is the smallest of these above zero:
 
-1. A violation that was found is a violation, whatever failed afterwards: its history is on disk. Status 1.
-2. HarnessError, and a rule that the run should have decided but did not exercise, leave the question open. Status 2. A
-rule
-   that this deployment cannot exercise is *not decidable*, and leaves the question open only if it was asked for by id.
-3. A violation that came back in none of at least thirty replays is only *suspected*. Status 3: a gate
-   that lets this pass must not let an unfinished run pass.
-4. Everything asked for was exercised and held; a *known* deviation is reported apart and fails nothing. Status 0.
+1. The run found a violation; its history is on disk, even if the run failed later.
+2. The run had a harness error, or did not exercise a rule that it should have decided. A rule that this deployment
+   cannot exercise is *not decidable*, and counts here only if the user named it by id.
+3. A violation came back in none of at least thirty replays, and is only *suspected*. A gate that accepts this must not
+   accept an unfinished run.
+4. Otherwise 0: every wanted rule was exercised and held. A *known* deviation is reported apart and fails nothing.
 
-A run without its last event did not end by itself and is a harness error. A deviation that was tolerated is known only
-on the releases that it is listed for; on any other it counts as a violation. No verdict is drawn here from text or
-logs.
+A run without its last event was killed or failed, which is a harness error. A tolerated deviation is known only on the
+releases that list it; on any other it counts as a violation. No verdict depends on text or logs.
 """
 
 from __future__ import annotations
@@ -44,21 +42,21 @@ from conformance.known import KnownDeviation
 from model.rules.catalogue import RULES, Decided, Rule
 
 NEVER_REACHED = "no example exercised it within the budget"
-"""Why a rule was not exercised when the run says nothing more about it."""
+"""Why a rule was not exercised if the run gives no other reason."""
 
 ENDED_EARLY = "the run ended before an example exercised it"
-"""The same, when there was a harness error."""
+"""The same after a harness error."""
 
 ALL_EXCUSED = "none of its checks could have failed, they were all excused"
-"""The same, when examples reached the rule, but no check of it could have failed."""
+"""The same if examples reached the rule, but all of its checks were excused."""
 
 UNFINISHED = "The run is not complete: it was killed, or is still running."
-"""The harness error of a run whose last event is missing and that tells of no other harness error."""
+"""The harness error of a run without its last event and without another harness error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """In how many examples of a run a rule was broken in one way, of those that checked it."""
+    """How many examples of a run broke a rule in one way, of those that checked it."""
 
     broke_in: int
     checked_in: int
@@ -69,9 +67,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One violation as it was found: by which machine, the file of its shortest history, how often it came back.
+    """One violation: its machine, the file of its shortest history, how often it came back.
 
-    ``whole``: the file of the history as it was found. ``stages``: how it was shortened.
+    ``whole``: the file of the whole history. ``stages``: how it was shortened.
     """
 
     machine: str
@@ -87,7 +85,6 @@ class Finding:
 
     @property
     def is_suspected(self) -> bool:
-        """Whether it was replayed often enough, and never came back."""
         replays = self.replays
         return not self.known and replays is not None and replays.are_in_vain
 
@@ -105,9 +102,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradicted:
-    """Something contradicted the rule: found with a history, or a deviation that the model was told to know, or both.
+    """Something contradicted the rule: a violation with a history, a known deviation, or both.
 
-    ``occurrences`` counts, for each deviation by name, how often the machines met it and went on.
+    ``occurrences`` counts, for each deviation by name, how often the machines tolerated it.
     """
 
     rule: Rule
@@ -119,7 +116,7 @@ class Contradicted:
 
     @property
     def worst(self) -> Finding | None:
-        """The finding to show where there is room for one: the surest one that is not known, if there is."""
+        """The most important finding: one that came back and is not known, if there is one."""
         return next(iter(self.by_weight), None)
 
     @property
@@ -129,14 +126,14 @@ class Contradicted:
 
     @property
     def deviation(self) -> str | None:
-        """The deviation's name, where what contradicts the rule has one."""
+        """The name of the deviation that contradicts the rule, if it has one."""
         if self.worst is not None:
             return self.worst.violation.deviation
         return next(iter(self.occurrences), None)
 
     @property
     def history(self) -> str | None:
-        """The file that shows it."""
+        """The file of its history."""
         return self.worst.history if self.worst is not None else None
 
 
@@ -147,17 +144,17 @@ class Violated(Contradicted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspected(Contradicted):
-    """The rule was broken, known deviations apart, by nothing that came back in any of many replays."""
+    """Apart from known deviations, only violations broke the rule that never came back in many replays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated(Contradicted):
-    """The rule was broken by nothing but known deviations of this release."""
+    """Only known deviations of this release broke the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotExercised:
-    """The run did nothing that could have broken the rule: this is not a pass."""
+    """No check of the run could have failed: this is not a pass."""
 
     rule: Rule
     why: str
@@ -166,7 +163,7 @@ class NotExercised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDecidable:
-    """This deployment cannot exercise the rule. It fails nothing, unless it was asked for by its id (``named``)."""
+    """This deployment cannot exercise the rule, which fails only if the user named it by id (``named``)."""
 
     rule: Rule
     why: str
@@ -175,24 +172,23 @@ class NotDecidable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOnly:
-    """No real broker can show the rule: exploration of the model decides it, and it blocks no run."""
+    """No real broker can show the rule: exploration decides it, and it fails no run."""
 
     rule: Rule
 
 
 RuleVerdict = Held | Violated | Suspected | Deviated | NotExercised | NotDecidable | ModelOnly
-"""What a run can say of one rule."""
+"""The verdict on one rule."""
 
 VerdictName = Literal[
     "held", "violated", "suspected", "known-deviation", "not-exercised", "not-decidable", "model-only"
 ]
-"""What verdicts are called, in the order of a summary."""
+"""The names of verdicts, in the order of a summary."""
 
 NAMES: tuple[VerdictName, ...] = get_args(VerdictName)
 
 
 def name_of(verdict: RuleVerdict) -> VerdictName:
-    """What a verdict is called."""
     match verdict:
         case Held():
             return "held"
@@ -214,11 +210,10 @@ def name_of(verdict: RuleVerdict) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """All that a run has to say: a verdict for each rule asked for (and each other one that was broken), and a harness
-    error.
+    """The result of a run: a verdict for each wanted rule and each other broken one, and harness errors.
 
-    ``unseen`` names the known deviations of this release that the run exercised the rule of, but did not meet. That is
-    no proof that they are gone: what shows one of them may not have come up.
+    ``unseen``: the known deviations that the run did not meet although it exercised their rule. They may still exist,
+    because the run may not have created their conditions.
     """
 
     started: RunStarted | None
@@ -230,7 +225,7 @@ class Verdicts:
 
     @property
     def release(self) -> str | None:
-        """The release that the broker itself reported; None when the run never came so far."""
+        """The release that the broker reported; None if the run did not get so far."""
         return self.started.release if self.started is not None else None
 
     @property
@@ -240,7 +235,7 @@ class Verdicts:
 
     @property
     def exit_status(self) -> int:
-        """0, 1, 2 or 3, as the head of this module says."""
+        """The exit status, as described in the head of this module."""
         if any(isinstance(verdict, Violated) for verdict in self.rules):
             return 1
         if self.harness_errors or any(_leaves_open(verdict) for verdict in self.rules):
@@ -249,7 +244,7 @@ class Verdicts:
 
 
 def _leaves_open(verdict: RuleVerdict) -> bool:
-    """Whether a rule that the run was to decide is not decided."""
+    """Whether the run should have decided the rule and did not."""
     return isinstance(verdict, NotExercised) or (isinstance(verdict, NotDecidable) and verdict.named)
 
 
@@ -259,12 +254,12 @@ def times_exercised(verdict: RuleVerdict) -> int:
 
 
 def times_excused(verdict: RuleVerdict) -> int:
-    """How many checks of the rule could not have failed, or failed by a known deviation."""
+    """How many checks of the rule were excused."""
     return verdict.excused if isinstance(verdict, Held | Contradicted | NotExercised) else 0
 
 
 def seconds_of(verdict: RuleVerdict) -> float:
-    """How long the examples took that exercised the rule; an example counts in full for each rule that it exercises."""
+    """The duration of all examples that exercised the rule; an example counts in full for each of its rules."""
     return verdict.seconds if isinstance(verdict, Held | Contradicted) else 0.0
 
 
@@ -277,30 +272,31 @@ def verdicts(
 ) -> Verdicts:
     """Judge a run by its events.
 
-    ``rules`` are those asked for, ``named`` the ids of those that were asked for by id; ``known`` the deviations that
-    the engine was told to know, each of which counts as known only where its releases include the one that the run
-    reports.
+    ``rules``: the wanted ones. ``named``: the ids that the user named. ``known``: the deviations that the engine
+    tolerated, each of which is known only on the releases that list it.
     """
-    told = _Told()
+    summary = _RunSummary()
     for event in events:
-        told.take(event)
+        summary.take(event)
     listed = {deviation.name: deviation for deviation in known}
-    in_force = {name for name, deviation in listed.items() if told.is_concerned_by(deviation)}
-    harness_errors = told.all_harness_errors(listed)
+    in_force = {name for name, deviation in listed.items() if summary.is_concerned_by(deviation)}
+    harness_errors = summary.all_harness_errors(listed)
     return Verdicts(
-        started=told.started,
-        rules=tuple(_judge(rule, told, listed, in_force, named) for rule in _to_judge(rules, told, listed)),
+        started=summary.started,
+        rules=tuple(_judge(rule, summary, listed, in_force, named) for rule in _to_judge(rules, summary, listed)),
         unseen=tuple(
-            listed[name] for name in sorted(in_force) if told.exercised[listed[name].rule] and not told.has_met(name)
+            listed[name]
+            for name in sorted(in_force)
+            if summary.exercised[listed[name].rule] and not summary.has_met(name)
         ),
         harness_errors=harness_errors,
-        operations=told.operations,
-        seconds=told.seconds,
+        operations=summary.operations,
+        seconds=summary.seconds,
     )
 
 
-class _Told:
-    """What the events told, gathered in one pass."""
+class _RunSummary:
+    """The content of a run's events, gathered in one pass."""
 
     def __init__(self) -> None:
         self.started: RunStarted | None = None
@@ -392,7 +388,7 @@ class _Told:
         )
 
     def all_harness_errors(self, listed: dict[str, KnownDeviation]) -> tuple[HarnessErrorHappened, ...]:
-        """What was told, and what the events themselves give away."""
+        """The harness errors in the events, and those that follow from the events."""
         found = list(self.harness_errors)
         for name in sorted(set(self.met) - set(listed)):
             sentence = f"The engine tolerated the deviation {name}, which is not known for this run."
@@ -405,35 +401,37 @@ class _Told:
         return tuple(found)
 
 
-def _to_judge(rules: Sequence[Rule], told: _Told, listed: dict[str, KnownDeviation]) -> tuple[Rule, ...]:
-    """The rules asked for, and after them those that nobody asked for but that were broken all the same."""
+def _to_judge(rules: Sequence[Rule], summary: _RunSummary, listed: dict[str, KnownDeviation]) -> tuple[Rule, ...]:
+    """The wanted rules, and then other rules that were broken."""
     asked = {rule.id for rule in rules}
-    broken = told.violated | {listed[name].rule for name in told.met if name in listed}
+    broken = summary.violated | {listed[name].rule for name in summary.met if name in listed}
     return (*rules, *(RULES[rule] for rule in sorted(broken - asked) if rule in RULES))
 
 
 def _judge(
-    rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str], named: Collection[str]
+    rule: Rule, summary: _RunSummary, listed: dict[str, KnownDeviation], in_force: set[str], named: Collection[str]
 ) -> RuleVerdict:
-    contradicted = _contradicted(rule, told, listed, in_force)
+    contradicted = _contradicted(rule, summary, listed, in_force)
     if contradicted is not None:
         return contradicted
     if rule.decided_by == (Decided.MODEL,):
         return ModelOnly(rule=rule)
-    excused = told.excused[rule.id]
-    if exercised := told.exercised[rule.id]:
-        return Held(rule=rule, exercised=exercised, excused=excused, seconds=told.seconds_of[rule.id])
-    if (why := told.not_exercisable.get(rule.id)) is not None:
+    excused = summary.excused[rule.id]
+    if exercised := summary.exercised[rule.id]:
+        return Held(rule=rule, exercised=exercised, excused=excused, seconds=summary.seconds_of[rule.id])
+    if (why := summary.not_exercisable.get(rule.id)) is not None:
         return NotDecidable(rule=rule, why=why, named=rule.id in named)
-    why = ALL_EXCUSED if excused else NEVER_REACHED if told.finished else ENDED_EARLY
+    why = ALL_EXCUSED if excused else NEVER_REACHED if summary.finished else ENDED_EARLY
     return NotExercised(rule=rule, why=why, excused=excused)
 
 
 def _contradicted(
-    rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str]
+    rule: Rule, summary: _RunSummary, listed: dict[str, KnownDeviation], in_force: set[str]
 ) -> Violated | Suspected | Deviated | None:
-    findings = told.findings(rule.id, in_force)
-    occurrences = {name: told.met[name] for name in sorted(told.met) if name in listed and listed[name].rule == rule.id}
+    findings = summary.findings(rule.id, in_force)
+    occurrences = {
+        name: summary.met[name] for name in sorted(summary.met) if name in listed and listed[name].rule == rule.id
+    }
     if not (findings or occurrences):
         return None
     new = [finding for finding in findings if not finding.known]
@@ -444,9 +442,9 @@ def _contradicted(
         kind = Suspected if new else Deviated
     return kind(
         rule=rule,
-        exercised=told.exercised[rule.id],
-        excused=told.excused[rule.id],
+        exercised=summary.exercised[rule.id],
+        excused=summary.excused[rule.id],
         findings=findings,
         occurrences=occurrences,
-        seconds=told.seconds_of[rule.id],
+        seconds=summary.seconds_of[rule.id],
     )

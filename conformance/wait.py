@@ -1,7 +1,7 @@
-"""Waiting: a deadline, a condition that becomes true, a request that is no longer refused.
+"""Waits for a condition, or for a request that succeeds, until a deadline.
 
 tenacity was considered. Its limits count from the first attempt; here one deadline covers several steps of an
-operation, and a condition reports what it last saw. These two loops are shorter than its configuration.
+operation. These two loops are shorter than its configuration.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from conformance.harness_error import HarnessError
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.005
-"""The pause between two attempts: longer than a request to a local broker takes, and short for a person."""
+"""The pause between two attempts: longer than a request to a local broker, and short for a user."""
 
 
 class Deadline:
-    """A moment on the monotonic clock, shared by all the steps of one operation."""
+    """A moment on the monotonic clock, shared by all steps of one operation."""
 
     __slots__ = ("_at_s",)
 
@@ -38,12 +38,11 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether it has passed."""
         return time.monotonic() >= self._at_s
 
 
 def wait_until(condition: Callable[[], T], timeout: Deadline | float, *, pause_s: float = PAUSE_S) -> T:
-    """Call ``condition`` until it returns something true or the time is over; returns what it returned last.
+    """Call ``condition`` until it returns something true or the time is over; returns its last value.
 
     ``timeout`` is a deadline or seconds from now. The condition is called at least once.
     """
@@ -60,7 +59,7 @@ def retry(
     may_pass: Callable[[HarnessError], bool] = lambda error: error.may_pass,
     pause_s: float = PAUSE_S,
 ) -> T:
-    """Make a request, and repeat it while it is refused with an error that may pass; then raise that error.
+    """Send a request, and repeat it while it fails with an error that may pass; after that raise the error.
 
     ``timeout`` is a deadline or seconds from now. The request is made at least once.
     """

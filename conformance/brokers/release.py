@@ -163,8 +163,8 @@ def _remove_old_builds(wanted: Path) -> None:
         origin = Path((mark.parent / "origin").read_text("utf-8", errors="surrogateescape"))
         if build == wanted or (build.parent != wanted.parent and origin.exists()):
             continue
-        with mark.open("wb") as held, contextlib.suppress(BlockingIOError):
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with mark.open("wb") as lock, contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(build, ignore_errors=True)
             build.with_name(f"{build.name}.lock").unlink(missing_ok=True)
             mark.unlink()

@@ -1,1 +1,1 @@
-"""The engine: runs machines against one broker within a budget, keeps violations, makes them short, tells events."""
+"""The engine: runs machines against one broker within a budget, shortens violations, and emits events."""

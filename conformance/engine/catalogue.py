@@ -1,8 +1,8 @@
-"""The machines there are, as data: what each does, which rules it decides, what it needs and how much time it gets.
+"""The catalogue of the machines: what each does, which rules it decides, what it needs, and its share of the budget.
 
-The classes are in the room of the machines, which takes their descriptions from here by name
+The classes are in ``stateful``, which looks up the descriptions by name
 (:func:`conformance.engine.machines.machines`). So the command line lists, completes and refuses names of machines
-without importing them, or Hypothesis. Within a document, machines run in this order.
+without importing them or Hypothesis. Within a document, machines run in this order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from model.rules.catalogue import RULES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What there is to know of a machine without running it.
+    """The description of a machine.
 
-    ``decides`` are the rules that it puts to the test, ``needs`` what it must be able to do to a broker, ``share`` its
-    part of the budget relative to the others', ``steps`` the length of an example and ``examples`` their number in one
-    round of Hypothesis (the clock is looked at between examples). ``affects``: what its operations reach, its own
-    ``topics``, or the process of the ``broker``, or the ``settings`` of that; by this, machines run side by side.
+    ``decides``: the rules that it exercises. ``needs``: what it must be able to do to a broker. ``share``: its part of
+    the budget relative to the others'. ``steps``: the length of an example. ``examples``: their number in one round of
+    Hypothesis; the run checks its time between examples. ``affects``: whether its operations affect only its own
+    ``topics``, the process of the ``broker``, or the broker's ``settings``, which decides how machines run in parallel.
     """
 
     name: str
@@ -35,13 +35,13 @@ class Description:
 
     @property
     def document(self) -> str | None:
-        """The key of the document whose rules it decides: its number, or ``service``; None for those of several."""
+        """The key of the document whose rules it decides: its number or ``service``; None for several documents."""
         documents = {RULES[rule].document for rule in self.decides}
         return documents.pop() if len(documents) == 1 else None
 
 
 DESCRIPTIONS: tuple[Description, ...] = (
-    # First: a restart takes the longer, the more topics there are.
+    # First, because a restart takes longer with more topics.
     Description(
         name="deduplication-settings",
         summary="Restarts the broker to switch its own deduplication setting on and off.",
@@ -451,4 +451,4 @@ DESCRIPTIONS: tuple[Description, ...] = (
 BY_NAME: dict[str, Description] = {description.name: description for description in DESCRIPTIONS}
 
 LISTED_BY = "pulsar-conformance machines"
-"""The command that lists them."""
+"""The command that lists the machines."""

@@ -1,4 +1,4 @@
-"""The broker of a run, started on one set of settings after another, and the world on it."""
+"""The broker of a run, started with one set of settings after another, and the world on it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from conformance.tenancy.place import Place
 
 
 class Deployment:
-    """One broker at a time, with all that was made for it."""
+    """One broker at a time, with its world."""
 
-    def __init__(self, plan: Plan, tell: events.Teller) -> None:
-        """Nothing is started yet."""
+    def __init__(self, plan: Plan, emit: events.Emitter) -> None:
         self._plan = plan
-        self._tell = tell
+        self._emit = emit
         self._stack = ExitStack()
         self.seeded: SeededDefect | None = None
-        """The defect that the plan has switched on in the broker."""
+        """The defect that the plan switches on in the broker."""
         self.log_tail: Callable[[], str] = str
         """The end of the broker's log."""
 
     def start(self, base: Base, settings: Mapping[str, str]) -> World:
-        """Start a broker with these settings, instead of the one before. HarnessError if it does not start."""
+        """Stop the former broker and start one with these settings. Raises HarnessError."""
         self.close()
         text = self._plan.broker
         broker = parse_broker(text, settings=settings, base=base, security=self._plan.security, size=self._plan.size)
@@ -42,7 +41,7 @@ class Deployment:
         place = self._stack.enter_context(Place(broker, self._plan.footprint))
         for one in place.removed:
             what = f"removed what the run {one.name} had left, which is over"
-            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
         world = World(
             broker,
             place=place,
@@ -54,6 +53,6 @@ class Deployment:
         return world
 
     def close(self) -> None:
-        """Stop the broker, after what was made on it is removed. Safe to call twice."""
+        """Remove what the run created, and stop the broker. Safe to call twice."""
         self._stack.close()
         self._stack = ExitStack()

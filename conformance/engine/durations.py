@@ -1,4 +1,4 @@
-"""How long what takes long is expected to take in a run: as long as it took at most so far. It looks at no clock."""
+"""The expected durations of slow operations in a run: their longest so far. It reads no clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.cluster_operations import CatchUp, ReadClusters
 from model.operations import AnyOperation, FreezeOwner, Kill, Restart, RestoreBookies, TakeOver, ThawOwners
 
 BOUNCE_S: Final = 8.0
-"""How long it takes at least until a broker that was taken away has come back, and what follows is done."""
+"""The shortest time that a restart of a broker and the operations after it are expected to take."""
 
 AT_LEAST_S: Final[dict[type, float]] = {
     Kill: BOUNCE_S,
@@ -22,18 +22,18 @@ AT_LEAST_S: Final[dict[type, float]] = {
     ReadClusters: 0.0,
     CatchUp: 0.0,
 }
-"""The operations that take long, and how long before one was seen."""
+"""The slow operations, each with its expected duration before the first one is measured."""
 
 
 class Durations:
-    """What was learned from the examples of one run."""
+    """The durations measured in one run."""
 
     def __init__(self) -> None:
         self._longest_s: dict[type, float] = dict(AT_LEAST_S)
         self._finishing_s: dict[str, float] = {}
 
     def learn(self, machine: str, steps: Sequence[Step], chosen: int) -> None:
-        """An example of a machine is over; behind its first ``chosen`` steps it was finished."""
+        """Learn from an example; the steps after its first ``chosen`` ones finished it."""
         for step in steps:
             kind = type(step.operation)
             if kind in self._longest_s:
@@ -44,9 +44,9 @@ class Durations:
             self._finishing_s[machine] = max(self.of_finishing(machine), took_s)
 
     def of(self, operation: AnyOperation) -> float:
-        """Seconds that an operation will take; 0 where it does not take long."""
+        """The expected seconds of an operation; 0 for a fast one."""
         return self._longest_s.get(type(operation), 0.0)
 
     def of_finishing(self, machine: str) -> float:
-        """Seconds that it will take to finish an example of a machine; 0 where none was."""
+        """The expected seconds to finish an example of a machine; 0 before the first."""
         return self._finishing_s.get(machine, 0.0)

@@ -1,8 +1,8 @@
-"""One example while it runs: what a machine performs its operations on.
+"""One running example, on which a machine performs its operations.
 
-It never raises into Hypothesis. Once a rule is broken, the budget is used up, or a harness error happened, the example
-is over: further operations do nothing, and the engine deals with what there is after the machine has ended. Hypothesis
-would otherwise run a failing example again by itself, and a real broker is not deterministic.
+It never raises into Hypothesis, which would run a failing example again, while a real broker is not deterministic.
+After a broken rule, a harness error, or the end of the budget, further operations do nothing, and the engine handles
+the result when the machine has ended.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class OutOfTime(Exception):
 
 
 WithOthers = Callable[[AnyOperation | None], Iterator[AnyOperation]]
-"""What to perform for the next operation, or for the end of the choices, where examples share the broker.
+"""The operations to perform for the next operation, or for the end of the choices, where examples share the broker.
 
-That is also what was done to the broker for the others, and it may hold back an operation until the next one is known.
-It raises :class:`OutOfTime`.
+They include what other examples do to the broker. An operation may be deferred until the next one is known. Raises
+:class:`OutOfTime`.
 """
 
 
 def alone(operation: AnyOperation | None) -> Iterator[AnyOperation]:
-    """What to perform where no other example shares the broker: the operation."""
+    """The operation alone, where no other example shares the broker."""
     if operation is not None:
         yield operation
 
@@ -52,11 +52,9 @@ class RunningExample:
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
         with_others: WithOthers = alone,
     ) -> None:
-        """``has_time_for`` says of an operation that takes long whether it can still be done in time.
-
-        If it cannot, the example is cut short: nothing else is performed, and it is finished; unless there is no
-        ``has_time_to_finish`` it either. ``can_be_done`` says of an operation whether release, client and deployment
-        have what it needs; otherwise it is left out of the example.
+        """``has_time_for``: whether an operation can still end in time. If not, the example is cut short: no further
+        operation is performed, and it is finished if it ``has_time_to_finish``. ``can_be_done``: whether release,
+        client and deployment have what an operation needs; otherwise the example skips it.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -71,7 +69,7 @@ class RunningExample:
         self.is_short = False
 
     def do(self, operation: AnyOperation) -> None:
-        """Perform and judge one operation, unless the example is over, or the operation cannot be performed here."""
+        """Perform and judge one operation, unless the example is over or this deployment lacks something for it."""
         if self._over or self._is_time_up():
             self._over = True
             return
@@ -83,7 +81,7 @@ class RunningExample:
         self._perform(operation)
 
     def end(self) -> None:
-        """Settle and read back what there is, if there is time, then close the sessions."""
+        """Settle unknown outcomes and read back, if there is time, then close the sessions."""
         if not self._over and self.lockstep.steps and self._has_time_to_finish() and self._perform(None):
             self._guarded(self.lockstep.finish)
         self._over = True
@@ -96,7 +94,7 @@ class RunningExample:
         self._on_end(self)
 
     def _perform(self, operation: AnyOperation | None) -> bool:
-        """Perform an operation, or what was held back up to the end; whether the example goes on."""
+        """Perform an operation, or, for None, the deferred ones; whether the example goes on."""
         try:
             return all(self._guarded(partial(self.lockstep.do, one)) for one in self._with_others(operation))
         except OutOfTime:
@@ -104,42 +102,41 @@ class RunningExample:
             return True
 
     def _guarded(self, act: Callable[[], object]) -> bool:
-        """Do something, and say whether the example goes on."""
+        """Call ``act``; whether the example goes on."""
         try:
             act()
         except RuleBroken as broken:
             self.violation = broken.violation
             self._over = True
-            with contextlib.suppress(Exception):  # the violation stands, whatever else the broker cannot do
+            with contextlib.suppress(Exception):  # the violation counts, even if reading back fails
                 self.lockstep.read_back()
         except CutShort:
             self._over = True
         except HarnessError as harness_error:
             self.harness_error = harness_error
             self._over = True
-        except Exception as crash:  # noqa: BLE001 - a bug of the suite costs the example, and nothing else
+        except Exception as crash:  # noqa: BLE001 - a bug of the suite ends only this example
             self.harness_error = crashed("an example", crash)
             self._over = True
         return not self._over
 
 
 def crashed(what: str, crash: Exception) -> HarnessError:
-    """A bug of the suite as a harness error; its traceback goes where the engine prints."""
+    """A bug of the suite as a harness error; its traceback goes to the engine's output."""
     if isinstance(crash, HarnessError):
         return crash
     traceback.print_exception(crash)
-    said = (str(crash).strip().splitlines() or [""])[0]
-    return HarnessError(f"a bug of the suite ended {what}: {type(crash).__name__}{': ' if said else ''}{said}")
+    message = (str(crash).strip().splitlines() or [""])[0]
+    return HarnessError(f"a bug of the suite ended {what}: {type(crash).__name__}{': ' if message else ''}{message}")
 
 
 def idle() -> RunningExample:
-    """Give an example for which nothing is performed."""
     lockstep = Lockstep(_Nobody(), Example())
     return RunningExample(lockstep, is_time_up=lambda: True, on_end=lambda _: None)
 
 
 class _Nobody:
-    """Who is asked to do something has not looked at the time."""
+    """The performer of an example that is over from the start."""
 
     def perform(self, operation: AnyOperation) -> Performed:
         raise AssertionError(f"{operation} was to be performed for an example that is over")

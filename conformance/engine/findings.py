@@ -1,7 +1,4 @@
-"""The violations of a run: kept with their histories, made short, replayed, and told as events.
-
-Which machine runs when is not decided here.
-"""
+"""The violations of a run: it saves their histories, shortens and replays them, and emits events."""
 
 from __future__ import annotations
 
@@ -29,25 +26,25 @@ from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 
 MINIMISE_SHARE = 0.25
-"""At most this part of what is left of the budget goes into making one violation's history short."""
+"""The largest part of the remaining budget for shortening one violation's history."""
 MINIMISE_WITHOUT_BUDGET_S = 60.0
-"""The same, in seconds, where there is no budget."""
+"""The same, in seconds, for a run without a budget."""
 RECORDING_AT_MOST_S = 10.0
-"""How long parts of one recording are judged again, at most, and a quarter of the time for making it short."""
+"""The longest time for shortening one recording with the model; at most a quarter of the time for shortening."""
 SLOW_S = 8.0
-"""An example that took longer is not run again before its history is made short."""
+"""An example that took longer is not replayed before it is shortened."""
 COMPARISON_S = 20.0
-"""After so many seconds no further replay without the defect is begun, once every history had one."""
+"""After so many seconds no further replay without the defect starts, once every history had one."""
 
 
 class Findings:
-    """What the examples of a run came to."""
+    """The violations that the examples of a run found."""
 
     def __init__(
         self,
         plan: Plan,
         rounds: Rounds,
-        tell: events.Teller,
+        emit: events.Emitter,
         *,
         began: float,
         deadline: float | None,
@@ -56,12 +53,12 @@ class Findings:
         is_interrupted: Callable[[], bool],
         on_failure: Callable[[HarnessError], object],
     ) -> None:
-        """``rounds`` perform replays. ``on_failure`` is called after one in which the suite failed."""
+        """``rounds`` perform replays. ``on_failure`` is called after a replay with a harness error."""
         self.plan = plan
         self.base = base
         self.operations = 0
         self._rounds = rounds
-        self._tell = tell
+        self._emit = emit
         self._began = began
         self._deadline = deadline
         self._seeded = seeded
@@ -76,23 +73,22 @@ class Findings:
         """Whether there is a violation that did not come back, and is to be replayed on."""
         return bool(self._doubted)
 
-    def tell_phase(self, what: str) -> None:
-        """Tell what goes on."""
-        self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+    def emit_phase(self, what: str) -> None:
+        self._emit(events.Phase(at_s=self._emit.now_s, what=what))
 
-    def tell_harness_error(self, sentence: str) -> None:
-        """Tell that the suite failed, with the end of the broker's log."""
+    def emit_harness_error(self, sentence: str) -> None:
+        """Emit a harness error with the end of the broker's log."""
         tail = self._rounds.world.broker.log_tail()
-        self._tell(events.HarnessErrorHappened(at_s=self._tell.now_s, sentence=sentence, log_tail=tail))
+        self._emit(events.HarnessErrorHappened(at_s=self._emit.now_s, sentence=sentence, log_tail=tail))
 
     def must_stop(self, found: list[Found]) -> bool:
-        """With a defect on, one violation that comes back is all that is wanted."""
+        """Whether to stop: with a defect on, one violation that comes back suffices."""
         return self._seeded is not None and any(one.is_steady is not False for one in found)
 
     def replay_new(self, found: list[Found]) -> None:
-        """With a defect on, see whether what was found comes back; if not, the search goes on.
+        """With a defect on, replay the violations found; the search goes on if none comes back.
 
-        What takes long is taken for steady: there would be no time to find something better.
+        A slow one counts as coming back: there would be no time to find a better one.
         """
         for one in found:
             if self._seeded is not None and one.is_steady is None:
@@ -111,13 +107,13 @@ class Findings:
             return
         self.operations += ended.operations
         self._checked_in.update(rule for rule, times in ended.exercised.items() if times)
-        self._tell(self._finished(machine.name, ended))
+        self._emit(self._finished(machine.name, ended))
         if ended.violation is not None:
             self._keep(machine.name, ended.attempt, found)
 
     def _finished(self, machine: str, ended: ExampleEnded) -> events.ExampleFinished:
         return events.ExampleFinished(
-            at_s=self._tell.now_s,
+            at_s=self._emit.now_s,
             machine=machine,
             operations=ended.operations,
             exercised=ended.exercised,
@@ -127,7 +123,7 @@ class Findings:
         )
 
     def _keep(self, machine: str, attempt: Attempt, found: list[Found]) -> None:
-        """Write a violation's history; of those alike, only the first is kept, unless that did not come back."""
+        """Save a violation's history; of those alike, only the first, unless it did not come back."""
         violation = attempt.violation
         assert violation is not None
         for one in self._found:
@@ -139,11 +135,11 @@ class Findings:
         one = Found(machine, attempt, violation, path)
         found.append(one)
         self._found.append(one)
-        self._tell(self._violation_found(machine, violation, path))
+        self._emit(self._violation_found(machine, violation, path))
 
     def _violation_found(self, machine: str, violation: Violation, path: Path) -> events.ViolationFound:
         return events.ViolationFound(
-            at_s=self._tell.now_s,
+            at_s=self._emit.now_s,
             machine=machine,
             violation=violation,
             history=str(path),
@@ -170,17 +166,17 @@ class Findings:
         )
 
     def shorten(self, one: Found) -> None:
-        """Make a violation's history short: over its recording first, which needs no broker, then by replays."""
-        self.tell_phase(f"making the history of {one.violation.rule} short")
+        """Shorten a violation's history: first its recording, without a broker, then by replays."""
+        self.emit_phase(f"making the history of {one.violation.rule} short")
         recording = self._recording(one.attempt)
         try:
             shortest = self._shortest(one, recording)
         except HarnessError as harness_error:
-            self.tell_harness_error(f"The history of {one.violation.rule} was not replayed: {harness_error}")
+            self.emit_harness_error(f"The history of {one.violation.rule} was not replayed: {harness_error}")
             self._on_failure(harness_error)
-            self._tell_replays(one, only_recorded(one.attempt, recording))
+            self._emit_shortened(one, only_recorded(one.attempt, recording))
             return
-        self._tell_replays(one, shortest)
+        self._emit_shortened(one, shortest)
         if self._seeded is None and shortest.is_in_doubt:
             one.is_steady = False
             self._doubted.append((one, shortest))
@@ -192,7 +188,7 @@ class Findings:
         return shorten_recording(attempt, self.plan.known, limit_s=limit_s)
 
     def _shortest(self, one: Found, recording: Recording | None) -> Shortest:
-        """The shortest history: from the example that showed a violation first, or from one that comes back."""
+        """The shortest history, from the example that broke the rule first, or from one that comes back."""
         first = only_recorded(one.attempt, recording)
         tries = 0
         for number, attempt in enumerate(one.attempts):
@@ -209,17 +205,17 @@ class Findings:
             first = shortest if number == 0 else first
         return replace(first, tries=tries)
 
-    def _tell_replays(self, one: Found, shortest: Shortest) -> None:
-        """Write a violation's history as short as it became, with its replays, and tell of it."""
+    def _emit_shortened(self, one: Found, shortest: Shortest) -> None:
+        """Save a violation's shortened history with its replays, and emit it."""
         if not shortest.tries and not shortest.left_out:
             return
         path = one.path.with_name(f"{one.path.stem}-minimal.json")
         replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
         history = self._history(one.machine, shortest.shown, replays, left_out=shortest.left_out)
         document.write(history, path)
-        self._tell(
+        self._emit(
             events.ViolationMinimised(
-                at_s=self._tell.now_s,
+                at_s=self._emit.now_s,
                 original=str(one.path),
                 history=str(path),
                 steps=len(history.steps),
@@ -232,8 +228,8 @@ class Findings:
         )
 
     def _replay_soundly(self, one: Found, shortest: Attempt, seeded: SeededDefect) -> None:
-        """See whether a violation is the defect's doing: replay it, as it was found and made short, without that."""
-        self.tell_phase("replaying it without the defect")
+        """Replay a violation without the defect, as it was found and shortened."""
+        self.emit_phase("replaying it without the defect")
         enough = time.monotonic() + COMPARISON_S
         broke: list[bool] = []
         with seeded.taken_out():
@@ -242,9 +238,9 @@ class Findings:
                     break
                 again = self._rounds.attempt(attempt.operations)
                 broke.append(again.violation is not None)
-        self._tell(
+        self._emit(
             events.ReplayedSoundly(
-                at_s=self._tell.now_s, original=str(one.path), tries=len(broke), came_back=sum(broke)
+                at_s=self._emit.now_s, original=str(one.path), tries=len(broke), came_back=sum(broke)
             )
         )
 
@@ -256,19 +252,19 @@ class Findings:
         return max(0.0, self._deadline - time.monotonic()) * MINIMISE_SHARE
 
     def _replay_limit_s(self) -> float:
-        """What is left of the budget, for all that making one history short comes to; it may have its own time."""
+        """The time for shortening one history and its replays: that of the plan, or the remaining budget."""
         if self.plan.shortening_s is not None or self._deadline is None:
             return math.inf
         return self._deadline - time.monotonic()
 
     def settle_doubts(self) -> None:
-        """Replay what did not come back, until it does, or it was replayed so often that it may be said that it won't.
+        """Replay violations that did not come back, until they do or are suspected.
 
-        What is left of the budget is used for that, and what a run may take on top of it.
+        It uses the remaining budget and the time beyond it.
         """
         for number, (one, shortest) in enumerate(self._doubted):
             until = time.monotonic() + (self._doubts_until() - time.monotonic()) / (len(self._doubted) - number)
-            self._tell_doubt(one, until)
+            self._emit_doubt(one, until)
 
             def has_time_for(seconds: float, until: float = until) -> bool:
                 return not self._is_interrupted() and time.monotonic() + seconds <= until
@@ -276,37 +272,37 @@ class Findings:
             try:
                 settled = replay_on(shortest, one.attempts, self._rounds.attempt, has_time_for)
             except HarnessError as harness_error:
-                self.tell_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")
+                self.emit_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")
                 return
             if settled.tries > shortest.tries:
-                self._tell_replays(one, settled)
+                self._emit_shortened(one, settled)
 
     def _doubts_until(self) -> float:
-        """When the last violation is replayed at the latest, on the monotonic clock."""
+        """When the last replay must end, on the monotonic clock."""
         if self.plan.budget_s is None:
             return time.monotonic() + ON_TOP_AT_MOST_S
         budget_s = self.plan.budget_s
         return self._began + budget_s + on_top_s(budget_s) - reserve_s(budget_s)
 
-    def _tell_doubt(self, one: Found, until: float) -> None:
-        """Tell that a violation is replayed on, and when the run ends then at the latest."""
-        now_s = self._tell.now_s
+    def _emit_doubt(self, one: Found, until: float) -> None:
+        """Emit that a violation is replayed, and when the run ends at the latest."""
+        now_s = self._emit.now_s
         ends_s = now_s + until - time.monotonic() + reserve_s(self.plan.budget_s or 0.0)
         what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
-        self._tell(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
+        self._emit(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
 
     def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> Found | None:
-        """Tell of one replay: the violation, with its history, or else that there was none."""
+        """Emit one replay: its violation with the history, or that there was none."""
         self.operations += ended.operations
         if attempt.violation is None:
-            self._tell(self._finished(history.machine, ended))
+            self._emit(self._finished(history.machine, ended))
             return None
         path = self.plan.report / f"replay-{number}.json"
         document.write(self._history(history.machine, attempt), path)
-        self._tell(self._violation_found(history.machine, attempt.violation, path))
+        self._emit(self._violation_found(history.machine, attempt.violation, path))
         return Found(history.machine, attempt, attempt.violation, path)
 
     def undecided(self, machine: Machine) -> str:
-        """The rules that a machine leaves undecided when it ends early, for a sentence that ends."""
+        """The end of a sentence: the rules that a machine leaves undecided if it ends early."""
         left = [rule for rule in machine.decides if not self._checked_in[rule]]
         return f". It leaves undecided: {', '.join(left)}." if left else ""

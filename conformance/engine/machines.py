@@ -1,4 +1,4 @@
-"""A machine as the engine runs it: its description, and the class that is made for each example."""
+"""A machine as the engine runs it: its description and its class."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from conformance.engine.catalogue import BY_NAME, Description
 from conformance.engine.example import RunningExample
 
 SHIPPED_SHARE: Final = 0.75
-"""What a machine gets once more, of its share, on the settings that the release ships."""
+"""The part of its share that a machine gets again on the shipped settings."""
 
 MachineFactory = Callable[[RunningExample], RuleBasedStateMachine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine(Description):
-    """A machine that can be run: what the catalogue says of it, and ``factory``, which makes one for an example.
+    """A machine that can be run; ``factory`` makes one for each example.
 
-    ``on_shipped``: it runs on a broker of its own that has the settings that the release ships.
+    ``on_shipped``: it runs on a broker of its own with the shipped settings.
     """
 
     factory: MachineFactory
@@ -30,22 +30,21 @@ class Machine(Description):
 
     @property
     def title(self) -> str:
-        """What it is called in the course of a run."""
+        """Its name in a run's output."""
         return f"{self.name} on shipped settings" if self.on_shipped else self.name
 
 
 def machines(factories: Mapping[str, MachineFactory]) -> tuple[Machine, ...]:
-    """The machines of these names, with what the catalogue says of each; KeyError for one that is not in it."""
+    """The machines of these names with their descriptions. Raises KeyError for an unknown name."""
     return tuple(with_factory(BY_NAME[name], factory) for name, factory in factories.items())
 
 
 def with_factory(description: Description, factory: MachineFactory) -> Machine:
-    """The machine with this description."""
     return Machine(factory=factory, **_fields_of(description))
 
 
 def described(machine: Machine) -> Description:
-    """What the catalogue says of a machine, without its class."""
+    """The description of a machine, without its class."""
     return Description(**_fields_of(machine))
 
 
@@ -54,6 +53,6 @@ def _fields_of(description: Description) -> dict[str, Any]:
 
 
 def on_shipped_settings(machine: Machine) -> Machine:
-    """The same machine, run on the settings that the release ships; that takes another start of the broker."""
+    """The same machine on the shipped settings, for which the broker is started again."""
     needs = machine.needs | {Capability.RESTART}
     return replace(machine, on_shipped=True, needs=needs, share=machine.share * SHIPPED_SHARE)

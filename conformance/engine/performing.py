@@ -1,4 +1,4 @@
-"""Performs what machines choose: a round of Hypothesis, and a sequence of operations as one example."""
+"""Performs a round of Hypothesis, or a sequence of operations as one example."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from model.operations import AnyOperation, Send
 
 
 def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: int) -> None:
-    """Have Hypothesis choose ``machine.examples`` examples, each performed on what ``begin`` gives.
+    """Have Hypothesis choose ``machine.examples`` examples, each performed on a new example from ``begin``.
 
-    The first one of a round is always the simplest that there is: the first of all choices, everywhere. With few
-    examples to a round that would be much of what is done, the same each time; so nothing is performed for it.
+    The first one of a round always makes the first choice everywhere. It would be the same in each round, so it is not
+    performed.
     """
     is_simplest = itertools.chain([True], itertools.repeat(False))
 
@@ -33,7 +33,7 @@ def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: in
 
     seeded = hypothesis.seed(seed)(factory)
     run_state_machine_as_test(
-        # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
+        # Hypothesis accepts any function that returns a machine; its annotation requires a class.
         cast("type[RuleBasedStateMachine]", seeded),
         settings=settings(
             max_examples=1 + machine.examples,
@@ -48,8 +48,7 @@ def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: in
 
 
 def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
-    """Perform a whole sequence of operations as one example, finish it, and say what it came to; HarnessError
-    passes."""
+    """Perform a sequence of operations as one example, and finish it."""
     violation: Violation | None = None
     try:
         for operation in operations:
@@ -65,10 +64,9 @@ def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
 
 
 def spare_the_collector() -> None:
-    """Let the cyclic garbage collector run seldom, in a process of the suite's own.
+    """Make the cyclic garbage collector run rarely, in a process of the suite.
 
-    What is kept of an example is values without cycles; looking through all of them again and again costs as much as
-    judging them does.
+    Examples consist of values without cycles, and scanning them costs as much as judging them.
     """
     gc.collect()
     gc.freeze()
@@ -76,10 +74,10 @@ def spare_the_collector() -> None:
 
 
 def weight(operation: AnyOperation) -> int:
-    """How many operations one counts for: a send as many as it has entries."""
+    """How many operations one counts as: a send counts each entry."""
     return len(operation.entries) if isinstance(operation, Send) else 1
 
 
 def derived_seed(seed: int, machine: str, number: int) -> int:
-    """The seed of one round of one machine: a run's seed decides all of them."""
+    """The seed of one round of one machine, from the run's seed."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{machine}/{number}".encode()).digest()[:8])

@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from conformance.tenancy.footprint import Footprint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run is asked to do. ``budget_s`` counts from the run's beginning; None runs each machine for one round.
+    """The options of a run. ``budget_s`` counts from the run's beginning; None runs each machine for one round.
 
-    ``shortening_s`` is what making one history short may take on top of that; by default it is a part of it. ``lanes``:
-    how many examples run side by side.
+    ``shortening_s``: the time for shortening one history beyond that; by default it is a part of the budget.
+    ``lanes``: how many examples run in parallel.
     """
 
     broker: str

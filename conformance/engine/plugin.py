@@ -1,7 +1,7 @@
-"""Gives pytest the run, so that machines are ordinary tests; its options are in :mod:`conformance.pytest_plugin`.
+"""The pytest plugin of a run, in which machines are ordinary tests; :mod:`conformance.pytest_plugin` has its options.
 
-So is the replay of a saved history (``--pulsar-replay``), which is run instead of the machines. Plain ``pytest --broker
-…`` needs none of the options: each machine then runs one round. ``check`` passes all of them.
+The replay of a saved history (``--pulsar-replay``) is a test, too, and runs instead of the machines. Plain ``pytest
+--broker …`` needs no other option and runs one round of each machine. ``check`` passes all options.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from model.rules.catalogue import select
 
 SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
-"""What the machines need besides the settings of all brokers."""
+"""The settings for the machines, in addition to those of all brokers."""
 
 ASSUMED = "your role may not read the broker's settings (GET brokers/configuration/runtime): taken to be as shipped"
-"""What is told where settings are not known."""
+"""The phase to emit if the role may not read the settings."""
 
 _plan = pytest.StashKey[Plan]()
-_teller = pytest.StashKey[events.Teller]()
+_emitter = pytest.StashKey[events.Emitter]()
 _began = pytest.StashKey[float]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the plan of the run; bad options end pytest with one sentence."""
+    """Make the plan of the run; invalid options end pytest with one sentence."""
     try:
         settings = dict(_setting(text) for text in config.getoption("--pulsar-setting"))
         chosen = config.getoption("--pulsar-rules")
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     seed = config.getoption("--pulsar-seed")
     config.stash[_began] = time.monotonic()
-    config.stash[_teller] = events.Teller(config.getoption("--pulsar-events"), began=config.stash[_began])
+    config.stash[_emitter] = events.Emitter(config.getoption("--pulsar-events"), began=config.stash[_began])
     config.stash[_plan] = Plan(
         broker=config.getoption("--pulsar-broker"),
         seed=secrets.randbits(32) if seed is None else seed,
@@ -111,15 +111,15 @@ def _footprint(config: pytest.Config) -> Footprint:
 
 
 def _security(pipe: int | None) -> Security:
-    """How to connect: as the pipe says, or environment variables."""
+    """How to connect: from the pipe, or from environment variables."""
     if pipe is None:
         return security_in(os.environ)
-    with os.fdopen(pipe, "rb") as told:
-        return msgspec.json.decode(told.read(), type=Security)
+    with os.fdopen(pipe, "rb") as readable:
+        return msgspec.json.decode(readable.read(), type=Security)
 
 
 def _names(text: str | None) -> frozenset[str]:
-    """The names that are written with commas; without any, those of the shipped deviations."""
+    """The names in a comma-separated list; by default the shipped deviations."""
     if text is None:
         return frozenset(deviation.name for deviation in known.shipped())
     return frozenset(name for name in text.split(",") if name)
@@ -133,7 +133,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Name the seed before the first test, as a run that is to be repeated needs it; then what a cluster will have."""
+    """Print the seed before the first test, and what the run creates on a running cluster."""
     plan = config.stash[_plan]
     assert plan.footprint is not None
     footprint = plan.footprint.sentences() if is_running_cluster(plan.broker) else ()
@@ -141,16 +141,16 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 
 def machine_of(item: pytest.Item) -> Machine | None:
-    """The machine that a test runs, if it runs one."""
+    """The machine of a test, if it has one."""
     mark = item.get_closest_marker(MARK)
     return mark.args[0] if mark else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out machines that decide none of the rules asked for; to replay a history, leave out everything else.
+    """Leave out machines that decide none of the wanted rules; to replay a history, leave out everything else.
 
-    What has the settings that the release ships anyway, or those of a running cluster, is not run on them once more,
-    and neither is a defect hunted.
+    Machines run a second time on the shipped settings, unless the broker has these or those of a running cluster, or a
+    defect is hunted.
     """
     is_replay = config.getoption("--pulsar-replay") is not None
     plan = config.stash[_plan]
@@ -176,21 +176,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """The run: the broker that was named, started for the machines; a harness error ends the session with status 2."""
+    """The run on the started broker; a harness error ends the session with status 2."""
     config = request.config
-    plan, tell = config.stash[_plan], config.stash[_teller]
+    plan, emit = config.stash[_plan], config.stash[_emitter]
     plan.report.mkdir(parents=True, exist_ok=True)
-    deployment = Deployment(plan, tell)
+    deployment = Deployment(plan, emit)
     try:
-        tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
-        base, settings = _settings_of(plan, tell)
+        emit(events.Phase(at_s=emit.now_s, what=f"starting the broker {plan.broker}"))
+        base, settings = _settings_of(plan, emit)
         world = deployment.start(base, settings)
         if world.assumes_settings:
-            tell(events.Phase(at_s=tell.now_s, what=ASSUMED))
+            emit(events.Phase(at_s=emit.now_s, what=ASSUMED))
         run = Run(
             plan,
             world,
-            tell,
+            emit,
             base=base,
             began=config.stash[_began],
             seeded=deployment.seeded,
@@ -198,39 +198,39 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         )
         machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)
-        tell(_started(plan, world.broker, world, machines, tell))
+        emit(_started(plan, world.broker, world, machines, emit))
         spare_the_collector()
-        # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
+        # Hypothesis and the clients would swallow a KeyboardInterrupt.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda _number, _frame: run.interrupt())
         yield run
         run.settle_doubts()
-        tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
+        emit(events.RunFinished(at_s=emit.now_s, operations=run.operations))
         deployment.close()
     except HarnessError as harness_error:
-        tell(events.HarnessErrorHappened(at_s=tell.now_s, sentence=str(harness_error), log_tail=deployment.log_tail()))
+        emit(events.HarnessErrorHappened(at_s=emit.now_s, sentence=str(harness_error), log_tail=deployment.log_tail()))
         pytest.exit(str(harness_error), returncode=2)
     finally:
         deployment.close()
 
 
-def _settings_of(plan: Plan, tell: events.Teller) -> tuple[Base, dict[str, str]]:
-    """What the broker is given, and on top of what. HarnessError where that cannot be known."""
+def _settings_of(plan: Plan, emit: events.Emitter) -> tuple[Base, dict[str, str]]:
+    """The broker's base settings, and those on top of them."""
     if plan.choice == "shipped":
         return "shipped", plan.settings
     varied: dict[str, str] = {}
     if plan.choice == "swarm":
         varied = drawn(plan.seed, has_settings(plan.broker))
-        told = ", ".join(f"{name}={value}" for name, value in varied.items())
-        tell(events.Phase(at_s=tell.now_s, what=f"settings drawn from the seed: {told or 'none'}"))
+        chosen = ", ".join(f"{name}={value}" for name, value in varied.items())
+        emit(events.Phase(at_s=emit.now_s, what=f"settings drawn from the seed: {chosen or 'none'}"))
     return "quick", {**SUITE_SETTINGS, **varied, **plan.settings}
 
 
 def _started(
-    plan: Plan, broker: Broker, world: World, machines: list[Machine], tell: events.Teller
+    plan: Plan, broker: Broker, world: World, machines: list[Machine], emit: events.Emitter
 ) -> events.RunStarted:
     return events.RunStarted(
-        at_s=tell.now_s,
+        at_s=emit.now_s,
         release=broker.version,
         broker=plan.broker,
         clients=world.clients,

@@ -1,6 +1,6 @@
-"""Rounds of machines on one world: Hypothesis chooses, each operation is performed, written down and judged.
+"""Rounds of machines on one world: Hypothesis chooses operations, which are performed, recorded and judged.
 
-The engine runs them on its own world, and each lane on its. What is done about a violation is for the engine.
+The engine runs rounds on its own world, and each lane on its own. The engine handles the violations.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from model.example import Example
 from model.operations import AnyOperation
 
 REPEATED = "repeated"
-"""What the journal has for a machine where the suite plays a history again."""
+"""The machine in the journal's entry of a replay."""
 
 
 class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """An example ended; the steps of one that broke a rule, of which the first ``chosen`` did not finish it."""
+    """The report of an example. If it broke a rule, it has the steps; those after the first ``chosen`` finished it."""
 
     operations: int
     exercised: dict[str, int]
@@ -44,12 +44,11 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def attempt(self) -> Attempt:
-        """What the example came to, if it broke a rule."""
+        """The attempt of an example that broke a rule."""
         return Attempt(self.steps, self.chosen, self.violation)
 
 
 def ended(lockstep: Lockstep, violation: Violation | None) -> ExampleEnded:
-    """What there is to tell of an example that has ended."""
     steps = lockstep.steps
     return ExampleEnded(
         operations=sum(weight(step.operation) for step in steps),
@@ -64,7 +63,7 @@ def ended(lockstep: Lockstep, violation: Violation | None) -> ExampleEnded:
 
 
 class Rounds:
-    """Runs rounds of machines, one after the other."""
+    """Runs rounds of machines."""
 
     def __init__(
         self,
@@ -76,15 +75,12 @@ class Rounds:
         deadline: float | None,
         performer: Callable[[World], Performer] = lambda world: RealPerformer(world),
     ) -> None:
-        """``seed``: the run's; ``deadline``: when nothing may go on any more, on the monotonic clock.
-
-        ``performer``: makes the performer of each example.
-        """
+        """``seed``: the run's. ``deadline``: its end on the monotonic clock. ``performer`` makes one per example."""
         self.world = world
         self.failure: HarnessError | None = None
-        """How the suite failed in the last round, if it did."""
+        """The harness error of the last round, if any."""
         self.is_short = False
-        """Whether an example was cut short, because there was no time for an operation."""
+        """Whether an example was cut short for lack of time."""
         self._seed = seed
         self._known = known
         self._deadline = deadline
@@ -94,7 +90,7 @@ class Rounds:
         self._durations = Durations()
 
     def begin(self) -> None:
-        """Forget how earlier rounds ended."""
+        """Reset the results of earlier rounds."""
         self.failure = None
         self.is_short = False
 
@@ -109,7 +105,7 @@ class Rounds:
         may_begin: Callable[[], bool] = lambda: True,
         with_others: WithOthers = alone,
     ) -> None:
-        """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's.
+        """One round of Hypothesis: ``machine.examples`` examples from a seed derived from the run's.
 
         ``until``: when the last operation must be done; ``is_over``: whether the round is to end before that;
         ``may_begin`` is asked before each example, and ``on_end`` called after it.
@@ -141,7 +137,7 @@ class Rounds:
         run_round(machine, begin, seed=derived_seed(self._seed, machine.title, number))
 
     def attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
-        """Perform operations as one example."""
+        """Perform operations as one example, without a report."""
         return self.replay(operations, REPEATED)[0]
 
     def replay(self, operations: Sequence[AnyOperation], machine: str) -> tuple[Attempt, ExampleEnded]:
@@ -152,7 +148,7 @@ class Rounds:
         return attempt, ended(lockstep, attempt.violation)
 
     def lockstep(self) -> Lockstep:
-        """A fresh example on the world."""
+        """A new example on the world."""
         return Lockstep(self._performer(self.world), Example(known=self._known), record=self._journal.record)
 
     def _begin_in_journal(self, machine: str) -> None:
@@ -160,6 +156,6 @@ class Rounds:
         self._journal.begin(self._examples, machine)
 
     def _has_time_to_finish(self, machine: Machine) -> bool:
-        """Whether an example of a machine can be finished before the budget is used up."""
+        """Whether an example of a machine can be finished within the budget."""
         expected_s = self._durations.of_finishing(machine.name)
         return self._deadline is None or time.monotonic() + expected_s <= self._deadline

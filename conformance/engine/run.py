@@ -1,7 +1,7 @@
 """One run: machines on one started broker, until their share of the budget is used up.
 
-It tells what happens as events and leaves the verdicts to whoever reads them. It writes, into the report folder, the
-journal of everything that was done and a history for each violation.
+It emits events; verdicts are made from these. Into the report folder it writes the journal of all operations, and a
+history for each violation.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from conformance.history.document import History, Violation
 from conformance.lockstep.world import World
 
 LEAST_ON_SHIPPED_S = 12.0
-"""With less time than this left, no broker is started once more."""
+"""The least remaining time for another start of the broker."""
 STARTS_ON_SHIPPED = 3
-"""Nor with less than so many times as long as the first start took: on a loaded machine a start takes most of a minute,
-and the one on shipped settings is preceded by a stop and must leave time for examples."""
+"""The least remaining time in multiples of the first start. On a loaded machine a start takes most of a minute, and the
+broker must be stopped before, and leave time for examples after it."""
 
 
 class Run:
-    """Runs machines on a world, one after the other."""
+    """Runs machines on a world."""
 
     def __init__(
         self,
         plan: Plan,
         world: World,
-        tell: events.Teller,
+        emit: events.Emitter,
         *,
         began: float,
         base: Base = "quick",
         seeded: SeededDefect | None = None,
         on_shipped: Callable[[], World] | None = None,
     ) -> None:
-        """``base``: what the settings of the world's broker are on top of; ``seeded``: the defect that it was given.
+        """``base``: the base settings of the world's broker; ``seeded``: its defect.
 
-        ``on_shipped``: ends that broker, and gives a world on another with the settings that its release ships.
+        ``on_shipped``: stops that broker, and returns a world on another one with the shipped settings.
         """
         self.plan = plan
         self._on_shipped = on_shipped
         self._is_broker_lost = False
-        self._tell = tell
+        self._emit = emit
         self._began = began
         self._start_took_s = time.monotonic() - began
         self._interrupted = False
@@ -73,7 +73,7 @@ class Run:
         self._findings = Findings(
             plan,
             self._rounds,
-            tell,
+            emit,
             began=began,
             deadline=self._deadline,
             base=base,
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def operations(self) -> int:
-        """How many operations were performed, replays for a shorter history left out."""
+        """How many operations were performed, without replays for shortening."""
         return self._findings.operations
 
     @property
@@ -92,24 +92,24 @@ class Run:
         return self._rounds.world
 
     def interrupt(self) -> None:
-        """Come to an end soon: the example that is running is the last one, and is not finished."""
+        """End soon: the running example is the last one, and is not finished."""
         self._interrupted = True
 
     def expect(self, machines: Sequence[Machine]) -> None:
-        """Say which machines will be run, so that each that this broker can take gets its share of the budget.
+        """Announce the machines, so that each that can run on this broker gets its share of the budget.
 
-        What this broker cannot be asked to do, and which rules are not decided for that, is told at once.
+        The rules that this broker cannot decide are emitted at once.
         """
         self._undecidable = undecidable(machines, self._world)
         for rule, why in self._undecidable.items():
-            self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
+            self._emit(events.NotExercisable(at_s=self._emit.now_s, rule=rule, why=why))
         of_use = [machine for machine in machines if self._is_of_use(machine)]
         self._shares_left = sum(machine.share for machine in of_use)
         if self.plan.lanes > 1:
             self._groups = {machine.title: group for group in groups(of_use) for machine in group}
 
     def explore(self, machine: Machine) -> list[Violation]:
-        """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
+        """Run a machine for its share of the budget; returns its violations without known deviations."""
         if self._is_broker_lost or not self._is_of_use(machine):
             return []
         if machine.on_shipped and not self._move_to_shipped():
@@ -123,29 +123,28 @@ class Run:
 
     def _explore_alone(self, machine: Machine) -> list[Found]:
         """Run a machine in the engine's own process."""
-        self._tell(events.Phase(at_s=self._tell.now_s, what=machine.title))
+        self._emit(events.Phase(at_s=self._emit.now_s, what=machine.title))
         until = self._until(machine.share)
         found: list[Found] = []
         rounds = itertools.count()
         failure = self._explore_once(machine, rounds, until, found)
         if failure is not None and self._is_served_after(failure):
             what = f"{machine.title} once more, which failed: {failure}"
-            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
             failure = self._explore_once(machine, rounds, until, found)
             if failure is not None:
                 self._is_served_after(failure)
         self._shares_left -= machine.share
         if failure is not None and not self._interrupted:
-            self._tell_failed_twice(machine, failure)
+            self._emit_failed_twice(machine, failure)
         return found
 
     def _explore_in_lanes(self, machine: Machine) -> list[Found]:
-        """What a machine found that was run side by side with others of its group, all of which are run now if it is
-        the first one of them that is asked for."""
+        """The violations of a machine that runs in parallel with its group. The group's first machine runs all."""
         if machine.title not in self._found_in_lanes:
             group = self._groups[machine.title]
             what = f"{', '.join(one.title for one in group)} in {self.plan.lanes} lanes"
-            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
             share = sum(one.share for one in group)
             side_by_side = SideBySide(
                 group,
@@ -156,7 +155,7 @@ class Run:
                 has_to_end=lambda: self._interrupted or self._is_broker_lost,
                 is_serving=self._world.is_serving,
                 is_served_after=self._is_served_after,
-                give_up=self._tell_failed_twice,
+                give_up=self._emit_failed_twice,
             )
             side_by_side.explore()
             self._shares_left -= share
@@ -173,13 +172,13 @@ class Run:
         modules = sorted({machine.factory.__module__ for machine in group})
         return Lanes(plan.lanes, begin, host, modules=modules, numbers=self._lane_numbers)
 
-    def _tell_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
-        self._findings.tell_harness_error(f"{machine.title} failed twice: {failure}{self._findings.undecided(machine)}")
+    def _emit_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
+        self._findings.emit_harness_error(f"{machine.title} failed twice: {failure}{self._findings.undecided(machine)}")
 
     def _explore_once(
         self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[Found]
     ) -> HarnessError | None:
-        """Run rounds of a machine until its time is up, or the suite fails; and how it failed."""
+        """Run rounds of a machine until its time is up or the suite fails; returns the violations and the failure."""
         self._rounds.begin()
 
         def is_over() -> bool:
@@ -198,66 +197,62 @@ class Run:
                 is_late = until is None or time.monotonic() >= until or self._rounds.is_short
                 if is_late or is_over() or self._rounds.failure is not None:
                     break
-        except Exception as crash:  # noqa: BLE001 - whatever a machine raises, the others can go on
+        except Exception as crash:  # noqa: BLE001 - the other machines can go on
             return crashed(machine.title, crash)
         return self._rounds.failure
 
     def _is_served_after(self, failure: HarnessError) -> bool:
-        """Whether the broker serves, after an example failed; it is started again where it does not."""
+        """Whether the broker serves after an example failed; starts it again if not."""
         if self._world.is_serving():
             return True
         what = f"starting the broker again, which does not serve: {failure}"
-        self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+        self._emit(events.Phase(at_s=self._emit.now_s, what=what))
         try:
             self._world.start_again()
         except HarnessError as harness_error:
             self._is_broker_lost = True
-            self._findings.tell_harness_error(
-                f"The broker does not come back, and nothing more is run: {harness_error}"
-            )
+            self._findings.emit_harness_error(f"The broker does not start again, so the run ends: {harness_error}")
         return not self._is_broker_lost
 
     def settle_doubts(self) -> None:
-        """Replay the violations that did not come back yet, if there is a broker."""
+        """Replay the violations that have not come back, if there is a broker."""
         if not self._is_broker_lost:
             self._findings.settle_doubts()
 
     def _is_of_use(self, machine: Machine) -> bool:
-        """Whether this broker can be asked to do what a machine needs, and shows one of the rules that it decides."""
+        """Whether the broker has what a machine needs, and can decide one of its rules."""
         is_able = machine.needs <= self._world.broker.capabilities
         return is_able and (not machine.decides or not self._undecidable.keys() >= set(machine.decides))
 
     def _move_to_shipped(self) -> bool:
-        """Go on with a broker that has the settings that the release ships; whether there is one, and time for it."""
+        """Continue on a broker with the shipped settings; whether it starts in time."""
         if self._findings.base == "shipped":
             return True
         if self._on_shipped is None or self._interrupted:
             return False
         least_s = max(LEAST_ON_SHIPPED_S, STARTS_ON_SHIPPED * self._start_took_s)
         is_late = self._deadline is not None and self._deadline - time.monotonic() < least_s
-        if (
-            is_late or self._findings.are_doubted
-        ):  # a violation that did not come back is replayed on what it was found on
+        if is_late or self._findings.are_doubted:  # a violation is replayed on the settings that it was found with
             self._on_shipped = None
             why = "a violation is replayed first" if self._findings.are_doubted else "no time is left"
             what = f"nothing is run on the settings that are shipped: {why}"
-            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
             return False
-        self._tell(events.Phase(at_s=self._tell.now_s, what="starting the broker on the settings that are shipped"))
+        self._emit(events.Phase(at_s=self._emit.now_s, what="starting the broker on the settings that are shipped"))
         try:
             self._rounds.world, self._findings.base = self._on_shipped(), "shipped"
         except HarnessError as harness_error:
             self._is_broker_lost = True
-            self._findings.tell_harness_error(str(harness_error))
+            self._findings.emit_harness_error(str(harness_error))
             return False
         return True
 
     def replay(self, history: History, *, times: int) -> list[Violation]:
-        """Perform a saved history so many times, or until the budget is used up; the violation of each that broke.
+        """Perform a saved history ``times`` times, or until the budget is used up; returns the violations.
 
-        If the plan has time for it, the history of the first is made short.
+        If the plan has time for it, the first one's history is shortened.
         """
-        self._tell(events.Phase(at_s=self._tell.now_s, what="replaying the history"))
+        self._emit(events.Phase(at_s=self._emit.now_s, what="replaying the history"))
         broke: list[Found] = []
         for number in range(1, times + 1):
             if self._deadline is not None and time.monotonic() >= self._deadline:
@@ -265,7 +260,7 @@ class Run:
             try:
                 attempt, ended = self._rounds.replay([step.operation for step in history.steps], history.machine)
             except HarnessError as harness_error:
-                self._findings.tell_harness_error(str(harness_error))
+                self._findings.emit_harness_error(str(harness_error))
                 raise
             if (found := self._findings.replayed(history, number, ended, attempt)) is not None:
                 broke.append(found)
@@ -274,7 +269,7 @@ class Run:
         return [one.violation for one in broke]
 
     def _until(self, share: float) -> float | None:
-        """When machines with this share of the budget are through."""
+        """When machines with this share of the budget must end."""
         if self._deadline is None:
             return None
         now = time.monotonic()

@@ -1,7 +1,7 @@
 """The topic of each operation of a history.
 
-Topics do not influence one another (DEDUP-07), so most violations show as well without the other topics' operations.
-Where that is not so, a history of one topic does not show the violation, and the minimiser keeps the whole of it.
+Topics are independent (DEDUP-07), so most violations do not need the operations on other topics. If a history of one
+topic does not break the rule, the minimiser keeps all topics.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from model.operations import AnyOperation
 
 
 def topics_of(operations: Sequence[AnyOperation]) -> list[str | None]:
-    """The topic that each operation names, or else the one its actor named last; None where there is neither."""
+    """The topic that each operation names, or else the last topic of its actor; None if there is neither."""
     last: dict[str, str] = {}
     topics = []
     for operation in operations:

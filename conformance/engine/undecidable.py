@@ -1,4 +1,4 @@
-"""Which rules a deployment cannot show, and why: what cannot be done to it, and what it lacks."""
+"""The rules that a deployment cannot exercise, and the reasons: missing faults and missing capabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DOING: Final[Mapping[Capability, str]] = {
 
 
 def undecidable(machines: Sequence[Machine], world: World) -> dict[str, str]:
-    """The rules that these machines cannot decide on this deployment, each with the reason; others they may decide."""
+    """The rules that these machines cannot decide on this deployment, each with the reason."""
     found = world.capabilities.undecidable()
     able = world.broker.capabilities
     decided = {rule for machine in machines if machine.needs <= able for rule in machine.decides}

@@ -76,8 +76,8 @@ def find_failpoint(name: str) -> Failpoint:
 
 def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     """Read one rule file; ``ValueError`` says what is wrong with it."""
-    told = list(_read_header(text))
-    header = dict(told)
+    lines = list(_read_header(text))
+    header = dict(lines)
     kinds = header.keys() & {"failpoint", "defect"}
     if len(kinds) != 1:
         raise ValueError(f"{file_name}: its header needs 'failpoint' or 'defect'")
@@ -92,7 +92,7 @@ def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
         return Failpoint(name=name, text=text)
     if not header.keys() >= {"breaks", "summary"}:
         raise ValueError(f"{file_name}: its header needs 'breaks', the rule that it breaks, and 'summary'")
-    settings = tuple(_read_setting(file_name, value) for key, value in told if key == "setting")
+    settings = tuple(_read_setting(file_name, value) for key, value in lines if key == "setting")
     return BrokerDefect(
         name=name,
         breaks=header["breaks"],

@@ -261,7 +261,7 @@ def _acknowledge(member: WireMember, nth: tuple[int, ...]) -> None:
     """Acknowledge without waiting for the answer."""
     if messages := chosen(member, nth):
         with suppress(ConnectionLost, NoAnswer):
-            member.tell_acknowledged(messages)
+            member.acknowledge_without_receipt(messages)
 
 
 def _namespace_of(topic: str) -> str:

@@ -18,12 +18,12 @@ class Footprint:
 
     def options(self) -> list[str]:
         """The options of the engine's command line that say so."""
-        told = ["--pulsar-run-name", str(self.name)]
+        options = ["--pulsar-run-name", str(self.name)]
         if self.within is not None:
-            told += ["--pulsar-tenant", self.within]
+            options += ["--pulsar-tenant", self.within]
         if self.may_change_settings:
-            told.append("--pulsar-allow-cluster-settings")
-        return told
+            options.append("--pulsar-allow-cluster-settings")
+        return options
 
     def sentences(self) -> tuple[str, ...]:
         """Announce what will be created and changed, and what becomes of it."""

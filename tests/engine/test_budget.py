@@ -67,7 +67,7 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
     plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
     broker = SimpleNamespace(capabilities=frozenset(Capability))
     world = cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
-    one = run.Run(plan, world, events.Teller(None, began=began), began=began)
+    one = run.Run(plan, world, events.Emitter(None, began=began), began=began)
     machine = Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)
     one.expect([machine])
     one.explore(machine)

@@ -82,7 +82,7 @@ class Stage:
         )
         began = time.monotonic()
         plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path)
-        self.run = run.Run(plan, cast(World, world), events.Teller(self._kept, began=began), began=began)
+        self.run = run.Run(plan, cast(World, world), events.Emitter(self._kept, began=began), began=began)
         self.run.expect([SOUND, BUGGY])
 
     def _start_again(self) -> None:
@@ -148,4 +148,4 @@ def test_if_the_broker_cannot_be_restarted_no_further_machine_is_run(stage: Call
     at.run.explore(SOUND)
     at.run.explore(SOUND)
     assert at.performed == 0
-    assert at.harness_errors[0] == "The broker does not come back, and nothing more is run: it does not start"
+    assert at.harness_errors[0] == "The broker does not start again, so the run ends: it does not start"

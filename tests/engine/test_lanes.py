@@ -140,7 +140,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
             footprint=Footprint(name=RunName.new(at_most_s=60)),
             lanes=count,
         )
-        one = Run(plan, cast(World, world), events.Teller(report / "events.jsonl", began=began), began=began)
+        one = Run(plan, cast(World, world), events.Emitter(report / "events.jsonl", began=began), began=began)
         one.expect(machines)
         ran = Ran(report, {})
         if interrupted_in:

@@ -73,7 +73,7 @@ def a_run(
 ) -> run.Run:
     began = time.monotonic() - start_took_s
     plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
-    one = run.Run(plan, at, events.Teller(kept, began=began), began=began, on_shipped=on_shipped)
+    one = run.Run(plan, at, events.Emitter(kept, began=began), began=began, on_shipped=on_shipped)
     one.expect([MACHINE, SHIPPED])
     return one
 

@@ -57,7 +57,7 @@ def shortened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[floa
         plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, shortening_s=shortening_s)
         broker = SimpleNamespace(capabilities=frozenset(Capability), version="4.0.8", configuration={})
         world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, capabilities=NothingMissing()))
-        one = run.Run(plan, world, events.Teller(tmp_path / "events.jsonl", began=began), began=began)
+        one = run.Run(plan, world, events.Emitter(tmp_path / "events.jsonl", began=began), began=began)
         steps = tuple(
             Step(operation=operation, outcome=Done(), invoked_ms=0.0, completed_ms=0.0) for operation in OPERATIONS
         )

@@ -15,7 +15,7 @@ import pytest
 from conformance.engine.shortening.attempt import Attempt
 from conformance.engine.shortening.minimise import FINAL_REPLAYS, PATIENCE, minimise
 from conformance.engine.shortening.recording import Recording
-from conformance.engine.shortening.replays import CONFIRMATIONS, SURE, Shortest, Tally
+from conformance.engine.shortening.replays import CONFIRMATIONS, SURE, ReplayCounts, Shortest
 from conformance.events import Stage
 from conformance.history.document import ENOUGH_REPLAYS, Replays
 from model.operations import AnyOperation, CreateTopic, Send, Unload
@@ -137,18 +137,18 @@ def test_a_violation_that_does_not_always_come_back_is_replayed_thirty_times() -
 
 @pytest.mark.parametrize(("tries", "came_back"), [(0, 0), (2, 2), (5, 4), (10, 5), (20, 1), (30, 0), (200, 10)])
 def test_a_part_is_run_as_often_as_shows_a_violation_of_this_rate(tries: int, came_back: int) -> None:
-    tally = Tally(tries, came_back)
-    wanted, runs = tally.confirmations
+    counts = ReplayCounts(tries, came_back)
+    wanted, runs = counts.confirmations
     chance = random.Random(7)
-    trials = [sum(chance.random() < tally.rate for _ in range(runs)) >= wanted for _ in range(4000)]
+    trials = [sum(chance.random() < counts.rate for _ in range(runs)) >= wanted for _ in range(4000)]
     assert sum(trials) / len(trials) > SURE - 0.03
     assert (wanted, runs) == (CONFIRMATIONS, CONFIRMATIONS) if came_back == tries else runs > CONFIRMATIONS
 
 
 def test_a_part_need_come_back_only_once_where_the_violation_is_seldom() -> None:
     """Twice would take most of twice the runs."""
-    assert Tally(20, 1).confirmations == (1, 24)
-    assert Tally(5, 4).confirmations[0] == CONFIRMATIONS
+    assert ReplayCounts(20, 1).confirmations == (1, 24)
+    assert ReplayCounts(5, 4).confirmations[0] == CONFIRMATIONS
 
 
 @pytest.mark.parametrize(

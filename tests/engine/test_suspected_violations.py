@@ -78,7 +78,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
         world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, capabilities=NothingMissing()))
         kept = tmp_path / "events.jsonl"
         kept.unlink(missing_ok=True)
-        one = run.Run(plan, world, events.Teller(kept, began=began), began=began)
+        one = run.Run(plan, world, events.Emitter(kept, began=began), began=began)
         machine = Machine(name="sending", decides=(), factory=Sending, steps=1, examples=examples)
         one.expect([machine])
         one.explore(machine)

@@ -69,5 +69,5 @@ def _positions(clusters: Iterable[pb.ClusterMessageId], labels: Mapping[str, str
     return {labels[one.cluster]: _position(one.message_id) for one in clusters}
 
 
-def _position(told: pb.MarkersMessageIdData) -> Position:
-    return Position(told.ledger_id, signed(told.entry_id))
+def _position(message_id: pb.MarkersMessageIdData) -> Position:
+    return Position(message_id.ledger_id, signed(message_id.entry_id))

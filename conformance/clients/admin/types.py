@@ -248,12 +248,12 @@ class RestEntry(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, headers: Mapping[str, str], payload: bytes) -> Self:
         """Read an answer; raises KeyError or ValueError if it is none of an entry."""
-        told = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.lower().startswith(_PREFIX)}
-        plain = {name.lower(): value for name, value in told.items()}
+        prefixed = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.lower().startswith(_PREFIX)}
+        plain = {name.lower(): value for name, value in prefixed.items()}
         if "property" in plain:
             properties = json.decode(plain["property"], type=dict[str, str])
         else:  # before 3.0 each has a header of its own, and a chunk's numbers look like two more
-            each = {name[len(_PROPERTY) :]: value for name, value in told.items() if name.startswith(_PROPERTY)}
+            each = {name[len(_PROPERTY) :]: value for name, value in prefixed.items() if name.startswith(_PROPERTY)}
             properties = {name: value for name, value in each.items() if name not in _NO_PROPERTIES}
         return cls(position=Position.parse(plain["message-id"]), payload=payload, headers=plain, properties=properties)
 

@@ -163,7 +163,7 @@ class Connection:
             if len(self._unsent) == len(frame):
                 self._write()
 
-    def tell(self, body: Message) -> None:
+    def send_command(self, body: Message) -> None:
         """Send a command that nothing follows and nobody answers. Errors as for :meth:`send`."""
         self.send(encode_frame(command_of(body)))
 
@@ -189,7 +189,7 @@ class Connection:
         """
         self._pings += 1
         number = self._pings
-        self.tell(pb.CommandPing())
+        self.send_command(pb.CommandPing())
         self.pump.wait(lambda: self._pongs >= number or not self.is_open, deadline, what=what)
         if self._pongs < number:
             raise ConnectionLost(f"{what}: {self._lost}")
@@ -245,7 +245,7 @@ class Connection:
     def _ask(self, body: Message, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
         self._awaited.add(request_id)
         try:
-            self.tell(body)
+            self.send_command(body)
             self.pump.wait(lambda: request_id in self._answers or not self.is_open, deadline, what=what)
         finally:
             self._awaited.discard(request_id)

@@ -132,7 +132,7 @@ class WireConsumer:
             self._connection.ask(ask, deadline, what=f"subscribing {ask.subscription} to {ask.topic}")
         except NoAnswer:
             # It may be subscribed still, and would take what nobody receives.
-            self._connection.tell(pb.CommandCloseConsumer(consumer_id=self._id, request_id=0))
+            self._connection.send_command(pb.CommandCloseConsumer(consumer_id=self._id, request_id=0))
             self._end("it was never subscribed")
             raise
         except HarnessError:
@@ -152,7 +152,7 @@ class WireConsumer:
     def flow(self, permits: int) -> None:
         """Permit the broker to send this many messages more. Raises :class:`ConnectionLost`."""
         self._check_open()
-        self._connection.tell(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
+        self._connection.send_command(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
 
     def receive(self, *, timeout_s: float) -> WireDelivery | None:
         """Give the next message, waiting for it; None if none comes in time.
@@ -196,10 +196,10 @@ class WireConsumer:
         ids = [_acknowledged_id(position) for position in positions]
         ack = pb.CommandAck(consumer_id=self._id, ack_type=kind, message_id=ids)
         if not with_receipt:
-            self._connection.tell(ack)
+            self._connection.send_command(ack)
             return
         if not self._connection.has_receipts:
-            self._connection.tell(ack)
+            self._connection.send_command(ack)
             self._connection.await_done(Deadline.after(timeout_s), what="an acknowledgment")
             return
         answer = self._ask(ack, timeout_s, what="an acknowledgment")
@@ -212,7 +212,7 @@ class WireConsumer:
         ids = [message_id_of(position) for position in positions or ()]
         if positions is not None and not ids:
             return  # an empty list would mean everything on the wire
-        self._connection.tell(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids))
+        self._connection.send_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids))
 
     def seek(
         self, position: Position | None = None, *, publish_time_ms: int | None = None, timeout_s: float = 10.0

@@ -91,7 +91,7 @@ class WireProducer:
             answer = self._connection.ask(ask, deadline, what=f"opening producer {name or ''} on {topic}")
         except NoAnswer:
             # It may be opened still, and would keep its name from everybody else.
-            self._connection.tell(pb.CommandCloseProducer(producer_id=self._id, request_id=0))
+            self._connection.send_command(pb.CommandCloseProducer(producer_id=self._id, request_id=0))
             self._end("it was never opened")
             raise
         except HarnessError:

@@ -1,1 +1,1 @@
-"""Lanes: processes that run rounds of machines side by side on one broker, each on topics of its own."""
+"""Lanes: processes that run rounds of machines in parallel on one broker, each on topics of its own."""

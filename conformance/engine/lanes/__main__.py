@@ -1,6 +1,6 @@
 """The process that lanes are forked from: ``DESCRIPTOR MODULE…``, with the modules of the machines.
 
-These are imported once, before there is a thread or a connection.
+It imports these once, before it has a thread or a connection.
 """
 
 import importlib

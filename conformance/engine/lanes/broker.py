@@ -1,4 +1,4 @@
-"""The broker as a lane has it: what is done to its process is asked of the engine, which owns it."""
+"""The broker of a lane, which requests kills and restarts from the engine, the owner of the process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from conformance.harness_error import HarnessError
 
 
 class SharedBroker:
-    """A started broker that other lanes use as well. It is killed and restarted for all of them at once.
+    """A started broker that other lanes use, too. It is killed and restarted for all of them at once.
 
-    So its process is back when :meth:`kill` returns, and :meth:`start` has nothing left to do.
+    :meth:`kill` returns after the restart, so :meth:`start` does nothing.
     """
 
     def __init__(self, begin: Begin, ask: Callable[[Literal["agents", "is_alive", "bounce"]], Answer]) -> None:
-        """``ask``: how the engine is asked."""
+        """``ask`` sends a request to the engine."""
         self._begin = begin
         self._ask = ask
         self.name: Final = begin.name
@@ -27,39 +27,38 @@ class SharedBroker:
         self.capabilities: Final[frozenset[Capability]] = begin.capabilities
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """See to it that its processes have an agent inside, with the rules of all failpoints."""
+        """Load the agent with all failpoints into its processes."""
         return self._answer("agents").agents
 
     def start(self) -> None:
-        """Do nothing: it runs."""
+        """Do nothing: it is running."""
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """Have it restarted, for all lanes."""
+        """Request a restart for all lanes."""
         if settings is not None:
             raise HarnessError("a broker that lanes share keeps its settings")
         self._answer("bounce")
 
     def kill(self) -> None:
-        """Have it killed and started again, for all lanes."""
+        """Request a kill and a start for all lanes."""
         self._answer("bounce")
 
     def pause(self) -> None:
-        """HarnessError: lanes do not freeze it."""
+        """Raise HarnessError: lanes do not freeze it."""
         raise HarnessError("a broker that lanes share is not frozen")
 
     def resume(self) -> None:
-        """HarnessError, as for :meth:`pause`."""
+        """Raise HarnessError, as :meth:`pause`."""
         self.pause()
 
     def is_alive(self) -> bool:
-        """Whether its process answers."""
         return self._answer("is_alive").is_alive
 
     def stop(self) -> None:
         """Do nothing: the engine stops it."""
 
     def log_tail(self, *, lines: int = 50) -> str:  # noqa: ARG002 - as brokers have it
-        """Nothing: the engine has its log."""
+        """Return nothing: the engine has its log."""
         return ""
 
     def _answer(self, what: Literal["agents", "is_alive", "bounce"]) -> Answer:

@@ -17,13 +17,13 @@ from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
 
 STOP_TIMEOUT_S: Final = 90.0
-"""How long lanes may take to stop at most: an operation may be waiting for a broker."""
+"""How long lanes may take to stop: an operation may be waiting for a broker."""
 STOP_AFTER_DEADLINE_S: Final = 2.0
-"""How long at the end of the budget, of what is kept for the end."""
+"""The same at the end of the budget, from its reserve."""
 
 
 class SideBySide:
-    """One group of machines of a run, and what they found."""
+    """One group of machines of a run, and their violations."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class SideBySide:
         is_served_after: Callable[[HarnessError], bool],
         give_up: Callable[[Machine, HarnessError], None],
     ) -> None:
-        """``until``: when their time is up, and ``deadline``, when that of the run is; None: one round of each.
+        """``until``: the end of their time, ``deadline``: the end of the run; None: one round of each.
 
-        ``is_serving``: whether the broker does; ``is_served_after`` starts it again if need be. ``give_up`` is called
-        for a machine in whose rounds the suite failed too often.
+        ``is_serving``: whether the broker serves; ``is_served_after`` starts it again if necessary. ``give_up`` is
+        called for a machine with too many harness errors.
         """
         self.found: dict[str, list[Found]] = {machine.title: [] for machine in group}
         self._machines = {machine.name: machine for machine in group}
@@ -55,7 +55,7 @@ class SideBySide:
         self._give_up = give_up
 
     def explore(self) -> None:
-        """Run rounds until the time is up; with a defect on, until a violation comes back."""
+        """Run rounds until the time is up, or, with a defect on, until a violation comes back."""
         while self._turns.machines and not self._is_over():
             lost = self._run()
             if lost is not None and not self._is_served_after(lost):
@@ -64,9 +64,9 @@ class SideBySide:
                 self._findings.replay_new(found)
 
     def _run(self) -> HarnessError | None:
-        """Run rounds in lanes until it is over, or the suite has failed because the broker does not serve.
+        """Run rounds in lanes until it is over, or the broker does not serve.
 
-        Then all lanes fail; that counts as one failure, of the machine that failed first.
+        In that case all lanes fail, which counts as one failure, of the first machine.
         """
         lost: list[HarnessError] = []
         try:
@@ -78,7 +78,7 @@ class SideBySide:
                     self._patience_s,
                 )
             if late:
-                self._findings.tell_phase(f"lanes that do not stop in time are ended: {_names(late)}")
+                self._findings.emit_phase(f"lanes that do not stop in time are ended: {_names(late)}")
         except HarnessError as harness_error:
             for machine in self._turns.machines:
                 self._give_up(machine, harness_error)
@@ -87,7 +87,7 @@ class SideBySide:
         return lost[0] if lost else None
 
     def _patience_s(self) -> float:
-        """How long lanes may take to end the operations that they are in the middle of."""
+        """How long lanes may take to end their current operations."""
         if self._deadline is None:
             return STOP_TIMEOUT_S
         return min(STOP_TIMEOUT_S, max(0.0, self._deadline - time.monotonic()) + STOP_AFTER_DEADLINE_S)
@@ -112,7 +112,7 @@ class SideBySide:
             self._give_up(machine, failure)
 
     def _take_example(self, machine: Machine, ended: ExampleEnded) -> None:
-        """Once something is found, time is kept for making its history short."""
+        """Handle an example; after a violation, time is reserved for shortening its history."""
         found = self.found[machine.title]
         found_before = len(found)
         self._findings.ended(machine, ended, found)

@@ -1,4 +1,4 @@
-"""The broker that lanes share, in the hands of the engine, which does to it what the lanes come to."""
+"""The engine's side of the shared broker, which it kills and restarts for the lanes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WorldHost:
         )
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """Have an agent with all failpoints in the broker's processes: lanes do not put them there at the same time."""
+        """Load the agent with all failpoints into the broker's processes, once for all lanes."""
         if not self._agents:
             agents = self._world.broker.load_agents()
             for agent in agents:
@@ -49,11 +49,10 @@ class WorldHost:
         return self._agents
 
     def is_alive(self) -> bool:
-        """Whether the broker's process answers."""
         return self._world.broker.is_alive()
 
     def bounce(self, bounce: Bounce) -> None:
-        """Kill or restart the broker, and wait until it is back."""
+        """Kill or restart the broker, and wait until it serves."""
         self._agents = ()
         if isinstance(bounce, Kill):
             self._world.broker.kill()

@@ -1,8 +1,8 @@
 """A lane: a process that runs rounds of machines for the engine, on namespaces and connections of its own.
 
-Its choices follow from the seed of each round alone. When they come to something that is done to the broker itself, the
-lane waits for the others (:mod:`conformance.engine.lanes.rendezvous`), and does first what these had asked for: that is
-a step of its history as well.
+Its choices depend only on the seed of each round. Before a kill or restart, it waits for the other lanes
+(:mod:`conformance.engine.lanes.rendezvous`). What they requested first is performed before, as a step of its own
+history.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Lane:
         self._is_stopped = False
         self.is_bouncing = False
         """Whether examples of the round kill or restart the broker."""
-        self._held: list[AnyOperation] = []
+        self._deferred: list[AnyOperation] = []
 
     def run(self) -> None:
-        """Do what the engine orders, until it is gone."""
+        """Follow the engine's orders until it closes the line."""
         begin = self._line.receive()
         if begin is None:
             return
@@ -106,13 +106,13 @@ class Lane:
                 may_begin=self._may_begin,
                 with_others=self.with_others,
             )
-        except Exception as crash:  # noqa: BLE001 - whatever a machine raises, the lane can go on
+        except Exception as crash:  # noqa: BLE001 - the lane can go on
             return RoundEnded(failure=str(crashed(order.machine.name, crash)))
         failure = None if rounds.failure is None else str(rounds.failure)
         return RoundEnded(failure=failure, is_short=rounds.is_short)
 
     def _must_stop(self) -> bool:
-        """Whether the engine has stopped the round, which it may do at any time."""
+        """Whether the engine has stopped the round."""
         while not self._is_stopped and self._line.has_message:
             order = self._line.receive()
             assert order is None or isinstance(order, Stop)
@@ -120,30 +120,30 @@ class Lane:
         return self._is_stopped
 
     def _may_begin(self) -> bool:
-        self._held = []
+        self._deferred = []
         if not self.is_bouncing:
             return True
         self._line.send(Begins())
         return self._await(Go) is not None
 
     def with_others(self, operation: AnyOperation | None) -> Iterator[AnyOperation]:
-        """What to perform for the next operation: before a kill or restart, what is done to the broker for other lanes.
+        """The operations to perform for the next one: before a kill or restart, those of other lanes.
 
-        A send that nobody waits for is held back until the next operation is known. If the broker is killed then, the
-        message is in flight; it would be stored long before all lanes have come to the kill.
+        A send without waiting is deferred until the next operation is known. If that is a kill, the message is in
+        flight; without deferring, it would be stored before all lanes are ready for the kill.
         """
         if self.is_bouncing and isinstance(operation, Send) and not operation.wait:
-            self._held.append(operation)
+            self._deferred.append(operation)
             return
         if self.is_bouncing and isinstance(operation, Kill | Restart):
             yield from self._of_others(operation)
-        held, self._held = self._held, []
-        yield from held
+        deferred, self._deferred = self._deferred, []
+        yield from deferred
         if operation is not None:
             yield operation
 
     def _of_others(self, own: Bounce) -> Iterator[AnyOperation]:
-        """What is done to the broker until all lanes agree on what this one is about to do."""
+        """The other lanes' kills and restarts, until all lanes agree on this one."""
         while True:
             self._line.send(Wants(own))
             agreed = self._await(Do)
@@ -156,7 +156,7 @@ class Lane:
     def _ask(self, what: Literal["agents", "is_alive", "bounce"]) -> Answer:
         self._line.send(Ask(what))
         answer = self._await(Answer)
-        while answer is None:  # it was stopped meanwhile; what the broker does next has to be known all the same
+        while answer is None:  # the round was stopped meanwhile; the answer is needed all the same
             answer = self._await(Answer)
         return answer
 
@@ -164,7 +164,7 @@ class Lane:
         """The engine's answer of this kind; None if it stops the round instead."""
         order = self._line.receive()
         if order is None:
-            raise SystemExit  # the engine is gone
+            raise SystemExit  # the engine has ended
         if isinstance(order, Stop):
             self._is_stopped = True
             return None
@@ -173,12 +173,12 @@ class Lane:
 
 
 def machine_of(description: Description, factory: str) -> Machine:
-    """The machine with this description whose class is written ``module:name``."""
+    """The machine with this description and the class ``module:name``."""
     return with_factory(description, pkgutil.resolve_name(factory))
 
 
 def factory_of(machine: Machine) -> str | None:
-    """How the class of a machine is written, for another process; None if another process would not find it there."""
+    """The class of a machine as ``module:name``; None if another process cannot import it."""
     made_by = machine.factory
     name = f"{getattr(made_by, '__module__', '')}:{getattr(made_by, '__qualname__', '')}"
     try:

@@ -1,6 +1,6 @@
-"""The engine's side of lanes: starts them, hands out rounds, answers what they ask, and replaces those that die.
+"""The engine's side of lanes: starts them, assigns rounds, answers requests, and replaces crashed lanes.
 
-It judges nothing and knows no budget: which round comes next, and when it is over, it asks of its caller.
+It judges nothing. Its caller decides which round is next, and when it is over.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from conformance.workers.starter import Starter, Worker
 
 MODULE: Final = "conformance.engine.lanes"
 LOOK_EVERY_S: Final = 0.1
-"""How often the caller is asked whether it is over."""
+"""How often it asks the caller whether it is over."""
 
 
 class Host(Protocol):
-    """Who owns the broker that the lanes share."""
+    """The owner of the broker that the lanes share."""
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """Have an agent with all failpoints in each of its processes."""
+        """Load the agent with all failpoints into each of its processes."""
 
     def is_alive(self) -> bool:
-        """Whether its process answers."""
+        """Whether the broker's process answers."""
 
     def bounce(self, bounce: Bounce) -> None:
-        """Kill or restart it, and wait until it is back."""
+        """Kill or restart it, and wait until it serves."""
 
 
 @dataclass(slots=True)
 class LaneProcess:
-    """A lane as the engine sees it; ``round``: what it is doing."""
+    """A lane as the engine sees it; ``round``: its current one."""
 
     number: int
     worker: Worker[Report]
@@ -71,7 +71,7 @@ Taken = ExampleEnded | RoundEnded
 
 
 class Lanes:
-    """So many lanes, from when they are entered until they are left."""
+    """A context manager of lanes."""
 
     def __init__(
         self,
@@ -106,12 +106,11 @@ class Lanes:
         take: Callable[[RunRound, Taken], None],
         patience_s: Callable[[], float],
     ) -> list[RunRound]:
-        """Run rounds side by side until it is over, or there is none left, and all lanes are done.
+        """Run rounds in parallel until it is over or none is left.
 
-        ``is_over``: whether it will be over in so many seconds. No bounce begins that would end after that.
-        ``take`` is given each example that ends, and each round. ``patience_s``: how long lanes may then take to stop;
-        the rounds of those that do not are returned, and these lanes are of no more use. HarnessError if no lane can be
-        started.
+        ``is_over``: whether it will be over in so many seconds. No bounce begins that would end after that. ``take`` is
+        called with each example and round that ends. ``patience_s``: how long lanes may take to stop; it returns the
+        rounds of those that do not. Raises HarnessError if no lane can be started.
         """
         stops_until: Deadline | None = None
         while True:
@@ -153,7 +152,7 @@ class Lanes:
                     lane.worker.send(lane.round)
 
     def _heard(self) -> list[LaneProcess]:
-        """The lanes that have reported something, after waiting a moment for one."""
+        """The lanes with a report, after waiting a moment for one."""
         with selectors.DefaultSelector() as selector:
             for lane in self._lanes.values():
                 selector.register(lane.worker, selectors.EVENT_READ, lane)
@@ -191,7 +190,7 @@ class Lanes:
                     assert_never(report)
 
     def _died(self, lane: LaneProcess, why: str, take: Callable[[RunRound, Taken], None]) -> None:
-        """Put another one in the place of a lane that is gone; one that never was ready is not replaced."""
+        """Replace a lane that has ended, unless it never was ready."""
         self._why_none = why
         self._rendezvous.leaves(lane.number)
         del self._lanes[lane.number]
@@ -214,7 +213,7 @@ class Lanes:
             lane.worker.send(Answer(failure=str(harness_error)))
 
     def _bounce(self) -> None:
-        """Kill or restart the broker, once all lanes that take part are ready."""
+        """Kill or restart the broker once all participating lanes are ready."""
         due = self._rendezvous.due()
         if due is None:
             return
@@ -229,7 +228,7 @@ class Lanes:
             self._lanes[number].worker.send(answer)
 
     def _release(self, is_over: Callable[[float], bool]) -> None:
-        """Let the lanes go on that wait for others, where these have come."""
+        """Let waiting lanes go on once the others have arrived."""
         for number in self._rendezvous.may_begin():
             self._lanes[number].worker.send(Go())
         if self._rendezvous.can_agree and is_over(self._longest_bounce_s):

@@ -1,7 +1,7 @@
-"""What the engine and a lane send each other, over a line.
+"""The messages between the engine and a lane.
 
-The first order says what the lane works on; then it gets one round after the other. While a round goes on, the lane
-reports each example, and asks for what concerns the broker that all lanes share; the engine answers, or stops it.
+The first order names the broker; the next ones are rounds. During a round, the lane reports each example, and sends
+requests that concern the shared broker. The engine answers them, or stops the round.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from conformance.workers.protocol import Crashed, GaveUp
 from model.operations import Kill, Restart
 
 Bounce = Kill | Restart
-"""What ends the process of the broker, for all lanes at once."""
+"""The operations that end the process of the broker for all lanes."""
 
 
 class Message(msgspec.Struct, frozen=True, tag=True):
-    """A line."""
+    """One message, sent as one line."""
 
 
 # ---------------------------------------------------------------------------------------------------------- orders
@@ -33,8 +33,8 @@ class Message(msgspec.Struct, frozen=True, tag=True):
 class Begin(Message, frozen=True, kw_only=True):
     """Work on this broker, in namespaces of your own, and write a journal into the folder of the report.
 
-    ``service``: where the clients of examples find the broker; ``deadline``: when nothing may go on any more, on the
-    monotonic clock, which all processes of a machine share.
+    ``service``: the address for the clients of examples; ``deadline``: the end of the run on the monotonic clock, which
+    all processes of a machine share.
     """
 
     lane: int
@@ -52,7 +52,7 @@ class Begin(Message, frozen=True, kw_only=True):
 
 
 class RunRound(Message, frozen=True, kw_only=True):
-    """Run a round of a machine, whose class is ``factory``, written ``module:name``."""
+    """Run a round of a machine; ``factory``: its class as ``module:name``."""
 
     machine: Description
     factory: str
@@ -63,7 +63,7 @@ class RunRound(Message, frozen=True, kw_only=True):
 
 
 class Stop(Message, frozen=True):
-    """End the round soon: the example that is running is the last one, and is not finished."""
+    """End the round soon: the running example is the last one, and is not finished."""
 
 
 class Go(Message, frozen=True):
@@ -105,16 +105,16 @@ class Wants(Message, frozen=True):
 
 
 class Ask(Message, frozen=True):
-    """Something is to be done to the broker's process, or asked of it; the lane waits for :class:`Answer`.
+    """A request that concerns the broker's process; the lane waits for :class:`Answer`.
 
-    ``bounce``: what was last agreed on is done now; the answer comes once the broker is back.
+    ``bounce``: perform the agreed kill or restart; the answer follows once the broker serves.
     """
 
     what: Literal["agents", "is_alive", "bounce"]
 
 
 class RoundEnded(Message, frozen=True, kw_only=True):
-    """The round ended; how the suite failed, if it did, and whether an example was cut short for lack of time."""
+    """The round ended: its harness error, if any, and whether an example was cut short for lack of time."""
 
     failure: str | None = None
     is_short: bool = False

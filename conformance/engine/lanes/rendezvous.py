@@ -1,11 +1,11 @@
-"""When the broker is killed or restarted, where lanes share it: once all their examples have come to that.
+"""Decides when a shared broker is killed or restarted: once the examples of all lanes wait for it.
 
-Each lane says when an example begins and ends, and what it is about to do to the broker. The broker is left alone until
-every example that has begun waits. Then the lanes do what most of them asked for, each as a step of its own history. A
-lane that asked for something else does this first, and asks again.
+Each lane reports when an example begins and ends, and its next kill or restart. Nothing is done to the broker until
+every running example waits. Then all lanes perform the most wanted operation, each as a step of its own history. A lane
+that wanted another one performs this first, and waits again.
 
-So no history misses what happened to its broker, choices do not depend on other lanes, and one kill is exercised by as
-many examples as there are lanes. Pure: it knows lanes by their numbers, and the engine does what it says.
+So each history has everything that happened to its broker, choices do not depend on other lanes, and each lane's
+example exercises the kill. It is pure: it identifies lanes by number, and the engine acts on its decisions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from model.operations import Kill
 
 
 class Rendezvous:
-    """What the lanes of one broker wait for."""
+    """The states of the lanes of one broker."""
 
     def __init__(self) -> None:
         self._in_example: set[int] = set()
@@ -30,11 +30,11 @@ class Rendezvous:
 
     @property
     def is_imminent(self) -> bool:
-        """Whether the lanes have agreed, and the broker is not bounced yet."""
+        """Whether the lanes have agreed on a bounce that is not performed yet."""
         return self._agreed is not None
 
     def enters(self, lane: int) -> None:
-        """A lane works on the broker: it is not to be bounced until this lane :meth:`leaves`."""
+        """A lane uses the broker: it is not bounced until this lane :meth:`leaves`."""
         self._in_example.add(lane)
 
     def begins(self, lane: int) -> None:
@@ -42,13 +42,13 @@ class Rendezvous:
         self._waits_to_begin.add(lane)
 
     def wants(self, lane: int, bounce: Bounce) -> None:
-        """The example of a lane is about to do this."""
+        """The example of a lane waits for this bounce."""
         if not self._wants:
             self._has_begun_since.clear()
         self._wants[lane] = bounce
 
     def arrives(self, lane: int) -> bool:
-        """A lane has nothing more to do before what was agreed on; whether it takes part in that."""
+        """A lane is ready for the agreed bounce; whether it takes part in it."""
         if lane not in self._expected:
             return False
         self._arrived.add(lane)
@@ -63,8 +63,8 @@ class Rendezvous:
     def may_begin(self) -> list[int]:
         """The lanes whose examples may begin now.
 
-        None while the broker is about to be bounced. While others wait, each lane may begin one: more would keep them
-        waiting, and fewer would miss what the others wait for.
+        None while a bounce is imminent. While others wait, each lane may begin one example: more would delay the
+        others, and fewer would not exercise their bounce.
         """
         if self._agreed is not None:
             return []
@@ -80,7 +80,7 @@ class Rendezvous:
         return self._agreed is None and bool(self._wants) and self._wants.keys() >= self._in_example
 
     def agree(self) -> tuple[Bounce, list[int]] | None:
-        """What is to be done, and by which lanes, once all of them wait for that; what most of them asked for."""
+        """The most wanted bounce and its lanes, once all running examples wait for one."""
         if not self.can_agree:
             return None
         counted = Counter(self._wants.values())
@@ -90,7 +90,7 @@ class Rendezvous:
         return self._agreed, sorted(self._expected)
 
     def due(self) -> tuple[Bounce, list[int]] | None:
-        """What the engine does to the broker now, as all lanes that take part are ready, and these; told once."""
+        """The bounce for the engine to perform now, with its lanes, once all of these are ready; returned once."""
         if self._agreed is None or self._arrived != self._expected:
             return None
         done, lanes = self._agreed, sorted(self._arrived)

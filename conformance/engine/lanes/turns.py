@@ -1,7 +1,7 @@
-"""Whose turn it is in the lanes: machines that can run side by side, and the rounds of each.
+"""Assigns rounds of machines to lanes, in groups of machines that can run in parallel.
 
-Machines get rounds by their shares of the budget, measured by the time that their rounds took. Which rounds there are
-depends on time; what is chosen in a round does not.
+Machines get rounds by their shares of the budget, measured by the duration of their rounds. The number of rounds
+depends on time; the choices in a round do not.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from conformance.engine.lanes.protocol import RoundEnded, RunRound
 from conformance.engine.machines import Machine, described
 
 FIRST_ROUND_S: Final = 5.0
-"""How long a round of a machine is taken to last before one has ended."""
+"""The expected duration of a machine's first round."""
 OF_OTHER_DEPLOYMENTS: Final = frozenset({Capability.CLUSTERS, Capability.TAKEOVER, Capability.BOOKIES})
-"""What is done to several processes of a deployment, and not by lanes."""
+"""The capabilities for faults of several processes of a deployment, which lanes cannot share."""
 FAILURES: Final = 2
-"""After so many rounds in which the suite failed, a machine is not run any more."""
+"""After so many rounds with a harness error, a machine does not run any more."""
 
 
 def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
@@ -43,7 +43,7 @@ def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
 
 @dataclass(slots=True)
 class _Turn:
-    """A machine of a group. ``spent_s``: how long its rounds took, in all lanes; ``begun``: those that are running."""
+    """A machine of a group. ``spent_s``: the time of its rounds in all lanes; ``begun``: its running rounds."""
 
     machine: Machine
     number: int = 0
@@ -58,18 +58,18 @@ class _Turn:
 
     @property
     def weighed(self) -> float:
-        """The seconds that it had, or has begun, for each unit of its share."""
+        """The seconds of its ended and running rounds per unit of its share."""
         expected_s = self.spent_s / self.ended if self.ended else FIRST_ROUND_S
         return (self.spent_s + self.begun * expected_s) / self.machine.share
 
 
 class Turns:
-    """The rounds of a group of machines; without an end, one of each machine."""
+    """The rounds of a group of machines; without a limit on time, one of each machine."""
 
     def __init__(
         self, machines: Sequence[Machine], until: float | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``until``: when the last operation must be done, by the clock."""
+        """``until``: when the last operation must end, by the clock."""
         self.until = until
         self._turns = {machine.name: _Turn(machine) for machine in machines}
         self._began: dict[tuple[str, int], float] = {}
@@ -77,16 +77,16 @@ class Turns:
 
     @property
     def machines(self) -> list[Machine]:
-        """Those that rounds are still handed out for."""
+        """The machines that still get rounds."""
         return [turn.machine for turn in self._turns.values() if not turn.is_through]
 
     def end(self) -> None:
-        """Hand out no round any more."""
+        """Assign no more rounds."""
         for turn in self._turns.values():
             turn.is_through = True
 
     def next_round(self) -> RunRound | None:
-        """The round that begins now; None if there is none."""
+        """The next round; None if there is none."""
         able = [turn for turn in self._turns.values() if not turn.is_through]
         if not able:
             return None
@@ -106,9 +106,9 @@ class Turns:
         )
 
     def ended(self, one: RunRound, how: RoundEnded) -> bool:
-        """A round has ended; whether its machine is given up, because the suite failed in it for the last time.
+        """A round has ended; returns whether its machine is given up after too many harness errors.
 
-        A machine in whose round there was no time left for an operation gets no other.
+        A machine that ran out of time for an operation gets no other round.
         """
         turn = self._turns[one.machine.name]
         turn.ended += 1

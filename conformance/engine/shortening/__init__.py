@@ -1,1 +1,1 @@
-"""Makes the history of a violation short: first by what was recorded, then on the broker."""
+"""Shortens the history of a violation: first its recording with the model, then on the broker."""

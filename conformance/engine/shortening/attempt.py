@@ -1,7 +1,4 @@
-"""What running operations came to, and what parts of a history are.
-
-How a history is made short is for the other modules of this folder.
-"""
+"""The result of performing a history, and the parts of a history, for the other modules of this folder."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ Operations = Sequence[AnyOperation]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What running a sequence of operations came to: the steps, of which the first ``chosen`` are these operations."""
+    """The result of performing operations: the steps, of which the first ``chosen`` are these operations."""
 
     steps: tuple[Step, ...]
     chosen: int
@@ -24,12 +21,12 @@ class Attempt:
 
     @property
     def operations(self) -> list[AnyOperation]:
-        """The operations that were run; what finished the example is not among them."""
+        """The operations, without those that finished the example."""
         return [step.operation for step in self.steps[: self.chosen]]
 
     @property
     def took_s(self) -> float:
-        """Seconds that it took, but for its first step: in a run's first example that starts what all share."""
+        """The seconds without the first step, which in a run's first example starts what all share."""
         return (self.steps[-1].completed_ms - self.steps[0].completed_ms) / 1000 if self.steps else 0.0
 
 
@@ -37,10 +34,10 @@ RunOperations = Callable[[Operations], Attempt]
 
 
 def is_same(violation: Violation | None, wanted: Violation) -> bool:
-    """Whether a violation is of the same rule, and by the same deviation if it has one."""
+    """Whether a violation has the same rule, and the same deviation, if any."""
     return violation is not None and (violation.rule, violation.deviation) == (wanted.rule, wanted.deviation)
 
 
 def parts(length: int, size: int) -> Iterator[range]:
-    """The runs of ``size`` elements, from the last to the first, that may be left out of so many."""
+    """The runs of ``size`` consecutive elements, from the last to the first, to leave out of ``length``."""
     yield from (range(start, start + size) for start in range(length - size, -1, -size))

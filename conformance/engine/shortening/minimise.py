@@ -1,12 +1,11 @@
-"""Makes a violation's history short on a broker, and says how surely it comes back.
+"""Shortens a violation's history on a broker, and measures how often the violation comes back.
 
-Shortening works on the operations of the history itself, not on the choices that Hypothesis made: a part of a history
-is a history, and performing it again is all it takes. How an example is finished follows from the rest, so only what
-comes before that is made shorter. It begins with the shortest part of the recording that shows the violation, and adds
-what else of the recording the broker needs to break the rule. How many runs a part needs to be kept follows from how
-often the violation comes back (:mod:`conformance.engine.shortening.replays`). What does not come back at all is
-reported whole, and *in doubt*. Everything is bounded by a deadline, and nothing is begun that is not expected to end
-before it.
+It works on the operations of a history, not on Hypothesis' choices: a part of a history is a history that can be
+performed. The operations that finish an example follow from the others, so it shortens only these. It starts from the
+shortest part of the recording that breaks the rule for the model, and adds the steps that the broker needs, too. How
+many runs confirm a part depends on how often the violation comes back (:mod:`conformance.engine.shortening.replays`).
+A violation that never comes back is reported with the whole history, *in doubt*. No run begins that is not expected to
+end before the deadline.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import msgspec
 
 from conformance.engine.shortening.attempt import Attempt, Operations, RunOperations, is_same, parts
 from conformance.engine.shortening.recording import Recording
-from conformance.engine.shortening.replays import CONFIRMATIONS, SELDOM, Shortest, Tally, only_recorded
+from conformance.engine.shortening.replays import CONFIRMATIONS, SELDOM, ReplayCounts, Shortest, only_recorded
 from conformance.engine.slices import topics_of
 from conformance.events import Stage
 from conformance.history.document import ENOUGH_REPLAYS
@@ -28,9 +27,9 @@ from model.events import Skipped
 from model.operations import Send, StartSource
 
 FINAL_REPLAYS = 5
-"""How often the shortest history is run at the end, to say how often it comes back; more often if not always."""
+"""How often the shortest history is replayed at the end; more often if it does not always break the rule."""
 PATIENCE = 10
-"""How often the whole is replayed until it comes back, while other machines are to be run."""
+"""How often the whole history is replayed until it comes back, while other machines wait."""
 
 
 def minimise(
@@ -42,10 +41,10 @@ def minimise(
     recording: Recording | None = None,
     patience: int = PATIENCE,
 ) -> Shortest:
-    """The shortest history with the same broken rule that can be had within ``limit_s`` seconds.
+    """The shortest history with the same broken rule that is found within ``limit_s`` seconds.
 
-    ``replay_limit_s``: seconds from now by which the last replay of that must have ended as well. ``recording``: what
-    the recording was shortened to. ``patience``: how often the whole is replayed, if need be, until it comes back.
+    ``replay_limit_s``: the seconds from now until its last replay must end. ``recording``: the shortened recording.
+    ``patience``: the most replays of the whole history until it comes back.
     """
     assert original.violation is not None
     now = time.monotonic()
@@ -75,16 +74,16 @@ def minimise(
 
 
 def _from_recording(search: _Search, recording: Recording) -> Attempt:
-    """The shortest part of a recording that breaks the rule on the broker, or that and what else it needs.
+    """The shortest part of a recording, with the further steps that the broker needs to break the rule.
 
-    What it needs is found by bisection: of the parts that were left out of the recording one after the other, the first
-    one without which the rule is not broken any more stays in, until the rule is broken without all others.
+    Bisection finds these: of the parts that were left out of the recording one by one, it puts back the first one
+    without which the rule holds, until the rule is broken without all others.
     """
     best, rungs, needed = search.original, list(recording.rungs), set(recording.rungs[-1])
     found = search.better(best, _operations(recording, needed))
-    if found is best and search.comes_back() and search.tally.rate < 1:  # not tried often enough
+    if found is best and search.comes_back() and search.counts.rate < 1:  # not tried often enough
         found = search.better(best, _operations(recording, needed))
-    if found is not best or not search.tally.came_back:
+    if found is not best or not search.counts.came_back:
         return found
     while len(rungs) > 1 and not search.is_over:
         low, high = 0, len(rungs) - 1
@@ -109,7 +108,7 @@ def _operations(recording: Recording, kept: set[int]) -> Operations:
 
 
 def _of_one_topic(attempt: Attempt) -> Operations:
-    """Only what has to do with the topic of the step that breaks the rule, if it has one."""
+    """The operations on the topic of the step that breaks the rule, if it has one."""
     assert attempt.violation is not None
     topics = topics_of([step.operation for step in attempt.steps[: attempt.violation.step]])
     chosen = zip(attempt.operations, topics, strict=False)
@@ -117,12 +116,12 @@ def _of_one_topic(attempt: Attempt) -> Operations:
 
 
 def _of_what_was_performed(attempt: Attempt) -> Operations:
-    """Only what could be performed in this attempt."""
+    """The operations that were not skipped in this attempt."""
     return [step.operation for step in attempt.steps[: attempt.chosen] if not isinstance(step.outcome, Skipped)]
 
 
 def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
-    """Leave out each run of ``size`` operations, from the last to the first, where the rule still breaks without it."""
+    """Leave out each run of ``size`` operations, from the last to the first, if the rule breaks without it."""
     for part in parts(best.chosen, size):
         if search.is_over:
             break
@@ -132,7 +131,7 @@ def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
 
 
 def _without_entries(search: _Search, best: Attempt) -> Attempt:
-    """Leave out single entries of sends and sources, where the rule still breaks without them."""
+    """Leave out single entries of sends and sources, if the rule breaks without them."""
     for candidate in _fewer_entries(best.operations):
         found = search.better(best, candidate)
         if found is not best:
@@ -141,7 +140,7 @@ def _without_entries(search: _Search, best: Attempt) -> Attempt:
 
 
 def _length(operations: Operations) -> tuple[int, int]:
-    """How many operations there are, and how many entries they send."""
+    """The numbers of operations and of entries that they send."""
     entries = (len(one.entries) for one in operations if isinstance(one, Send | StartSource))
     return len(operations), sum(entries)
 
@@ -153,14 +152,14 @@ class _Search:
     deadline: float
     replays_until: float
     expected_s: float
-    """How long the last run took: so long will the next one."""
+    """The duration of the last run, expected of the next one, too."""
     patience: int
-    tally: Tally = field(default_factory=Tally)
-    """The runs of all that was kept, one part after the other."""
-    kept: Tally = field(default_factory=Tally)
-    """The runs of what was kept last."""
+    counts: ReplayCounts = field(default_factory=ReplayCounts)
+    """The runs of all parts that broke the rule often enough."""
+    kept: ReplayCounts = field(default_factory=ReplayCounts)
+    """The runs of the last such part."""
     once: Shortest | None = None
-    """A part that broke the rule, but not as often as it must."""
+    """A part that broke the rule too seldom."""
     candidates: int = 0
     runs: int = 0
 
@@ -170,30 +169,30 @@ class _Search:
 
     @property
     def is_in_vain(self) -> bool:
-        """Whether it never came back, often as it was tried."""
-        return self.tally.came_back == 0 and self.tally.tries >= self.patience
+        """Whether the violation never came back within the patience."""
+        return self.counts.came_back == 0 and self.counts.tries >= self.patience
 
     def performed(self, operations: Operations) -> Attempt:
-        """What these operations come to, now."""
+        """Perform these operations."""
         attempt = self.run(operations)
         self.runs += 1
         self.expected_s = attempt.took_s
         return attempt
 
     def better(self, best: Attempt, operations: Operations) -> Attempt:
-        """What these operations come to, if there is time, they are fewer, and the rule breaks often enough."""
+        """The attempt of these operations if they are fewer and break the rule often enough in time; else ``best``."""
         if _length(operations) >= _length(best.operations) or self.is_over or self.is_in_vain:
             return best
         self.candidates += 1
-        wanted, runs = self.tally.confirmations
+        wanted, runs = self.counts.confirmations
         attempt, came_back = best, 0
         for tried in range(1, runs + 1):
             again = self.performed(operations)
             if self._is_wanted(again):
                 attempt, came_back = again, came_back + 1
             if came_back == wanted:
-                self.kept = Tally(tried, came_back)
-                self.tally = self.tally.with_runs(tried, came_back)
+                self.kept = ReplayCounts(tried, came_back)
+                self.counts = self.counts.with_runs(tried, came_back)
                 return attempt
             if came_back + runs - tried < wanted or self.is_over:
                 break
@@ -202,47 +201,47 @@ class _Search:
         return best
 
     def comes_back(self) -> bool:
-        """Replay the whole until it came back as often as a part must; whether it came back at all.
+        """Replay the whole history until it came back as often as a part must; whether it came back at all.
 
-        That says how often parts have to be tried.
+        The rate decides how often to try parts.
         """
-        while self.tally.came_back < CONFIRMATIONS and not self.is_over:
-            if self.tally.tries >= self.patience:
+        while self.counts.came_back < CONFIRMATIONS and not self.is_over:
+            if self.counts.tries >= self.patience:
                 break
             came_back = int(self._is_wanted(self.performed(self.original.operations)))
-            self.tally = self.tally.with_runs(1, came_back)
-        return self.tally.came_back > 0
+            self.counts = self.counts.with_runs(1, came_back)
+        return self.counts.came_back > 0
 
     def replayed(self, best: Attempt) -> Shortest:
-        """Run the shortest history a few times more; the count says how sure it is.
+        """Replay the shortest history a few times more, and count.
 
-        Those runs alone count where the rule broke in one of them, because what was kept was chosen by those before.
+        If the rule broke in one of these replays, only they count, because the earlier runs selected the history.
         """
-        shortest = self._replays(best, self.tally if best is self.original else Tally())
+        shortest = self._replays(best, self.counts if best is self.original else ReplayCounts())
         if shortest.came_back:
             return shortest
         if best is not self.original:
             return Shortest(best, shortest.tries + self.kept.tries, self.kept.came_back)
         if self.once is not None:
-            part = self._replays(self.once.attempt, Tally())
+            part = self._replays(self.once.attempt, ReplayCounts())
             return Shortest(part.attempt, self.once.tries + part.tries, self.once.came_back + part.came_back)
         return shortest
 
-    def _replays(self, best: Attempt, before: Tally) -> Shortest:
-        """Replays of one history, added to those before."""
-        tally = before
-        while tally.tries < self._replays_of(tally) and self._can_replay():
+    def _replays(self, best: Attempt, before: ReplayCounts) -> Shortest:
+        """Replay one history, and add to the counts before."""
+        counts = before
+        while counts.tries < self._replays_of(counts) and self._can_replay():
             attempt = self.performed(best.operations)
             is_back = self._is_wanted(attempt)
-            tally = tally.with_runs(1, int(is_back))
+            counts = counts.with_runs(1, int(is_back))
             best = attempt if is_back else best
-        return Shortest(best, tally.tries, tally.came_back)
+        return Shortest(best, counts.tries, counts.came_back)
 
-    def _replays_of(self, tally: Tally) -> int:
-        """How many replays are enough: a few, and more of what comes back, but not always."""
+    def _replays_of(self, counts: ReplayCounts) -> int:
+        """How many replays suffice: a few, and more if the violation comes back sometimes."""
         if self.is_over:
             return CONFIRMATIONS
-        is_seldom = 0 < tally.came_back < tally.tries or (self.tally.rate < SELDOM and not self.is_in_vain)
+        is_seldom = 0 < counts.came_back < counts.tries or (self.counts.rate < SELDOM and not self.is_in_vain)
         return ENOUGH_REPLAYS if is_seldom else FINAL_REPLAYS
 
     def _is_wanted(self, attempt: Attempt) -> bool:

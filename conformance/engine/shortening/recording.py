@@ -1,9 +1,9 @@
-"""Makes a history short without a broker: leaves steps out of the recording and has the model judge the rest again.
+"""Shortens a history without a broker: leaves steps out of the recording, and the model judges the rest again.
 
-A part counts only if the model allows all of it but the last step, and rejects that step with the same rule, deviation
-and sentence as in the whole recording: so what the part shows is true of the whole, and leaving something out has not
-made it. What a part shows is that the rule was broken, and not why: the model may need no step that tells of the cause.
-Which parts break the rule on a broker is for :mod:`conformance.engine.shortening.minimise`.
+A part counts only if the model allows all steps but the last, and rejects that one with the same rule, deviation and
+sentence as in the whole recording. So leaving steps out has not created the violation. A part shows that the rule was
+broken, not why: the model may not need the step that causes it. :mod:`conformance.engine.shortening.minimise` finds the
+parts that break the rule on a broker.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from model.example import Example, judge
 from model.judgement import Allowed, Broken
 
 Kept = tuple[int, ...]
-"""The steps of a recording that are in a part of it, by their places."""
+"""The steps of a recording that a part has, by index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded violation, and the parts of it that show it, each a part of the one before; the first is the whole."""
+    """A recorded violation, and ever smaller parts that still have it; the first is the whole recording."""
 
     whole: Attempt
     rungs: tuple[Kept, ...]
@@ -35,7 +35,6 @@ class Recording:
 
     @property
     def shortest(self) -> Attempt:
-        """The shortest part."""
         kept = self.rungs[-1]
         steps = tuple(self.whole.steps[at] for at in kept)
         assert self.whole.violation is not None
@@ -44,10 +43,10 @@ class Recording:
 
 
 def shorten_recording(whole: Attempt, known: frozenset[str], *, limit_s: float) -> Recording | None:
-    """Leave out of a recording what its violation does not need, for at most ``limit_s`` seconds.
+    """Leave out the steps of a recording that its violation does not need, for at most ``limit_s`` seconds.
 
-    ``known``: the deviations that the model knew. None if the model does not find the violation in the recording: a few
-    are found by what performs the operations.
+    ``known``: the deviations that the model knew. None if the model does not find the violation in the recording: the
+    lockstep finds a few itself.
     """
     assert whole.violation is not None
     began = time.monotonic()
@@ -75,7 +74,7 @@ def shorten_recording(whole: Attempt, known: frozenset[str], *, limit_s: float) 
 
 @dataclass(slots=True)
 class _Search:
-    """``states``: what the model holds as possible before each step of the shortest part so far."""
+    """``states``: the model's possible states before each step of the shortest part so far."""
 
     steps: tuple[Step, ...]
     violation: Violation
@@ -108,7 +107,7 @@ class _Search:
                     yield [at for at, other in enumerate(named) if other == name]
 
     def leave_out(self, places: Iterable[int]) -> None:
-        """Leave these steps out, if what is left shows the violation; the last step always stays."""
+        """Leave these steps out if the rest still has the violation; the last step always stays."""
         out = set(places) - {self.best[-1]}
         kept = tuple(at for at in self.best if at not in out)
         if len(kept) < len(self.best) and not self.is_over:
@@ -116,7 +115,7 @@ class _Search:
             self.accepts(kept)
 
     def accepts(self, kept: Kept) -> bool:
-        """Whether these steps make sense and show the violation; then they are the shortest part."""
+        """Whether these steps make sense and have the violation; then they become the shortest part."""
         made = frozenset(name for at in kept for name in self.made[at])
         if any(not self.used[at] <= made for at in kept):
             return False
@@ -146,7 +145,7 @@ class _Search:
 
 
 def _judged(state: Example, step: Step) -> Allowed[Example] | Broken | None:
-    """What the model says of a step; None where it cannot say anything, because what the step builds on is left out."""
+    """The model's judgement of a step; None if a step that it depends on is left out."""
     try:
         return judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
     except (LookupError, AssertionError, ValueError, AttributeError, TypeError):

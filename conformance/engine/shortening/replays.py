@@ -1,8 +1,8 @@
-"""How often a history is run before something is said of it: by how often its violation comes back.
+"""How often to replay a history, depending on how often its violation comes back.
 
-A violation that always comes back must break the rule in ``CONFIRMATIONS`` runs of a part in a row, for that part to be
-kept. One that comes back seldom is looked for in as many runs of the part as would show it, if it came back there as
-often as in what was kept before, with a chance of ``SURE``.
+If a violation always comes back, a part must break the rule in ``CONFIRMATIONS`` consecutive runs to count. If it comes
+back sometimes, a part is tried so often that, at the same rate, the violation would come back with probability
+``SURE``.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from conformance.events import Stage
 from conformance.history.document import ENOUGH_REPLAYS
 
 CONFIRMATIONS: Final = 2
-"""How often a shorter history must break the rule to be kept."""
+"""How often a shorter history must break the rule to count."""
 SURE: Final = 0.9
-"""The chance that a part is kept that breaks the rule as often as the whole."""
+"""The probability that a part counts that breaks the rule as often as the whole."""
 SELDOM: Final = 0.5
-"""A violation that comes back in a smaller part of the runs need come back once only."""
+"""Below this rate, a violation must come back only once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortest:
     """The shortest history that was found, and in how many of the last tries it broke its rule.
 
-    None was made (``tries`` is 0) where there was no time for one. Where none of them broke it, the runs while it was
-    made shorter count as well: it is in doubt only if no run of it, or of a part of it, broke the rule again.
+    ``tries`` is 0 if there was no time. If no try broke the rule, the runs during shortening count, too: it is in doubt
+    only if no run of it or of a part broke the rule again.
 
-    ``recorded``: the recording with the part of it that contradicts the rule, where nothing shorter than the whole came
-    back. ``stages``: what was done to find it.
+    ``recorded``: the recording with its shortest part, if nothing shorter than the whole came back. ``stages``: how it
+    was shortened.
     """
 
     attempt: Attempt
@@ -45,7 +45,7 @@ class Shortest:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it did not come back, and was not replayed often enough to say that it does not."""
+        """Whether it did not come back, and was replayed too seldom to be suspected."""
         return self.came_back == 0 and self.tries < ENOUGH_REPLAYS
 
     @property
@@ -55,14 +55,14 @@ class Shortest:
 
     @property
     def left_out(self) -> int:
-        """How many steps of the recording are not in the history to report, if that is a part of the recording."""
+        """How many steps of the recording are not in the history to report."""
         if self.recorded is None:
             return 0
         return len(self.recorded.whole.steps) - len(self.recorded.shortest.steps)
 
 
 def only_recorded(whole: Attempt, recording: Recording | None) -> Shortest:
-    """What there is to report of a violation that was not replayed, or not shortened by that."""
+    """The report of a violation that was not replayed, or not shortened by replays."""
     if recording is None:
         return Shortest(whole, 0, 0)
     is_shorter = len(recording.shortest.steps) < len(whole.steps)
@@ -70,19 +70,18 @@ def only_recorded(whole: Attempt, recording: Recording | None) -> Shortest:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """In how many runs of what is kept the rule was broken."""
+class ReplayCounts:
+    """The runs of the parts that count, and in how many of them the rule was broken."""
 
     tries: int = 0
     came_back: int = 0
 
-    def with_runs(self, tries: int, came_back: int) -> Tally:
-        """The same with so many runs more."""
-        return Tally(self.tries + tries, self.came_back + came_back)
+    def with_runs(self, tries: int, came_back: int) -> ReplayCounts:
+        return ReplayCounts(self.tries + tries, self.came_back + came_back)
 
     @property
     def rate(self) -> float:
-        """The part of the runs that is expected to break the rule; it did so once when it was found."""
+        """The expected rate of runs that break the rule, including the first one that did."""
         return (self.came_back + 1) / (self.tries + 1)
 
     @property
@@ -92,7 +91,7 @@ class Tally:
         return wanted, next(runs for runs in itertools.count(wanted) if self._chance(wanted, runs) >= SURE)
 
     def _chance(self, wanted: int, runs: int) -> float:
-        """The chance of at least so many that break the rule in so many runs."""
+        """The probability that at least ``wanted`` of ``runs`` break the rule."""
         fewer = (
             math.comb(runs, broke) * self.rate**broke * (1 - self.rate) ** (runs - broke) for broke in range(wanted)
         )
@@ -102,10 +101,10 @@ class Tally:
 def replay_on(
     doubted: Shortest, originals: Sequence[Attempt], run: RunOperations, has_time_for: Callable[[float], bool]
 ) -> Shortest:
-    """Replay a violation that is in doubt until it comes back, or was replayed often enough, or time is up.
+    """Replay a violation in doubt until it comes back, is suspected, or time is up.
 
-    ``originals``: the examples that broke the rule, replayed in turn. ``has_time_for`` says whether something that
-    takes so many seconds may be begun.
+    ``originals``: the examples that broke the rule, replayed in turn. ``has_time_for``: whether a replay that takes so
+    many seconds may begin.
     """
     so_far = doubted
     for original in itertools.cycle(originals):

@@ -277,7 +277,7 @@ class WireMember:
             return message.position
         return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)
 
-    def tell_acknowledged(self, messages: Sequence[Delivery]) -> None:
+    def acknowledge_without_receipt(self, messages: Sequence[Delivery]) -> None:
         """Acknowledge entries without a receipt. Raises :class:`ConnectionLost`."""
         positions = dict.fromkeys(message.position for message in messages)
         self._consumer.ack(positions, with_receipt=False)

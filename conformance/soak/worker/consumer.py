@@ -47,7 +47,7 @@ class ConsumerThread(threading.Thread):
         self._reconnect = threading.Event()
         self._chance = random.Random(plan.seed)
         self._is_cumulative = plan.kind in ("Exclusive", "Failover") and plan.comes_and_goes
-        self._held: list[Message] = []
+        self._unacknowledged: list[Message] = []
         self._was_open = False
         self.failure: str | None = None
 
@@ -100,7 +100,7 @@ class ConsumerThread(threading.Thread):
         return cluster.recorder.handle(handle, wanted, is_confirmed=plan.is_confirmed)
 
     def _use(self, consumer: RecordedHandle) -> None:
-        self._held = []
+        self._unacknowledged = []
         stays = Deadline.after(self._chance.uniform(10, 60))
         with suppress(*CLIENT_ERRORS):  # it was closed, and subscribes again
             while not self._leaves(stays):
@@ -129,17 +129,17 @@ class ConsumerThread(threading.Thread):
             consumer.redeliver([message])
             self._counters.add(nacked=1)
             return
-        self._held.append(message)
-        if len(self._held) > self._chance.randint(0, HELD_AT_MOST):
+        self._unacknowledged.append(message)
+        if len(self._unacknowledged) > self._chance.randint(0, HELD_AT_MOST):
             self._acknowledge(consumer)
 
     def _acknowledge(self, consumer: RecordedHandle) -> None:
-        held, self._held = self._held, []
-        if not held:
+        unacknowledged, self._unacknowledged = self._unacknowledged, []
+        if not unacknowledged:
             return
         if self._is_cumulative:
-            consumer.ack(held[-1:], cumulative=True)
+            consumer.ack(unacknowledged[-1:], cumulative=True)
         else:
-            self._chance.shuffle(held)
-            consumer.ack(held)
-        self._counters.add(acknowledged=len(held))
+            self._chance.shuffle(unacknowledged)
+            consumer.ack(unacknowledged)
+        self._counters.add(acknowledged=len(unacknowledged))
