@@ -1,1 +1,1 @@
-"""Clients of a Pulsar under test: our own on the binary protocol, the official one, and the admin interface."""
+"""Clients of the Pulsar under test: the wire client, pulsar-client, and the admin API."""

@@ -1,7 +1,7 @@
-"""Says within three seconds why a cluster that runs elsewhere cannot be used: a sentence of its own for each cause.
+"""Diagnoses within three seconds why a running cluster cannot be used, with a sentence for each cause.
 
-Both addresses are tried at the same time, each of them with every host that it names. What fails is asked once more in
-another way, which tells a port that speaks something else (TLS, HTTP, Pulsar's other protocol) from one that is silent.
+It tries both addresses at the same time, with all hosts. It then probes failed ports with other protocols (TLS, HTTP,
+Pulsar's other protocol), to distinguish a port of another protocol from one that does not answer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 
 ANSWER_S: Final = 1.5
-"""How long a host may take for everything: its name, the connection, TLS and its first answer."""
+"""The time for one host: name resolution, connection, TLS and the first answer."""
 SECOND_LOOK_S: Final = 0.35
-"""How long each other way of asking may take."""
+"""The time for each probe with another protocol."""
 NO_LONGER_S: Final = 2.6
 
 VERSION_PATH: Final = "/admin/v2/brokers/version"
@@ -35,16 +35,16 @@ _VERSION: Final = re.compile(rb"\d+\.\d+\.\S+")
 _RECEIVE_BYTES: Final = 64 * 1024
 
 Attempt = Callable[[str, int, Service, Deadline], str | None]
-"""Tries one host: what is wrong with it, or None."""
+"""Tries one host; returns its problem, or None."""
 
 
 def require_usable(service: Service, admin: Service) -> None:
-    """Find out whether somebody answers at both addresses and lets us in.
+    """Check that both addresses answer and authorize the suite.
 
     Raises:
-        HarnessError: nobody does; one sentence for each address that is of no use.
+        HarnessError: one sentence for each address that cannot be used.
     """
-    # Both are looked at before anything is tried: a file that is of no use is not the cluster's fault.
+    # Read the files first: an invalid one is not the cluster's fault.
     tls_context(service.security)
     token_of(service.security)
     attempts = (
@@ -65,7 +65,7 @@ _Case = tuple[Service, str, int, Attempt]
 
 
 def _all_at_once(cases: list[_Case]) -> dict[_Case, str | None]:
-    """Try all of them. A thread that hangs (in the resolver, say) is left behind."""
+    """Try all of them. A thread that hangs, for example in the resolver, is abandoned."""
     answers: dict[_Case, str | None] = {case: f"{address(case[1], case[2])} does not answer" for case in cases}
 
     def run(case: _Case) -> None:
@@ -104,7 +104,7 @@ def _try_binary(host: str, port: int, service: Service, deadline: Deadline) -> s
 
 
 def _shake_hands(sock: socket.socket, security: Security, deadline: Deadline) -> pb.BaseCommand | bytes | None:
-    """Send CONNECT: the answer; bytes that are no frame; None for silence. Empty where the connection is closed."""
+    """Send CONNECT; returns the answer, bytes that are no frame (empty if closed), or None without an answer."""
     hello = encode_frame(command_of(connect_command(security)))
     decoder, received = FrameDecoder(), b""
     while not deadline.passed:
@@ -141,7 +141,7 @@ def _said(at: str, answer: bytes | None) -> str:
 
 
 def _other_than_expected(host: str, port: int, service: Service) -> str | None:
-    """What the port of the binary protocol speaks instead; None where that cannot be told."""
+    """The protocol of the binary port instead; None if unknown."""
     at = address(host, port)
     if service.is_tls:
         if _speaks_pulsar(host, port):
@@ -161,7 +161,7 @@ def _http_instead(at: str) -> str:
 
 
 def _is_plain(error: OSError) -> bool:
-    """Whether the error says it all: there is nothing there to be asked in another way."""
+    """Whether the error is final, so that no probe can add anything."""
     return isinstance(error, ConnectionRefusedError | socket.gaierror | ssl.SSLCertVerificationError)
 
 
@@ -173,7 +173,7 @@ def _refused(at: str, security: Security, reason: str) -> str:
 
 
 def _shown(security: Security) -> str:
-    """What is shown to be let in, without showing it."""
+    """The kind of credentials, without the secret."""
     if security.auth_method == "tls":
         return f"client certificate {security.certificate_file}"
     if security.token_file is not None:
@@ -221,7 +221,7 @@ def _get_version(
 
 
 def _other_than_admin(host: str, port: int, service: Service) -> str | None:
-    """What the port of the admin interface speaks instead; None where that cannot be told."""
+    """The protocol of the admin port instead; None if unknown."""
     at = address(host, port)
     if service.is_tls and _speaks_http(host, port):
         return f"{at} speaks HTTP without TLS: write http:// instead of https://"
@@ -242,7 +242,7 @@ def _second(host: str, port: int) -> socket.socket:
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    """Whether a TLS handshake gets an answer that is TLS, whatever the certificate."""
+    """Whether a TLS handshake gets an answer in TLS, with any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -253,7 +253,7 @@ def _speaks_tls(host: str, port: int) -> bool:
 
 
 def _speaks_pulsar(host: str, port: int) -> bool:
-    """Whether CONNECT, with nothing to be let in, gets an answer that is a frame."""
+    """Whether CONNECT without credentials gets a frame as its answer."""
     try:
         with _second(host, port) as sock:
             return isinstance(_shake_hands(sock, NO_SECURITY, Deadline.after(SECOND_LOOK_S)), pb.BaseCommand)
@@ -262,7 +262,7 @@ def _speaks_pulsar(host: str, port: int) -> bool:
 
 
 def _speaks_http(host: str, port: int) -> bool:
-    """Whether a request gets an answer that is HTTP."""
+    """Whether a request gets an answer in HTTP."""
     try:
         with _second(host, port) as sock:
             sock.sendall(b"GET / HTTP/1.0\r\n\r\n")

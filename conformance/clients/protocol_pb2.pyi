@@ -1283,7 +1283,7 @@ Global___CommandUnsubscribe: _TypeAlias = CommandUnsubscribe  # noqa: Y015
 
 @_typing.final
 class CommandRedeliverUnacknowledgedMessages(_message.Message):
-    """No message ids: everything outstanding at the consumer."""
+    """No message ids: everything pending at the consumer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -1,4 +1,4 @@
-"""Which clients the suite speaks with."""
+"""The versions of the suite's clients."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib import metadata
 
 
 def client_versions() -> dict[str, str]:
-    """The clients' versions, by the names that runs tell of them: pulsar-client is ``official``."""
+    """The clients' versions, by their names in events: pulsar-client is ``official``."""
     return {"wire": metadata.version("pulsar-conformance"), "official": metadata.version("pulsar-client")}

@@ -1,8 +1,8 @@
-"""The admin interface: what the suite sets up and changes through it, and what it reads back.
+"""The client of the admin API.
 
-Every method raises :class:`AdminError` where the broker says no, :class:`ConnectionLost` where nobody answers, and
-:class:`NoAnswer` after its deadline. Topics go by their full names, ``persistent://tenant/namespace/topic``, namespaces
-by ``tenant/namespace``. Nothing is waited for here: some policies become effective later.
+Every method raises :class:`AdminError` for an error, :class:`ConnectionLost` without a connection, and
+:class:`NoAnswer` after its deadline. Topics have their full names, ``persistent://tenant/namespace/topic``, and
+namespaces ``tenant/namespace``. It does not wait until policies are in force.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Admin", "AdminError"]
 Domain = Literal["persistent", "non-persistent"]
 
 NO_SUCH_REQUEST: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
-"""How a broker answers a request that its release does not have."""
+"""The status of a request that the release does not have."""
 
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
@@ -49,7 +49,7 @@ WHOLE_BUNDLE: Final = "0x00000000_0xffffffff"
 
 
 class Admin:
-    """The admin interface of one cluster."""
+    """The admin API of one cluster."""
 
     def __init__(
         self,
@@ -58,10 +58,7 @@ class Admin:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         on_error: Callable[[AdminError], None] | None = None,
     ) -> None:
-        """``service``: of an admin address, ``http://host:port``; ``timeout_s`` bounds every request.
-
-        ``on_error`` is shown every error that is answered, whatever its caller makes of it.
-        """
+        """``service``: ``http://host:port``; ``timeout_s`` bounds each request; ``on_error`` gets every error."""
         self._http = AdminHttp(service, timeout_s=timeout_s, on_error=on_error)
 
     def __enter__(self) -> Self:
@@ -71,24 +68,24 @@ class Admin:
         self.close()
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close all connections."""
         self._http.close()
 
     def ask_at(self, service: Service) -> None:
-        """Make all later requests at other addresses of the cluster."""
+        """Send all later requests to other addresses of the cluster."""
         self._http.ask_at(service)
 
     # ------------------------------------------------------------------------------------------------------- topics
 
     def create_topic(self, topic: str, *, partitions: int | None = None) -> None:
-        """Create a topic, partitioned where a number of partitions is given."""
+        """Create a topic, partitioned if a number of partitions is given."""
         if partitions is None:
             self._http.request("PUT", topic_path(topic))
         else:
             self._http.request("PUT", f"{topic_path(topic)}/partitions", partitions)
 
     def ensure_topic(self, topic: str) -> None:
-        """Create a topic without partitions unless it is there: where it is replicated, another cluster may have."""
+        """Create a topic without partitions unless it exists: another cluster may have created it."""
         try:
             self.create_topic(topic)
         except AdminError as error:
@@ -105,40 +102,39 @@ class Admin:
         self._http.request("DELETE", f"{topic_path(topic)}/partitions", query=query)
 
     def unload(self, topic: str) -> None:
-        """Close a topic in good order; it is loaded again by whoever asks for it next."""
+        """Unload a topic; the next look-up loads it again."""
         self._http.request("PUT", f"{topic_path(topic)}/unload")
 
     def unload_namespace(self, namespace: str, *, to: str | None = None) -> None:
-        """Close all topics of a namespace that has one bundle; ``to``: the broker that is to have them, as its release
-        names it."""
+        """Unload a namespace of one bundle; ``to``: the destination broker, by its name in this release."""
         query = None if to is None else {"destinationBroker": to}
         self._http.request("PUT", f"namespaces/{namespace}/{WHOLE_BUNDLE}/unload", query=query)
 
     def terminate(self, topic: str) -> Position:
-        """Let nothing more be written to a topic, and give its last position."""
+        """Terminate a topic; returns its last position."""
         return self._http.call("POST", f"{topic_path(topic)}/terminate", StoredPosition).position
 
     def trim(self, topic: str) -> None:
-        """Have the ledgers deleted that may be; answered when that is done."""
+        """Trim a topic; the broker answers when it is done."""
         self._http.request("POST", f"{topic_path(topic)}/trim")
 
     def partitions(self, topic: str) -> int:
-        """Give a topic's number of partitions, 0 for one without."""
+        """A topic's number of partitions, 0 if it is not partitioned."""
         return self._http.get(f"{topic_path(topic)}/partitions", PartitionedMetadata).partitions
 
     def stats(self, topic: str) -> TopicStats:
         return self._http.get(f"{topic_path(topic)}/stats", TopicStats)
 
     def stats_fields(self, topic: str) -> Mapping[str, Collection[str]]:
-        """Name the fields that a topic's stats have of its first publisher and of its first subscription."""
+        """The names of the stats' fields of a topic's first publisher and first subscription."""
         answer = self._http.get(f"{topic_path(topic)}/stats", _StatsFields)
         parts = {"publishers": answer.publishers, "subscriptions": tuple(answer.subscriptions.values())}
         return {part: tuple(ones[0]) for part, ones in parts.items() if ones}
 
     def has_request(self, topic: str, path: str) -> bool:
-        """Whether the release has a request, by its path below that of a topic, whatever its method.
+        """Whether the release has a request with any method, by its path below the topic's.
 
-        Nothing is done to the topic. Of a path that there is, OPTIONS tells the methods; old releases fail at that.
+        It does not change the topic. OPTIONS returns the methods of an existing path, or fails on old releases.
         """
         try:
             self._http.request("OPTIONS", f"{topic_path(topic)}/{path}")
@@ -147,25 +143,25 @@ class Admin:
         return True
 
     def internal_stats(self, topic: str) -> InternalStats:
-        """Give the state of a topic's ledgers and cursors, as the broker has it in memory."""
+        """The state of a topic's ledgers and cursors in the broker's memory."""
         return self._http.get(f"{topic_path(topic)}/internalStats", InternalStats)
 
     def internal_info(self, topic: str) -> InternalInfo:
-        """Give the same as the metadata store has it."""
+        """The same in the metadata store."""
         return self._http.get(f"{topic_path(topic)}/internal-info", InternalInfo)
 
     def last_message_id(self, topic: str) -> Position:
-        """Give a topic's last position; its entry is -1 where there is none."""
+        """A topic's last position; its entry is -1 if there is none."""
         return self._http.get(f"{topic_path(topic)}/lastMessageId", StoredPosition).position
 
     def read_entry(self, topic: str, position: Position) -> RestEntry:
-        """Read one entry of the log, whoever acknowledged it; an error of status 404 (2.11: 500) if there is none."""
+        """Read one entry of the log; an error of status 404 (2.11: 500) if there is none."""
         return self._entry(f"{topic_path(topic)}/ledger/{position.ledger}/entry/{position.entry}")
 
     # ------------------------------------------------------------------------------------------------ subscriptions
 
     def create_subscription(self, topic: str, subscription: str, *, earliest: bool, replicated: bool = False) -> None:
-        """Create a subscription at a topic's beginning or at its end; ``replicated``: with its state."""
+        """Create a subscription at a topic's beginning or end."""
         start = _EARLIEST if earliest else _LATEST
         query = {"replicated": "true"} if replicated else None
         self._http.request("PUT", _subscription_path(topic, subscription), start, query=query)
@@ -188,97 +184,96 @@ class Admin:
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/skip_all")
 
     def expire(self, topic: str, subscription: str, *, older_than_s: int) -> None:
-        """Have what is older than that acknowledged; it happens in the background."""
+        """Expire older messages, in the background."""
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages/{older_than_s}")
 
     def expire_up_to(self, topic: str, subscription: str, position: Position) -> None:
-        """Have everything up to a position, with it, acknowledged; in the background; 409 for one behind the end."""
+        """Expire everything up to and including a position, in the background; status 409 for one after the end."""
         body = {"ledgerId": position.ledger, "entryId": position.entry, "partitionIndex": -1, "isExcluded": False}
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages", body)
 
     def reset_cursor(self, topic: str, subscription: str, position: Position) -> None:
-        """Set a subscription back (or forward) to a position, which is then the next one to be delivered."""
+        """Reset a subscription to a position, which is then the next one to be delivered."""
         body = {"ledgerId": position.ledger, "entryId": position.entry}
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/resetcursor", body)
 
     def reset_cursor_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> None:
-        """Set a subscription back (or forward) to the first message that was published at this time or later."""
+        """Reset a subscription to the first message with this publish time or a later one."""
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/resetcursor/{publish_time_ms}")
 
     # ----------------------------------------------------------------------------------------------- topic policies
 
     def set_topic_deduplication(self, topic: str, enabled: bool) -> None:
-        """Switch deduplication for one topic; it follows its stats' ``deduplication_status`` later."""
+        """Switch deduplication for one topic; its stats' ``deduplication_status`` follows later."""
         self._http.request("POST", f"{topic_path(topic)}/deduplicationEnabled", enabled)
 
     def topic_deduplication(self, topic: str) -> bool | None:
-        """Give what a topic's own policy says of deduplication, as far as the broker has learnt it; None: nothing."""
+        """A topic's own policy on deduplication, as far as the broker has loaded it; None without one."""
         answer = self._http.request("GET", f"{topic_path(topic)}/deduplicationEnabled").data
         return msgspec.json.decode(answer, type=bool | None) if answer else None
 
     def clear_topic_deduplication(self, topic: str) -> None:
-        """Let the topic follow its namespace again."""
+        """Remove the topic's policy on deduplication."""
         self._http.request("DELETE", f"{topic_path(topic)}/deduplicationEnabled")
 
     def set_topic_deduplication_snapshot_interval(self, topic: str, entries: int) -> None:
-        """Have a deduplication snapshot taken after this many entries of the topic."""
+        """Set after how many entries of the topic a deduplication snapshot is taken."""
         self._http.request("POST", f"{topic_path(topic)}/deduplicationSnapshotInterval", entries)
 
     # --------------------------------------------------------------------------------------------------- namespaces
 
     def create_namespace(self, namespace: str, policies: NamespacePolicies | None = None) -> None:
-        """Create a namespace, with the broker's defaults for what ``policies`` leaves open."""
+        """Create a namespace, with the broker's defaults for other policies."""
         self._http.request("PUT", f"namespaces/{namespace}", policies or NamespacePolicies())
 
     def delete_namespace(self, namespace: str, *, force: bool = False) -> None:
-        """Delete a namespace; ``force`` with the topics in it."""
+        """Delete a namespace; ``force`` also with topics in it."""
         self._http.request("DELETE", f"namespaces/{namespace}", query={"force": str(force).lower()})
 
     def namespaces(self, tenant: str) -> Sequence[str]:
         return self._http.get(f"namespaces/{tenant}", list[str])
 
     def topics(self, namespace: str, *, domain: Domain = "persistent", with_system: bool = False) -> Sequence[str]:
-        """Name a namespace's topics of one domain, partitions one by one; those of the system if asked for."""
+        """A namespace's topics of one domain, each partition separately, with or without system topics."""
         query = {"includeSystemTopic": str(with_system).lower()}
         return self._http.call("GET", f"{domain}/{namespace}", list[str], query=query)
 
     def partitioned_topics(self, namespace: str, *, domain: Domain = "persistent") -> Sequence[str]:
-        """Name a namespace's topics that are partitioned, without their partitions."""
+        """A namespace's partitioned topics, without their partitions."""
         return self._http.get(f"{domain}/{namespace}/partitioned", list[str])
 
     def namespace_properties(self, namespace: str) -> Mapping[str, str]:
-        """Give what was written down with a namespace; an error of status 404 or 405 on releases that cannot."""
+        """A namespace's properties; an error of status 404 or 405 on releases without them."""
         return self._http.get(f"namespaces/{namespace}/properties", dict[str, str])
 
     def set_namespace_properties(self, namespace: str, properties: Mapping[str, str]) -> None:
-        """Write something down with a namespace, beside what is there; errors as for :meth:`namespace_properties`."""
+        """Add properties to a namespace; errors as for :meth:`namespace_properties`."""
         self._http.request("PUT", f"namespaces/{namespace}/properties", properties)
 
     def set_retention(self, namespace: str, *, size_mb: int = -1, time_minutes: int = -1) -> None:
-        """Say how long acknowledged messages are kept; -1 is for ever."""
+        """Set the retention of acknowledged messages; -1 is infinite."""
         body = Retention(size_mb=size_mb, time_minutes=time_minutes)
         self._http.request("POST", f"namespaces/{namespace}/retention", body)
 
     def set_inactive_after(self, namespace: str, *, idle_s: int, is_deleted: bool = True) -> None:
-        """Say for how long topics without subscriptions and producers are kept, where retention does not keep them;
-        for ever unless ``is_deleted``."""
+        """Set how long inactive topics are kept, unless retention keeps them; forever unless ``is_deleted``."""
         body = InactiveTopics(idle_s=idle_s, is_deleted=is_deleted)
         self._http.request("POST", f"namespaces/{namespace}/inactiveTopicPolicies", body)
 
     def set_persistence(self, namespace: str, persistence: Persistence) -> None:
-        """Say how a namespace's topics are stored, and how often their cursors may be."""
+        """Set a namespace's quorums and the rate of persisting cursors."""
         self._http.request("POST", f"namespaces/{namespace}/persistence", persistence)
 
     def set_max_consumers(self, namespace: str, consumers: int) -> None:
-        """Let a subscription have at most so many consumers at a time; 0: any number."""
+        """Limit the consumers of a subscription; 0: no limit."""
         self._http.request("POST", f"namespaces/{namespace}/maxConsumersPerSubscription", consumers)
 
     def set_max_unacknowledged(self, namespace: str, messages: int) -> None:
-        """Let a consumer have at most so many unacknowledged messages; 0: any number."""
+        """Limit the unacknowledged messages of a consumer; 0: no limit."""
         self._http.request("POST", f"namespaces/{namespace}/maxUnackedMessagesPerConsumer", messages)
 
     def set_max_unacknowledged_in_all(self, namespace: str, messages: int) -> None:
-        """Let a subscription have at most so many unacknowledged messages; 0: any number."""
+        """Limit the unacknowledged messages of a subscription; 0: no limit."""
         self._http.request("POST", f"namespaces/{namespace}/maxUnackedMessagesPerSubscription", messages)
 
     def set_namespace_deduplication(self, namespace: str, enabled: bool) -> None:
@@ -286,11 +281,11 @@ class Admin:
         self._http.request("POST", f"namespaces/{namespace}/deduplication", enabled)
 
     def set_deduplication_snapshot_interval(self, namespace: str, interval_s: int) -> None:
-        """Have deduplication snapshots taken at least that often where something was written."""
+        """Set the interval of deduplication snapshots of topics with new messages."""
         self._http.request("POST", f"namespaces/{namespace}/deduplicationSnapshotInterval", interval_s)
 
     def set_replication_clusters(self, namespace: str, clusters: Sequence[str]) -> None:
-        """Say between which clusters a namespace is replicated."""
+        """Set the clusters that a namespace is replicated between."""
         self._http.request("POST", f"namespaces/{namespace}/replication", list(clusters))
 
     # ----------------------------------------------------------------------------------------- tenants and clusters
@@ -308,48 +303,48 @@ class Admin:
         return self._http.get("tenants", list[str])
 
     def create_cluster(self, cluster: str, *, admin_url: str, service_url: str) -> None:
-        """Make another cluster known to this one."""
+        """Register another cluster."""
         body = {"serviceUrl": admin_url, "brokerServiceUrl": service_url}
         self._http.request("PUT", f"clusters/{cluster}", body)
 
     def clusters(self) -> Sequence[str]:
-        """Name the clusters that this one knows, itself among them."""
+        """The names of all registered clusters, including this one."""
         return self._http.get("clusters", list[str])
 
     # ------------------------------------------------------------------------------------------------------ brokers
 
     def broker_version(self) -> str:
-        """Give the release that the broker says it is."""
+        """The broker's version."""
         return self._http.request("GET", "brokers/version").data.decode().strip().strip('"')
 
     def is_healthy(self) -> bool:
-        """Whether the broker says that it can write and read a message; False if it does not answer."""
+        """Whether the broker's health check succeeds; False without an answer."""
         try:
             return self._http.request("GET", "brokers/health").data.strip() == b"ok"
         except (AdminError, ConnectionLost, NoAnswer):
             return False
 
     def metric(self, name: str) -> float:
-        """Give the sum of a metric over all its labels, by its name with or without ``_total``; 0 if there is none."""
-        text = self._http.request("GET", "../../metrics/").data.decode()  # beside the REST interface, not within
+        """The sum of a metric over all its labels, by its name with or without ``_total``; 0 if there is none."""
+        text = self._http.request("GET", "../../metrics/").data.decode()  # next to the REST API, not within it
         samples = (line.rpartition(" ") for line in text.splitlines() if line.startswith(name))
         names = (name, f"{name}_total")
         return sum(float(value) for label, _, value in samples if label.partition("{")[0] in names)
 
     def runtime_configuration(self) -> Mapping[str, str]:
-        """Give the settings that the broker runs with."""
+        """The broker's settings in force."""
         return self._http.get("brokers/configuration/runtime", dict[str, str])
 
     def dynamic_configuration(self) -> Mapping[str, str]:
-        """Give the settings that were changed while it ran."""
+        """The dynamic settings that were changed."""
         return self._http.get("brokers/configuration/values", dict[str, str])
 
     def set_dynamic_configuration(self, name: str, value: str) -> None:
-        """Change a setting of a running broker; an error of status 412 for one that cannot be."""
+        """Change a dynamic setting; an error of status 412 for another one."""
         self._http.request("POST", f"brokers/configuration/{quote(name, safe='')}/{quote(value, safe='')}")
 
     def clear_dynamic_configuration(self, name: str) -> None:
-        """Let a setting be again what the broker was started with."""
+        """Remove the change of a dynamic setting."""
         self._http.request("DELETE", f"brokers/configuration/{quote(name, safe='')}")
 
     def _entry(self, path: str) -> RestEntry:
@@ -361,7 +356,7 @@ class Admin:
 
 
 class _StatsFields(msgspec.Struct):
-    """A topic's stats as far as the names of fields go."""
+    """The names of fields in a topic's stats."""
 
     publishers: tuple[Mapping[str, object], ...] = ()
     subscriptions: Mapping[str, Mapping[str, object]] = {}

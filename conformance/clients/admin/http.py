@@ -1,7 +1,7 @@
-"""An admin interface over HTTP: requests with deadlines, answers as bytes or typed values, one kind of error.
+"""The admin API over HTTP: requests with deadlines, answers as bytes or typed values, one kind of error.
 
-Connections are kept and used again. Nothing is retried: whether a request took effect is for the caller to find out.
-Only an address that takes no connection is passed over for the next one, as nothing was asked there.
+It reuses connections and retries nothing, because a failed request may have taken effect. It only tries the next
+address if one accepts no connection.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ DEFAULT_TIMEOUT_S: Final = 30.0
 
 _CONNECTIONS: Final = 8
 _MOST_REDIRECTS: Final = 5
-"""A broker sends on what another one owns; anything else that goes wrong is the caller's to know."""
+"""A broker redirects requests on topics of other owners. The caller handles all other errors."""
 
 
 class AdminError(HarnessError):
-    """The broker answered an admin request with an error; ``status`` is HTTP's, ``reason`` the broker's words."""
+    """The broker answered an admin request with an error; ``status``: HTTP's, ``reason``: the broker's message."""
 
     def __init__(self, request: str, status: int, reason: str, *, role: str | None = None) -> None:
-        """``role``: whose request it was, where that is known and is why it is refused."""
-        said = f"the broker refused {request} with status {status}: {_sentence(reason)}"
+        """``role``: the unauthorized role, if known."""
+        message = f"the broker refused {request} with status {status}: {_sentence(reason)}"
         self.is_forbidden = is_forbidden(status, reason)
-        """Whether the broker knows who asks, and does not allow it."""
+        """Whether the broker authenticated the role and does not authorize it."""
         if self.is_forbidden:
             named = _ROLE.search(reason)
             role = named[1] if named else role
             whose = "the suite's role" if role is None else f"role {role!r}"
-            said = f"{whose} may not {_deed(request)} on this cluster ({status}: {_sentence(reason)})"
-        super().__init__(said)
+            message = f"{whose} may not {_deed(request)} on this cluster ({status}: {_sentence(reason)})"
+        super().__init__(message)
         self.request = request
         self.status = status
         self.reason = reason
         self.sentence = _sentence(reason)
-        """The reason in one sentence, without the trace that brokers put behind it."""
+        """The reason in one sentence, without the broker's stack trace."""
 
     @property
     def may_pass(self) -> bool:
-        """Whether it is an error of the server (5xx), as while a topic is loaded."""
+        """Whether it is an error of the server (5xx), as while a topic is being loaded."""
         return self.status >= 500
 
 
 def _sentence(reason: str) -> str:
-    """What an error says, without the trace that brokers put behind it."""
-    _, message, said = reason.partition("Message:")
-    lines = (said if message else reason).strip().splitlines() or ["no reason given"]
+    """An error's message without the broker's stack trace."""
+    _, separator, message = reason.partition("Message:")
+    lines = (message if separator else reason).strip().splitlines() or ["no reason given"]
     return lines[0].strip()[:400]
 
 
@@ -72,15 +72,15 @@ _DEEDS: Final = (
     (r"GET brokers/configuration/runtime", "read the brokers' configuration"),
     (r"(POST|DELETE) brokers/configuration/.*", "change dynamic settings"),
 )
-"""What a request is for, in words: of those that a role is most likely not to be allowed."""
+"""The purposes of the requests that a role is most likely not authorized for."""
 
 
 _ROLE: Final = re.compile(r"clientAppId \[([^\]]+)\]")
-"""The role, where a broker says who was not allowed something."""
+"""The unauthorized role in a broker's error."""
 
 
 def is_forbidden(status: int, reason: str) -> bool:
-    """Whether an error says that a role may not do this. Brokers say so with 401, too, and then name who asked."""
+    """Whether a role is not authorized. Brokers answer this with 401, too, and then name the role."""
     return status == HTTPStatus.FORBIDDEN or (status == HTTPStatus.UNAUTHORIZED and _ROLE.search(reason) is not None)
 
 
@@ -92,7 +92,7 @@ def _deed(request: str) -> str:
 
 
 class AdminHttp:
-    """The REST interface below ``http://host:port/admin/v2``, at one or several addresses."""
+    """The REST API below ``http://host:port/admin/v2``, at one or several addresses."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class AdminHttp:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         on_error: Callable[[AdminError], None] | None = None,
     ) -> None:
-        """``timeout_s`` bounds every request, from its sending to its answer; ``on_error`` is shown every error."""
+        """``timeout_s`` bounds every request with its answer; ``on_error`` is called with every error."""
         self._on_error = on_error
         self._service = Service.of(service)
         self._addresses = addresses_of(self._service.url, WEB)
@@ -117,10 +117,10 @@ class AdminHttp:
     def request(
         self, method: str, path: str, body: object = msgspec.UNSET, query: Mapping[str, str] | None = None
     ) -> urllib3.BaseHTTPResponse:
-        """Make a request; ``body`` is sent as JSON where there is one.
+        """Send a request with ``body`` as JSON.
 
-        Raises :class:`AdminError` for an error, :class:`ConnectionLost` where nobody answers, :class:`NoAnswer` when it
-        takes too long.
+        Raises :class:`AdminError` for an error, :class:`ConnectionLost` without a connection, :class:`NoAnswer` after
+        the timeout.
         """
         data = None if body is msgspec.UNSET else msgspec.json.encode(body)
         below = f"/admin/v2/{path}"
@@ -135,7 +135,7 @@ class AdminHttp:
         return response
 
     def _ask_one(self, method: str, below: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
-        """Ask the first address that takes a connection, beginning with the one that did so last."""
+        """Send to the first address that accepts a connection, beginning with the last that did."""
         for number, (host, port) in enumerate(tuple(self._addresses), start=1):
             url = f"{'https' if self._is_tls else 'http'}://{address(host, port)}{below}"
             try:
@@ -150,7 +150,7 @@ class AdminHttp:
         raise AssertionError("there is at least one address")
 
     def _follow(self, method: str, url: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
-        """Make a request, at whichever broker it is sent on to; a token never goes from TLS to plaintext."""
+        """Send a request and follow redirects; a token never goes from TLS to plaintext."""
         token = token_of(self._service.security)
         headers = {"content-type": "application/json"}
         if token is not None:
@@ -172,13 +172,13 @@ class AdminHttp:
         return AdminError(request, response.status, _reason(response), role=role)
 
     def get(self, path: str, kind: type[T]) -> T:
-        """Ask for a value of this type; errors as for :meth:`call`."""
+        """GET a value of this type. Raises the same as :meth:`call`."""
         return self.call("GET", path, kind)
 
     def call(self, method: str, path: str, kind: type[T], query: Mapping[str, str] | None = None) -> T:
-        """Make a request that is answered with a value of this type.
+        """Send a request whose answer is a value of this type.
 
-        Errors as for :meth:`request`, and :class:`HarnessError` where the answer is nothing of the kind.
+        Raises the same as :meth:`request`, and :class:`HarnessError` for an invalid answer.
         """
         data = self.request(method, path, query=query).data
         try:
@@ -187,11 +187,11 @@ class AdminHttp:
             raise HarnessError(f"{method} {path}: not the answer of a Pulsar that the suite knows: {error}") from None
 
     def ask_at(self, service: Service) -> None:
-        """Make all later requests at these addresses, with the same security."""
+        """Send all later requests to these addresses, with the same security."""
         self._addresses = addresses_of(service.url, WEB)
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close all connections."""
         self._pool.clear()
 
 
@@ -205,7 +205,7 @@ def _lost(method: str, url: str, error: HTTPError) -> ConnectionLost | NoAnswer:
 
 
 def topic_path(topic: str) -> str:
-    """Give a topic's place in the REST interface; raise :class:`HarnessError` for what is not a full topic name."""
+    """A topic's path in the REST API. Raises :class:`HarnessError` unless the name is a full topic name."""
     domain, _, rest = topic.partition("://")
     parts = rest.split("/")
     if domain not in ("persistent", "non-persistent") or len(parts) != 3 or not all(parts):
@@ -214,7 +214,7 @@ def topic_path(topic: str) -> str:
 
 
 def _reason(response: urllib3.BaseHTTPResponse) -> str:
-    """What the broker says of an error: JSON with a reason, or any other text, which is cut."""
+    """The reason in a broker's error: from JSON, or any other text, truncated."""
     try:
         return msgspec.json.decode(response.data, type=_Reason).reason
     except msgspec.DecodeError:

@@ -1,7 +1,7 @@
-"""Reads the markers that clusters write into a log for one another, to replicate subscriptions (document 001).
+"""Reads the markers of replicated subscriptions in a log (document 001).
 
-Which marker an entry is, its metadata says; its payload is one of the messages of ``protocol.proto``. Clusters are
-named there as brokers know them. What a marker means is none of this module's business.
+An entry's metadata has the type of the marker. Its payload is a message of ``protocol.proto`` with the clusters' names
+in Pulsar. The meaning of markers is elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from model.log import Position
 
 
 class MarkerType(enum.IntEnum):
-    """The types of these markers, as an entry's metadata has them."""
+    """The types of these markers in an entry's metadata."""
 
     REQUEST = 10
     RESPONSE = 11
@@ -29,10 +29,10 @@ class MarkerType(enum.IntEnum):
 
 
 def read_marker(entry: RestEntry, labels: Mapping[str, str]) -> Marker | None:
-    """Give the marker of replicated subscriptions that an entry is; None if it is none, or one of another kind.
+    """The marker of replicated subscriptions in an entry; None if it is no marker or another one.
 
-    ``labels``: what to call the clusters, by their names. Raises :class:`HarnessError` for a payload that is no such
-    marker, or names a cluster that is none of these.
+    ``labels``: the labels of clusters by name. Raises :class:`HarnessError` for an invalid payload or an unknown
+    cluster.
     """
     if entry.marker_type is None:
         return None

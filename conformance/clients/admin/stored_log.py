@@ -1,6 +1,6 @@
-"""Reads a topic back over REST, entry by entry, with the markers that no consumer sees.
+"""Reads a topic back over REST, entry by entry, with the markers that consumers do not receive.
 
-An entry takes a millisecond or two; where markers do not matter, :mod:`conformance.clients.wire.read_log` is quicker.
+An entry takes a millisecond or two; without markers, :mod:`conformance.clients.wire.read_log` is faster.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from model.log import Position
 
 
 def stored_positions(stats: InternalStats) -> Iterator[Position]:
-    """Give the positions of what a topic has stored, in its order, by its own account; what was trimmed is left out."""
+    """The positions of a topic's entries, in order, according to its stats, without trimmed ones."""
     last = Position.parse(stats.last_confirmed_entry)
     for ledger in stats.ledgers:
         is_open = ledger.ledger_id == last.ledger  # of which the metadata store says that it is empty
@@ -23,9 +23,9 @@ def stored_positions(stats: InternalStats) -> Iterator[Position]:
 
 
 def last_stored(stats: InternalStats) -> Position | None:
-    """The last entry that a topic has; None where there is none, or none any more.
+    """The last entry of a topic; None if there is none.
 
-    A ledger that was just begun has nothing yet, and one that everybody is through with may be gone.
+    The current ledger may be new and empty, and older ones may be trimmed.
     """
     confirmed = Position.parse(stats.last_confirmed_entry)
     for ledger in reversed(stats.ledgers):
@@ -36,7 +36,7 @@ def last_stored(stats: InternalStats) -> Position | None:
 
 
 def stored_entries(admin: Admin, topic: str) -> Iterator[RestEntry]:
-    """Give what a topic has stored, in its order, up to what is its last entry when the reading begins.
+    """The entries of a topic, in order, up to its last one when the reading begins.
 
     Raises :class:`~conformance.clients.admin.http.AdminError`, ``ConnectionLost``, ``NoAnswer``.
     """

@@ -1,7 +1,7 @@
-"""What the admin interface answers, as far as the suite looks at it.
+"""The answers of the admin API, with the fields that the suite uses.
 
-Releases differ in what they tell: fields that are not here are passed over, and fields that a release does not have
-take the value they have here. A position stays the text that the broker gave, ``ledger:entry``.
+Other fields are ignored, and fields that a release lacks have the defaults here. A position is the broker's text,
+``ledger:entry``.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from model.log import Position
 
 
 class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What all answers have in common: names written as the broker writes them."""
+    """An answer of the admin API, with the broker's spelling of names."""
 
 
 # -------------------------------------------------------------------------------------------------------------- stats
 
 
 class DrainingHash(Answer, frozen=True):
-    """A hash of a Key_Shared subscription that waits for one consumer's messages to be acknowledged."""
+    """A draining hash of a consumer."""
 
     hash: int
     unacked_messages: int = field(name="unackMsgs", default=0)
@@ -54,7 +54,7 @@ class ConsumerStats(Answer, frozen=True):
 
     @property
     def hash_ranges(self) -> tuple[tuple[int, int], ...]:
-        """The ranges of hashes that it has, ends included, by whichever name the release has for them."""
+        """Its ranges of hashes, ends included, from the field that the release has."""
         if self.key_hash_ranges is not None:
             return self.key_hash_ranges
         words = (one.strip("[]").split(", ") for one in self.key_hash_ranges_in_words or ())
@@ -62,10 +62,10 @@ class ConsumerStats(Answer, frozen=True):
 
 
 class SubscriptionStats(Answer, frozen=True):
-    """A subscription; messages count entries' messages as the broker knows them, ``backlog`` counts entries."""
+    """A subscription; ``backlog`` counts entries, other fields count messages."""
 
     type: str | None = None
-    """The kind of subscription, as its last consumers had it; None, or "None", before the first one."""
+    """The kind of its last consumers; None or "None" before the first one."""
     backlog: int = field(name="msgBacklog", default=0)
     unacked_messages: int = 0
     blocked_on_unacked_messages: bool = field(name="blockedSubscriptionOnUnackedMsgs", default=False)
@@ -80,7 +80,7 @@ class SubscriptionStats(Answer, frozen=True):
     draining_hashes_cleared_total: int = 0
     draining_hashes_unacked_messages: int = 0
     recently_joined: dict[str, str] = field(name="consumersAfterMarkDeletePosition", default_factory=dict)
-    """Of the classic implementation of Key_Shared: consumers, and the position that was to be read when they joined."""
+    """Classic implementation of Key_Shared: recently joined consumers, with the read position when they joined."""
 
 
 class PublisherStats(Answer, frozen=True):
@@ -101,7 +101,7 @@ class ReplicationStats(Answer, frozen=True):
 
     @property
     def is_through(self) -> bool:
-        """Whether it is connected, and all that it had to send is there, as it says."""
+        """Whether it is connected and has no backlog."""
         return self.connected and not self.backlog
 
 
@@ -122,12 +122,12 @@ class TopicStats(Answer, frozen=True):
 
     @property
     def chunked_message_rate(self) -> float:
-        """The highest rate of a publisher, in chunks a second; 0 without publishers."""
+        """The highest rate of a publisher, in chunks per second; 0 without publishers."""
         return max((publisher.chunked_message_rate for publisher in self.publishers), default=0.0)
 
     @property
     def has_passed_all_on(self) -> bool:
-        """Whether all replicators are through; also where there are none."""
+        """Whether no replicator has a backlog."""
         return all(one.is_through for one in self.replication.values())
 
 
@@ -136,14 +136,14 @@ class TopicStats(Answer, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedRange:
-    """Positions acknowledged beyond mark-delete: those behind ``after``, up to and with ``last``."""
+    """Individually acknowledged positions: those after ``after``, up to and including ``last``."""
 
     after: Position
     last: Position
 
 
 class LedgerStats(Answer, frozen=True):
-    """A ledger of a topic. The one that is written to says 0 entries in the metadata store."""
+    """A ledger of a topic. The current one has 0 entries in the metadata store."""
 
     ledger_id: int
     entries: int = 0
@@ -152,7 +152,7 @@ class LedgerStats(Answer, frozen=True):
 
 
 class CursorStats(Answer, frozen=True):
-    """A subscription's cursor, as the broker has it in memory."""
+    """A subscription's cursor in the broker's memory."""
 
     mark_delete_position: str
     read_position: str
@@ -160,7 +160,7 @@ class CursorStats(Answer, frozen=True):
     messages_consumed_counter: int = 0
     cursor_ledger: int = -1
     cursor_ledger_last_entry: int = -1
-    """Grows with everything that is persisted in the cursor's own ledger."""
+    """Grows with every write to the cursor's own ledger."""
     pending_read_ops: int = 0
     waiting_read_op: bool = False
     """Whether a read waits for a new entry."""
@@ -170,7 +170,7 @@ class CursorStats(Answer, frozen=True):
 
     @property
     def acknowledged_ranges(self) -> tuple[AcknowledgedRange, ...]:
-        """What is acknowledged beyond mark-delete."""
+        """The individually acknowledged ranges."""
         return parse_ranges(self.individually_deleted_messages)
 
 
@@ -188,14 +188,14 @@ class InternalStats(Answer, frozen=True):
 
 
 class StoredPosition(Answer, frozen=True):
-    """A position in its two numbers."""
+    """A position as two numbers."""
 
     ledger_id: int
     entry_id: int
 
     @property
     def position(self) -> Position:
-        """The same as a value of the model."""
+        """The same in the model's type."""
         return Position(self.ledger_id, self.entry_id)
 
 
@@ -207,7 +207,7 @@ class StoredRange(Answer, frozen=True):
 
 
 class StoredCursor(Answer, frozen=True):
-    """A cursor in the metadata store: where its ledger is, and what of it was stored beside that."""
+    """A cursor in the metadata store: its ledger, and its position info if stored there."""
 
     cursors_ledger_id: int | None = None
     mark_delete: StoredPosition | None = None
@@ -221,7 +221,7 @@ class PartitionedMetadata(Answer, frozen=True):
 
 
 class InternalInfo(Answer, frozen=True):
-    """``GET …/internal-info``: a topic as the metadata store has it."""
+    """``GET …/internal-info``: a topic in the metadata store."""
 
     ledgers: tuple[LedgerStats, ...] = ()
     cursors: dict[str, StoredCursor] = {}
@@ -236,18 +236,18 @@ _NO_PROPERTIES: Final = frozenset({"TOTAL-CHUNKS", "CHUNK-ID"})
 
 
 class RestEntry(Struct, frozen=True, kw_only=True):
-    """An entry as the REST interface gives it: its payload as it is stored, and the rest of it in headers."""
+    """An entry in the REST API: its stored payload, and its metadata in headers."""
 
     position: Position
     payload: bytes
     headers: Mapping[str, str]
-    """In lower case, without ``x-pulsar-``, properties apart."""
+    """The headers in lower case, without ``x-pulsar-`` and without properties."""
     properties: Mapping[str, str]
-    """Its properties; of a single message only, a batch has them within."""
+    """The properties of a single message; a batch has them in its payload."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], payload: bytes) -> Self:
-        """Read an answer; raises KeyError or ValueError if it is none of an entry."""
+        """Read an answer. Raises KeyError or ValueError if it is no entry."""
         prefixed = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.lower().startswith(_PREFIX)}
         plain = {name.lower(): value for name, value in prefixed.items()}
         if "property" in plain:
@@ -263,7 +263,7 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def sequence_id(self) -> int | None:
-        """What it was sent with; of a batch, its first one."""
+        """Its sequence id; the first one of a batch."""
         return self._number("sequence-id")
 
     @property
@@ -273,7 +273,7 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def publish_time_ms(self) -> int:
-        """When its client sent it, by its own clock; milliseconds since 1970. KeyError where it does not say."""
+        """Its publish time by the client's clock, in milliseconds since 1970. Raises KeyError without one."""
         return round(datetime.fromisoformat(self.headers["publish-time"]).timestamp() * 1000)
 
     @property
@@ -282,7 +282,7 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def uuid(self) -> str | None:
-        """Which chunked message it is a chunk of."""
+        """The uuid of its chunked message."""
         return self.headers.get("uuid")
 
     @property
@@ -295,7 +295,7 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def marker_type(self) -> int | None:
-        """Which marker of replicated subscriptions it is: 10 request, 11 response, 12 snapshot, 13 update."""
+        """Its marker type for replicated subscriptions: 10 request, 11 response, 12 snapshot, 13 update."""
         return self._number("marker-type")
 
     @property
@@ -316,16 +316,16 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long acknowledged messages are kept; -1 is for ever."""
+    """The retention of acknowledged messages; -1 is infinite."""
 
     time_minutes: int = field(name="retentionTimeInMinutes", default=-1)
     size_mb: int = field(name="retentionSizeInMB", default=-1)
 
 
 class Persistence(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a topic is stored: on how many bookies, and how often a second a cursor's state may be; 0 is without a limit.
+    """A namespace's quorums, and how often per second a cursor may be persisted; 0 is no limit.
 
-    Releases take the rate as it is; it is the one of the broker's configuration where there is no such policy.
+    Without this policy, the rate is that of the broker's configuration.
     """
 
     bookkeeper_ensemble: int = 1
@@ -335,7 +335,7 @@ class Persistence(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def of(cls, quorum: str, rate: float) -> Persistence:
-        """The policy of an ensemble, write quorum and ack quorum, written ``E/W/A``, and of a rate."""
+        """The policy from ``E/W/A``, ensemble, write quorum and ack quorum, and a rate."""
         ensemble, write, ack = map(int, quorum.split("/"))
         return cls(
             bookkeeper_ensemble=ensemble,
@@ -346,7 +346,7 @@ class Persistence(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class InactiveTopics(Struct, frozen=True, kw_only=True):
-    """When a topic that is not used is deleted, and before that, where it is replicated, its replicators are closed."""
+    """When an inactive topic is deleted; before that, its replicators are closed."""
 
     idle_s: int = field(name="maxInactiveDurationSeconds")
     mode: str = field(name="inactiveTopicDeleteMode", default="delete_when_no_subscriptions")
@@ -354,7 +354,7 @@ class InactiveTopics(Struct, frozen=True, kw_only=True):
 
 
 class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a namespace is created with; None leaves it to the broker."""
+    """The policies of a new namespace; None leaves one to the broker."""
 
     retention: Retention | None = field(name="retention_policies", default=None)
     deduplication: bool | None = field(name="deduplicationEnabled", default=None)
@@ -366,7 +366,7 @@ _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 
 
 def parse_ranges(text: str) -> tuple[AcknowledgedRange, ...]:
-    """Read ``[(3:0..3:2],(4:1..4:5]]``; raise ValueError for what is not of that form.
+    """Read ``[(3:0..3:2],(4:1..4:5]]``. Raises ValueError for another form.
 
     With ``managedLedgerUnackedRangesOpenCacheSetEnabled=false`` brokers write a blank after each comma.
     """

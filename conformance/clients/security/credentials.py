@@ -1,8 +1,8 @@
-"""What a client shows a broker to be let in: a token, from where the user says that it is, as fresh as it is there.
+"""The credentials of a client: a current token from the user's source.
 
-A file is read whenever a token is needed, as something else may renew it. An OAuth2 token is fetched once for all
-clients of a process, and again shortly before it expires: a run opens thousands of connections, and its identity
-provider would otherwise answer as many requests. That is why pulsar-client is given the token, and not the issuer.
+A token file is read on each use, because it may be renewed. An OAuth2 token is fetched once for all clients of a
+process, and again shortly before it expires. Otherwise the thousands of connections of a run would each send a request
+to the identity provider. So pulsar-client gets the token, not the issuer.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from conformance.harness_error import HarnessError
 
 FETCH_TIMEOUT_S: Final = 2.5
 RENEWED_EARLY_SHARE: Final = 0.1
-"""The share of its lifetime that is left of a token when it is fetched again."""
+"""The remaining share of a token's lifetime at which it is fetched again."""
 _SHORTEST_LIFETIME_S: Final = 10.0
 
 
 def token_of(security: Security) -> Secret | None:
-    """The token that is valid now; None where authentication is by something else or not asked for.
+    """The current token; None without token authentication.
 
     Raises:
-        HarnessError: the file cannot be read or is empty, or the issuer gives none.
+        HarnessError: the file cannot be read or is empty, or the issuer returns no token.
     """
     if security.token is not None:
         return security.token
@@ -42,13 +42,13 @@ def token_of(security: Security) -> Secret | None:
 
 
 def auth_data_of(security: Security) -> bytes:
-    """What stands in CONNECT and in AUTH_RESPONSE; nothing where the certificate speaks. Errors as in token_of."""
+    """The data of CONNECT and AUTH_RESPONSE; empty with a client certificate. Raises the same as token_of."""
     token = token_of(security)
     return b"" if token is None else token.value.encode()
 
 
 def role_of(security: Security) -> str | None:
-    """The role that a token names in its claim ``sub``, Pulsar's default; None where that cannot be told."""
+    """The role in a token's claim ``sub``, Pulsar's default; None if unknown."""
     token = token_of(security)
     parts = [] if token is None else token.value.split(".")
     if len(parts) != 3:
@@ -88,7 +88,7 @@ class _Answer(msgspec.Struct):
 
 
 class _Fetcher:
-    """Access tokens of OAuth2, kept as long as they are valid."""
+    """A cache of OAuth2 access tokens."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -109,7 +109,7 @@ _fetcher: Final = _Fetcher()
 
 
 def _fetch(asked: OAuth2, security: Security) -> _Answer:
-    """Client credentials for an access token: the issuer's metadata name its token endpoint."""
+    """Exchange client credentials for an access token, at the token endpoint in the issuer's metadata."""
     credentials = _credentials(asked.credentials_file)
     http = urllib3.PoolManager(
         retries=False, timeout=urllib3.Timeout(total=FETCH_TIMEOUT_S), ssl_context=issuer_context(security)
@@ -172,7 +172,7 @@ class _Refusal(msgspec.Struct):
 
 
 def _why(data: bytes) -> str:
-    """What an issuer says of its refusal; it does not repeat the secret."""
+    """An issuer's reason for a refusal, without the secret."""
     try:
         refusal = msgspec.json.decode(data, type=_Refusal)
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""Makes a :class:`Security` of what a user gives, on the command line or in environment variables."""
+"""Makes a :class:`Security` from command-line options or environment variables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES: Final = (
     "oauth2_audience",
     "oauth2_scope",
 )
-"""What can be given: an option and, in capitals behind :data:`PREFIX`, an environment variable each."""
+"""The names of the options; the environment variables are in capitals, after :data:`PREFIX`."""
 
 
 def variable(name: str) -> str:
@@ -31,7 +31,7 @@ def variable(name: str) -> str:
 
 
 def security_given(values: Mapping[str, str | bool | None]) -> Security:
-    """Make the value; raise :class:`ValueError`, in a sentence, for what does not go together."""
+    """Make the value. Raises :class:`ValueError` for a contradiction."""
     text = {name: str(value) for name, value in values.items() if value and not isinstance(value, bool)}
     ways = [name for name in ("token", "token_file", "oauth2_issuer") if name in text]
     if len(ways) > 1:
@@ -51,7 +51,7 @@ def security_given(values: Mapping[str, str | bool | None]) -> Security:
 
 
 def security_in(environment: Mapping[str, str]) -> Security:
-    """What environment variables say; errors as for :func:`security_given`."""
+    """The value from environment variables. Raises the same as :func:`security_given`."""
     return security_given({name: environment.get(variable(name)) for name in NAMES})
 
 

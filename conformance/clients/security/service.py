@@ -1,7 +1,7 @@
-"""How to connect to a Pulsar that asks for TLS or authentication: values only, which can be compared, sent and printed.
+"""How to connect to a Pulsar with TLS or authentication, as values that can be compared, sent and printed.
 
-A secret is never printed: its ``repr`` hides it, and what is written for people names the file or the variable that it
-comes from. :mod:`conformance.clients.security.credentials` reads and fetches tokens,
+A secret is never printed: its ``repr`` hides it, and messages name the file or variable that it comes from.
+:mod:`conformance.clients.security.credentials` reads and fetches tokens,
 :mod:`conformance.clients.security.transport` opens sockets.
 """
 
@@ -16,7 +16,7 @@ TOKEN_VARIABLE: Final = "PULSAR_CONFORMANCE_TOKEN"
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A text that nobody may see: neither ``repr`` nor ``str`` shows it."""
+    """A secret text: neither ``repr`` nor ``str`` shows it."""
 
     value: str = field(repr=False)
 
@@ -26,7 +26,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth2:
-    """OAuth2 client credentials: the suite asks the issuer for an access token, and for a new one before it expires.
+    """OAuth2 client credentials: the suite fetches an access token, and a new one before it expires.
 
     ``credentials_file`` is the JSON file that Pulsar's own clients read, with ``client_id`` and ``client_secret``.
     """
@@ -39,10 +39,10 @@ class OAuth2:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What all clients of a run use to connect, whatever the address: its scheme says whether they use TLS.
+    """How all clients of a run connect to any address, whose scheme decides on TLS.
 
-    At most one of ``token``, ``token_file`` and ``oauth2`` is given. With none of them, a client certificate is not
-    only presented but is the authentication, too (Pulsar's method ``tls``).
+    At most one of ``token``, ``token_file`` and ``oauth2`` is set. Without them, a client certificate is also the
+    authentication (Pulsar's method ``tls``).
     """
 
     trust_certs_file: str | None = None
@@ -64,7 +64,7 @@ class Security:
         return "tls" if self.certificate_file is not None else None
 
     def options(self) -> list[str]:
-        """The options of the command line that say the same; a token that is text becomes the variable for it."""
+        """The equivalent command-line options; a token as text becomes its environment variable."""
         values = {
             "--tls-trust-certs": self.trust_certs_file,
             "--tls-certificate": self.certificate_file,
@@ -90,9 +90,9 @@ NO_SECURITY: Final = Security()
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service or an admin address, and how to connect to it: what every client takes.
+    """A service or admin address with its security, for every client.
 
-    ``url`` is ``pulsar://``, ``pulsar+ssl://``, ``http://`` or ``https://`` and one or more ``host:port``, separated
+    ``url``: ``pulsar://``, ``pulsar+ssl://``, ``http://`` or ``https://`` and one or more ``host:port``, separated
     by commas, of one cluster.
     """
 
@@ -101,12 +101,12 @@ class Service:
 
     @classmethod
     def of(cls, service: Service | str) -> Service:
-        """The same; of a bare URL one without authentication."""
+        """The service itself, or one without authentication for a URL."""
         return cls(service) if isinstance(service, str) else service
 
     @property
     def is_tls(self) -> bool:
-        """Whether its scheme asks for TLS."""
+        """Whether its scheme is one with TLS."""
         return self.url.startswith(("pulsar+ssl://", "https://"))
 
     def at(self, url: str) -> Service:

@@ -1,4 +1,4 @@
-"""Sockets to brokers: addresses, TCP, TLS, and a sentence for each way in which a connection fails."""
+"""Sockets to brokers: addresses, TCP, TLS, and a sentence for each kind of failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_TLS_SPOKEN: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET
 
 
 def addresses_of(url: str, schemes: tuple[str, ...] = BINARY) -> list[tuple[str, int]]:
-    """Take ``pulsar://host:port,host:port`` apart; raise :class:`HarnessError` for anything else."""
+    """Parse ``pulsar://host:port,host:port``. Raises :class:`HarnessError` for anything else."""
     found = _URL.fullmatch(url)
     addresses = []
     if found is not None and found["scheme"] in schemes:
@@ -41,20 +41,20 @@ def addresses_of(url: str, schemes: tuple[str, ...] = BINARY) -> list[tuple[str,
 
 
 def address(host: str, port: int) -> str:
-    """Write an address; that of IPv6 in brackets."""
+    """An address as text, with IPv6 in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def connect(service: Service, deadline: Deadline, schemes: tuple[str, ...] = BINARY) -> socket.socket:
-    """Connect to the first of the addresses that takes a connection, with TLS where the scheme asks for it.
+    """Connect to the first address that accepts a connection, with TLS if the scheme has it.
 
     Raises:
-        ConnectionLost: none of them does; it says why, of the last one.
+        ConnectionLost: none does; with the reason of the last one.
     """
     targets = addresses_of(service.url, schemes)
     for number, (host, port) in enumerate(targets, start=1):
         try:
-            # What is left is shared with the addresses that come later.
+            # Share the remaining time with the later addresses.
             return dial(host, port, service, timeout_s=max(deadline.left_s / (len(targets) - number + 1), 0.001))
         except OSError as error:
             if number == len(targets):
@@ -78,7 +78,7 @@ def dial(host: str, port: int, service: Service, *, timeout_s: float) -> socket.
 
 @functools.lru_cache
 def tls_context(security: Security) -> ssl.SSLContext:
-    """What TLS connections are made with. Raises :class:`HarnessError` for files that are not what they should be."""
+    """The TLS context. Raises :class:`HarnessError` for invalid files."""
     try:
         context = ssl.create_default_context(cafile=security.trust_certs_file)
     except (OSError, ssl.SSLError):
@@ -94,7 +94,7 @@ def tls_context(security: Security) -> ssl.SSLContext:
 
 @functools.lru_cache
 def issuer_context(security: Security) -> ssl.SSLContext:
-    """The same for a token's issuer: whom the system trusts is trusted as well, and no certificate is shown."""
+    """The TLS context for a token's issuer: it also trusts the system's CAs, and has no client certificate."""
     context = ssl.create_default_context()
     if security.trust_certs_file is not None:
         tls_context(Security(trust_certs_file=security.trust_certs_file))  # says what is wrong with the file
@@ -103,7 +103,7 @@ def issuer_context(security: Security) -> ssl.SSLContext:
 
 
 def _present(context: ssl.SSLContext, security: Security) -> None:
-    """Have the client show its certificate."""
+    """Load the client certificate."""
 
     def refuse() -> str:
         raise HarnessError(f"the key {security.key_file} is encrypted: give one without a passphrase")
@@ -121,7 +121,7 @@ def _present(context: ssl.SSLContext, security: Security) -> None:
 
 
 def cause_of(error: BaseException, host: str, port: int) -> str:
-    """Say why a connection failed, in a sentence of its own for each cause, without the sentence's end."""
+    """The reason of a failed connection, as a sentence without a full stop."""
     at = address(host, port)
     match _root(error):
         case socket.gaierror():
@@ -150,7 +150,6 @@ def cause_of(error: BaseException, host: str, port: int) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """What urllib3 has wrapped."""
     if isinstance(error, MaxRetryError) and error.reason is not None:
         return _root(error.reason)
     is_timeout = isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError)

@@ -1,7 +1,6 @@
-"""Our small client of Pulsar's binary protocol, for checks that need to see and say exactly what is on the wire.
+"""The wire client, a small client of Pulsar's binary protocol that controls exactly what is on the wire.
 
-It performs each request once: no retries, no reconnecting of producers and consumers, no batching or numbering of its
-own. Everything that waits has a deadline.
+It sends each request once: without retries, reconnects, batching or sequence ids of its own. Every wait has a deadline.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from conformance.wait import Deadline
 from model.log import EARLIEST, Position
 
 MAX_LOOKUP_HOPS: Final = 10
-"""How many redirections of one look-up are followed."""
+"""The most redirects of one look-up."""
 
 _START: Final = {"earliest": EARLIEST, "latest": Position(2**63 - 1, 2**63 - 1)}
-"""How a reader says from where on: the protocol's two positions that no entry has."""
+"""The start positions of a reader: two of the protocol that no entry has."""
 
 
 class WireClient:
-    """One client process, as a broker sees it: a connection to each broker it needs, and what is open on them.
+    """One client: a connection to each broker it needs, with its producers and consumers.
 
     Not for use by several threads at once.
     """
 
     def __init__(self, service: Service | str, *, listener_name: str | None = None) -> None:
-        """Make a client that is not connected yet; :meth:`connect` is what one usually wants."""
+        """Make a client without a connection; usually :meth:`connect` is better."""
         self._service = Service.of(service)
         self._listener_name = listener_name
         self._pump = pump_of_this_thread()
@@ -53,14 +52,14 @@ class WireClient:
         return client
 
     def lookup(self, topic: str, *, timeout_s: float) -> str:
-        """Find the broker that owns a topic, connect to it, and give its address; it makes the owner load the topic.
+        """Look up the owner of a topic, connect to it, and return its address; this loads the topic.
 
         Raises :class:`ConnectionLost`, :class:`NoAnswer`, :class:`ServerRefused`.
         """
         return self._owner(topic, Deadline.after(timeout_s)).address
 
     def partitions(self, topic: str, *, timeout_s: float) -> int:
-        """Give how many partitions a topic has; 0 for one without. Errors as for :meth:`lookup`."""
+        """A topic's number of partitions; 0 if it is not partitioned. Raises the same as :meth:`lookup`."""
         connection = self._connection_to(self._service.url, deadline := Deadline.after(timeout_s))
         ask = pb.CommandPartitionedTopicMetadata(topic=topic)
         answer = connection.ask(ask, deadline, what=f"asking for the partitions of {topic}")
@@ -70,7 +69,7 @@ class WireClient:
         return response.partitions
 
     def open_producer(self, topic: str, *, name: str | None, timeout_s: float) -> WireProducer:
-        """Open a producer on a topic, under a name of ours or, with None, one that the broker makes up.
+        """Open a producer on a topic, with this name or, for None, one of the broker's.
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy`` while the name is connected, :class:`ConnectionLost`,
         :class:`NoAnswer`.
@@ -96,7 +95,7 @@ class WireClient:
         replicated: bool | None = None,
         timeout_s: float,
     ) -> WireConsumer:
-        """Subscribe to a topic; nothing is delivered before the consumer's first permits.
+        """Subscribe to a topic; the broker dispatches nothing before the consumer's first permits.
 
         ``initial`` counts where the subscription is new, ``start_after`` where it is not durable (a reader's): the
         first entry is then the one after it. Raises :class:`ServerRefused`, e.g. ``ConsumerBusy``,
@@ -122,22 +121,22 @@ class WireClient:
 
     @property
     def port(self) -> int | None:
-        """The port that its last connection comes from; None without one."""
+        """The client port of its last connection; None without one."""
         found = [connection.local_port for connection in self._connections.values() if connection.is_open]
         return found[-1] if found else None
 
     def flush(self, *, timeout_s: float = 10.0) -> None:
-        """Wait until the system has taken everything that was sent. Errors: ``ConnectionLost``, ``NoAnswer``."""
+        """Wait until everything is written to the sockets. Raises ``ConnectionLost``, ``NoAnswer``."""
         deadline = Deadline.after(timeout_s)
         for connection in self._connections.values():
             connection.flush(deadline)
 
     def pump(self, *, for_s: float = 0.0) -> None:
-        """Take in what has arrived and, for so many seconds, what still arrives."""
+        """Read what has arrived, and what arrives within so many seconds."""
         self._pump.turn(for_s)
 
     def close(self, *, timeout_s: float = 10.0) -> None:
-        """Close what is open in good order, then the connections. A broker that does not take part is no hindrance."""
+        """Close producers and consumers, then the connections, even if the broker does not answer."""
         deadline = Deadline.after(timeout_s)
         for endpoint in self._open:
             try:
@@ -149,7 +148,7 @@ class WireClient:
             connection.close()
 
     def abort(self) -> None:
-        """Cut all connections at once, without a goodbye: to the brokers, this process died."""
+        """Reset all connections, as if this process crashed."""
         self._ended = "this client died"
         for connection in self._connections.values():
             connection.abort()
@@ -157,7 +156,7 @@ class WireClient:
     # -------------------------------------------------------------------------------------------------- in private
 
     def _connection_to(self, broker_url: str, deadline: Deadline, *, through: Service | None = None) -> Connection:
-        """Give the connection to this broker, a new one where there is none (any more)."""
+        """The connection to this broker, a new one if necessary."""
         if self._ended is not None:
             raise ConnectionLost(self._ended)
         connection = self._connections.get(broker_url)
@@ -173,7 +172,7 @@ class WireClient:
             response = self._ask_owner(connection, topic, deadline, authoritative=authoritative)
             service_url, authoritative = self._address_in(response), response.authoritative
             if response.response == response.Connect:
-                # A standalone broker, too, wants its clients to stay with the address that they know it by.
+                # A standalone broker, too, has clients keep the address that they connected to.
                 through = self._service if response.proxy_through_service_url else None
                 return self._connection_to(service_url, deadline, through=through)
         raise HarnessError(f"the brokers sent the look-up of {topic} on more than {MAX_LOOKUP_HOPS} times")
@@ -190,7 +189,7 @@ class WireClient:
         return answer.lookup_response
 
     def _address_in(self, response: pb.CommandLookupTopicResponse) -> str:
-        """Where a broker sends its clients; with TLS always to an address with TLS."""
+        """The address in a look-up's answer; with TLS always one with TLS."""
         if not self._service.is_tls:
             return response.broker_service_url
         if not response.broker_service_url_tls:
@@ -201,7 +200,7 @@ class WireClient:
         return response.broker_service_url_tls
 
     def _keep(self, endpoint: WireProducer | WireConsumer) -> None:
-        """Remember what has to be closed with the client; a client that lives long opens and closes a lot."""
+        """Register a producer or consumer to close with the client, without those that are closed already."""
         self._open = [it for it in self._open if it.is_open]
         self._open.append(endpoint)
 
@@ -211,7 +210,7 @@ class WireClient:
 
 
 def _first_wanted(start_after: Position | None, initial: Literal["earliest", "latest"]) -> Position:
-    """The entry that a reader names: brokers take one step back from it and read what follows."""
+    """The start entry for a reader: brokers step back by one entry and read after that."""
     if start_after is None:
         return _START[initial]
     return Position(start_after.ledger, start_after.entry + 1)

@@ -1,8 +1,7 @@
 """One connection to a broker, with or without TLS: the handshake, requests and their answers, PING and PONG.
 
-It hands what belongs to a producer or a consumer to whoever is registered under its number, and has no opinion on what
-that means. It never blocks by itself: bytes move while somebody waits in the
-:mod:`pump <conformance.clients.wire.pump>`.
+It dispatches frames by the ids of producers and consumers, without interpreting them. It never blocks: bytes move while
+a caller waits in the :mod:`pump <conformance.clients.wire.pump>`.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 
 PROTOCOL_VERSION: Final = 19
-"""What we say we speak: acknowledgment receipts (17) are in it, moving to another cluster (20) is not."""
+"""The client's protocol version: with ack receipts (17), without topic migration (20)."""
 
 _RECEIPTS_SINCE: Final = 17
-"""The protocol version from which a broker answers an acknowledgment that has a request id."""
+"""The protocol version from which a broker answers an ack with a request id."""
 
 CLIENT_VERSION: Final = "pulsar-conformance"
 
 _HANDSHAKE: Final = 2**64 - 1
-"""The request id under which a broker answers what had none, as CONNECT."""
+"""The request id in a broker's answer to a command without one, such as CONNECT."""
 
 _RECEIVE_SIZE_BYTES: Final = 256 * 1024
 _TLS_RECORD_BYTES: Final = 16 * 1024
@@ -69,7 +68,7 @@ _BODIES: Final[Mapping[object, FieldDescriptor]] = {
 
 
 def command_of(body: Message) -> pb.BaseCommand:
-    """Put a command's body into the envelope, under its type."""
+    """Wrap a command's body in a BaseCommand."""
     field = _BODIES[body.DESCRIPTOR]
     return pb.BaseCommand(type=field.number, **{field.name: body})  # type: ignore[arg-type]
 
@@ -89,17 +88,17 @@ Request = (
     | pb.CommandSubscribe
     | pb.CommandUnsubscribe
 )
-"""The commands that are answered under their number."""
+"""The answers that carry a request id."""
 
 
 class Endpoint(Protocol):
-    """A producer or a consumer, as its connection sees it."""
+    """A producer or consumer, for its connection."""
 
     def on_frame(self, frame: Frame) -> None:
-        """Take a frame that carries its number."""
+        """Handle a frame with its id."""
 
     def on_lost(self, reason: str) -> None:
-        """Learn that the connection is gone."""
+        """Handle the loss of the connection."""
 
 
 class Connection:
@@ -111,7 +110,7 @@ class Connection:
         self.pump: Final = pump
         self.max_message_size_bytes = 0
         self.protocol_version = 0
-        """The one that the broker says it speaks."""
+        """The broker's."""
         self._pings = 0
         self._pongs = 0
         self._socket = sock
@@ -129,9 +128,9 @@ class Connection:
     def open(
         cls, broker: Service | str, pump: Pump, deadline: Deadline, *, through: Service | None = None
     ) -> Connection:
-        """Connect to a broker, ``through`` a proxy where one is given, and shake hands.
+        """Connect to a broker, perhaps ``through`` a proxy, and send CONNECT.
 
-        Raises :class:`ConnectionLost` if nobody listens there, :class:`ServerRefused` if the broker does not want us.
+        Raises :class:`ConnectionLost` if no broker listens there, :class:`ServerRefused` if it refuses.
         """
         service = Service.of(broker)
         connection = cls(_connect(through or service, deadline), service, pump)
@@ -144,18 +143,19 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still there, as far as is known."""
+        """Whether it is not known to be lost."""
         return self._lost is None
 
     @property
     def local_port(self) -> int:
-        """The port of this end of it."""
+        """The client port."""
         return int(self._socket.getsockname()[1])
 
     def send(self, frame: bytes) -> None:
-        """Hand a frame to the system, as much as it takes; the rest follows while somebody waits.
+        """Write as much of a frame as the socket accepts; the rest follows while a caller waits.
 
-        Raises :class:`ConnectionLost` if the connection was gone before. If it breaks now, who is registered learns it.
+        Raises :class:`ConnectionLost` if the connection was lost before. If it breaks now, producers and consumers are
+        notified.
         """
         with self.pump.lock:
             self._check_open()
@@ -164,14 +164,14 @@ class Connection:
                 self._write()
 
     def send_command(self, body: Message) -> None:
-        """Send a command that nothing follows and nobody answers. Errors as for :meth:`send`."""
+        """Send a command without payload and without an answer. Raises the same as :meth:`send`."""
         self.send(encode_frame(command_of(body)))
 
     def ask(self, body: Request, deadline: Deadline, *, what: str) -> pb.BaseCommand:
-        """Send a request under a number of its own and wait for its answer.
+        """Send a request with a new request id and wait for its answer.
 
-        Raises :class:`ServerRefused` for an ERROR, :class:`ConnectionLost` and :class:`NoAnswer`; ``what`` was asked
-        stands in their texts.
+        Raises :class:`ServerRefused` for an ERROR, :class:`ConnectionLost` and :class:`NoAnswer`; ``what``: the request
+        in their texts.
         """
         self._requests += 1
         body.request_id = self._requests
@@ -179,11 +179,11 @@ class Connection:
 
     @property
     def has_receipts(self) -> bool:
-        """Whether the broker answers acknowledgments."""
+        """Whether the broker answers acks."""
         return self.protocol_version >= _RECEIPTS_SINCE
 
     def await_done(self, deadline: Deadline, *, what: str) -> None:
-        """Wait until the broker has processed all commands so far: it answers a PING after all that came before it.
+        """Wait until the broker has processed all commands so far: it answers a PING after all earlier commands.
 
         Raises :class:`ConnectionLost` and :class:`NoAnswer`.
         """
@@ -195,36 +195,36 @@ class Connection:
             raise ConnectionLost(f"{what}: {self._lost}")
 
     def flush(self, deadline: Deadline) -> None:
-        """Wait until the system has taken everything; it may be on its way still."""
+        """Wait until everything is written to the socket; it may be in flight still."""
         self.pump.wait(
             lambda: not self._unsent or not self.is_open, deadline, what=f"{self.address} takes what is sent"
         )
         self._check_open()
 
     def add_producer(self, producer_id: int, producer: Endpoint) -> None:
-        """Hand this producer its frames from now on."""
+        """Dispatch frames to this producer from now on."""
         self._producers[producer_id] = producer
 
     def remove_producer(self, producer_id: int) -> None:
         self._producers.pop(producer_id, None)
 
     def add_consumer(self, consumer_id: int, consumer: Endpoint) -> None:
-        """Hand this consumer its frames from now on."""
+        """Dispatch frames to this consumer from now on."""
         self._consumers[consumer_id] = consumer
 
     def remove_consumer(self, consumer_id: int) -> None:
         self._consumers.pop(consumer_id, None)
 
     def close(self) -> None:
-        """End the connection in good order (FIN after what was written); what is left unsent is dropped."""
+        """Close the connection (FIN after the written bytes); drop what is not written."""
         self._end("this client closed the connection", reset=False)
 
     def abort(self) -> None:
-        """Cut the connection at once, without a goodbye (RST): to the broker, the process died."""
+        """Reset the connection (RST), as if the process crashed."""
         self._end("this client cut the connection", reset=True)
 
     def on_ready(self, *, readable: bool, writable: bool) -> None:
-        """Read and write what can be without blocking; the pump calls it."""
+        """Read and write without blocking; the pump calls it."""
         if readable:
             self._read()
         if writable and self._lost is None:
@@ -264,7 +264,7 @@ class Connection:
         try:
             sent = _send(self._socket, self._unsent)
         except OSError as error:
-            # What the broker had sent before it went may still be waiting to be read.
+            # Bytes that the broker sent before it closed the connection may still be unread.
             while self._lost is None and self._read():
                 pass
             self._fail(f"the connection broke while sending: {error}")
@@ -273,7 +273,7 @@ class Connection:
         self.pump.watch_writes(self._socket.fileno(), wanted=bool(self._unsent))
 
     def _read(self) -> bool:
-        """Take in what has arrived; whether there may be more of it."""
+        """Read what has arrived; whether there may be more."""
         try:
             data = self._socket.recv(_RECEIVE_SIZE_BYTES)
         except _WOULD_BLOCK:
@@ -315,16 +315,16 @@ class Connection:
             self.pump.watch_writes(self._socket.fileno(), wanted=True)
         elif command.type == _Type.PONG:
             self._pongs += 1
-        # All else is for clients that do more than we do (schemas, transactions, migration).
+        # Other commands are for features that this client lacks (schemas, transactions, migration).
 
     def _take_answer(self, request_id: int, command: pb.BaseCommand) -> None:
         if command.type == _Type.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
-            return  # it waits for its turn to be the exclusive producer; another one comes when it is
+            return  # it is queued as an exclusive producer; a second answer follows when it becomes that
         if request_id in self._awaited:
             self._answers[request_id] = command
 
     def _answer_challenge(self) -> None:
-        """What the broker was shown has expired: show it what is valid now."""
+        """The credentials have expired: send the current ones."""
         try:
             data = pb.AuthData(auth_method_name=self._security.auth_method, auth_data=auth_data_of(self._security))
         except HarnessError as harness_error:
@@ -357,7 +357,7 @@ class Connection:
 
 
 def connect_command(security: Security) -> pb.CommandConnect:
-    """The first command of a connection, with what lets the client in. Raises :class:`HarnessError` without a token."""
+    """CONNECT with the credentials. Raises :class:`HarnessError` without a token."""
     return pb.CommandConnect(
         client_version=CLIENT_VERSION,
         protocol_version=PROTOCOL_VERSION,
@@ -375,7 +375,7 @@ def _connect(service: Service, deadline: Deadline) -> socket.socket:
 
 
 def _send(sock: socket.socket, data: bytearray) -> int:
-    """Hand over as much as the system takes; with TLS record by record, as one call is otherwise all or nothing."""
+    """Write as much as the socket accepts; with TLS record by record, as a call writes all or nothing."""
     if not isinstance(sock, ssl.SSLSocket):
         try:
             return sock.send(data)

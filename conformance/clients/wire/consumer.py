@@ -1,6 +1,6 @@
-"""A consumer of the wire client: it gets what it gave permits for, and acknowledges what it is told to, when told.
+"""A consumer of the wire client, whose caller gives every permit and sends every ack.
 
-No prefetching, no grouping of acknowledgments, no putting together of chunks, no redelivery on its own.
+It has no receiver queue, no grouping of acks, no assembling of chunks, and no redelivery timeout.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ _Type = pb.BaseCommand
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDelivery:
-    """One message as the broker delivered it; a batch is as many of them as it has messages to give."""
+    """One message as the broker dispatched it; a batch is several deliveries."""
 
     position: Position
     batch_index: int
-    """Its place in its batch; -1 for a message that stands alone."""
+    """Its batch index; -1 for a single message."""
     batch_size: int
-    """How many messages its entry holds, acknowledged ones included."""
+    """How many messages its entry has, including acknowledged ones."""
     redelivery_count: int
-    """How often the broker says to have delivered it before."""
+    """The broker's redelivery count."""
     ack_set: tuple[int, ...]
-    """As it came: words of 64 bits, set for what is not acknowledged of the batch; empty if nothing of it is."""
+    """The ack set: words of 64 bits, set for unacknowledged messages of the batch; empty if none is acknowledged."""
     metadata: pb.MessageMetadata
     """The entry's."""
     single: pb.SingleMessageMetadata | None
-    """The message's own within a batch."""
+    """That of the message within a batch."""
     payload: bytes
 
     @property
     def acknowledged(self) -> frozenset[int]:
-        """The places of its batch that the broker says to be acknowledged already."""
+        """The indexes of its batch that are acknowledged according to the ack set."""
         return frozenset(index for index in range(self.batch_size) if not _is_left(index, self.ack_set))
 
     @property
     def is_first_of_entry(self) -> bool:
-        """Whether no other message of this delivery of its entry comes before it."""
+        """Whether it is the first message of this delivery of its entry."""
         return all(index in self.acknowledged for index in range(self.batch_index))
 
     @property
@@ -64,14 +64,14 @@ class WireDelivery:
 
     @property
     def sequence_id(self) -> int:
-        """The id it was sent with; in a batch its own, if it was given one, and else the batch's."""
+        """Its sequence id; in a batch its own, if it has one, else the batch's."""
         if self.single is not None and self.single.HasField("sequence_id"):
             return self.single.sequence_id
         return self.metadata.sequence_id
 
     @property
     def key(self) -> bytes | None:
-        """What Key_Shared goes by: the ordering key, or else the partition key; None for neither."""
+        """The key for Key_Shared: the ordering key, else the partition key; None without both."""
         source = self.metadata if self.single is None else self.single
         if source.HasField("ordering_key"):
             return source.ordering_key
@@ -80,12 +80,12 @@ class WireDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartOfBatch:
-    """What an acknowledgment can name besides whole entries: some messages of a batch."""
+    """A part of a batch in an ack: some messages of an entry."""
 
     position: Position
     batch_size: int
     still_unacknowledged: frozenset[int]
-    """The indexes that this acknowledgment leaves alone."""
+    """The batch indexes that the ack does not acknowledge."""
 
 
 Kind = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
@@ -97,11 +97,11 @@ class KeyShared:
     """How a consumer takes part in a Key_Shared subscription."""
 
     sticky_ranges: tuple[tuple[int, int], ...] = ()
-    """The hash ranges it claims for itself, ends included; none: the broker splits."""
+    """The hash ranges that it claims (STICKY), ends included; none: AUTO_SPLIT."""
     allow_out_of_order: bool = False
 
     def to_wire(self) -> pb.KeySharedMeta:
-        """Give it as the protocol has it."""
+        """It in the protocol's form."""
         return pb.KeySharedMeta(
             key_shared_mode=pb.STICKY if self.sticky_ranges else pb.AUTO_SPLIT,
             hash_ranges=[pb.IntRange(start=start, end=end) for start, end in self.sticky_ranges],
@@ -114,24 +114,24 @@ class WireConsumer:
 
     def __init__(self, connection: Connection, consumer_id: int) -> None:
         self.is_active: bool | None = None
-        """What the broker last said on whether this is the active consumer (Failover, Exclusive); None for nothing."""
+        """Whether this is the active consumer (Failover, Exclusive), from the broker's last command; None without."""
         self.reached_end = False
-        """Whether the broker said that the topic is terminated and this subscription through with it."""
+        """Whether the broker sent REACHED_END_OF_TOPIC."""
         self._connection = connection
         self._id = consumer_id
         self._closed: str | None = None
         self._frames: deque[Frame] = deque()
         self._arrived: deque[WireDelivery] = deque()
-        # Before the broker is asked: it may say more right behind its success.
+        # Register before the request: the broker may send more right after its success.
         connection.add_consumer(consumer_id, self)
 
     def subscribe(self, ask: pb.CommandSubscribe, deadline: Deadline) -> None:
-        """Ask the broker for it, once, before anything else; the client calls it. Errors as for its ``subscribe``."""
+        """Subscribe, once; the client calls it. Raises the same as its ``subscribe``."""
         ask.consumer_id = self._id
         try:
             self._connection.ask(ask, deadline, what=f"subscribing {ask.subscription} to {ask.topic}")
         except NoAnswer:
-            # It may be subscribed still, and would take what nobody receives.
+            # It may be subscribed nevertheless, and would have messages pending that nothing receives.
             self._connection.send_command(pb.CommandCloseConsumer(consumer_id=self._id, request_id=0))
             self._end("it was never subscribed")
             raise
@@ -141,21 +141,20 @@ class WireConsumer:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can receive more: neither side closed it, and its connection is there."""
+        """Whether it can receive more: neither side closed it, and its connection is open."""
         return self._closed is None
 
     @property
     def why_closed(self) -> str | None:
-        """Why it is closed; None while it is open."""
         return self._closed
 
     def flow(self, permits: int) -> None:
-        """Permit the broker to send this many messages more. Raises :class:`ConnectionLost`."""
+        """Give the broker permits. Raises :class:`ConnectionLost`."""
         self._check_open()
         self._connection.send_command(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
 
     def receive(self, *, timeout_s: float) -> WireDelivery | None:
-        """Give the next message, waiting for it; None if none comes in time.
+        """Wait for the next message; None if none arrives in time.
 
         Raises :class:`ConnectionLost` once the consumer is closed, by whomever, and all that had arrived is taken, and
         what :func:`deliveries_of` raises.
@@ -171,7 +170,7 @@ class WireConsumer:
         return self._arrived.popleft()
 
     def pending(self) -> Sequence[WireDelivery]:
-        """Look at what has arrived and was not received yet, without taking it. Errors as for :meth:`receive`."""
+        """The messages that arrived and are not received yet. Raises the same as :meth:`receive`."""
         self._connection.pump.turn()
         while self._frames:
             self._unpack(self._frames.popleft())
@@ -185,11 +184,11 @@ class WireConsumer:
         with_receipt: bool = True,
         timeout_s: float = 10.0,
     ) -> None:
-        """Acknowledge entries or parts of batches, in one command; ``cumulative`` takes exactly one position.
+        """Acknowledge entries or parts of batches in one command; ``cumulative`` takes exactly one position.
 
-        With a receipt it waits for the broker's answer, which is not a promise that anything is stored. Where the
-        broker's protocol has no receipts, it waits until the broker has carried out the acknowledgment, and a refusal
-        is not told. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        With a receipt it waits for the broker's answer, which does not mean that the ack is persisted. If the protocol
+        has no receipts, it waits until the broker has processed the ack, and does not learn of a refusal. Raises
+        :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
         self._check_open()
         kind = pb.CommandAck.Cumulative if cumulative else pb.CommandAck.Individual
@@ -207,11 +206,11 @@ class WireConsumer:
             raise ServerRefused(error_name(answer.ack_response.error), answer.ack_response.message)
 
     def redeliver(self, positions: Iterable[Position] | None = None) -> None:
-        """Ask for these entries again, or, with None, for all that is outstanding here. Raises ``ConnectionLost``."""
+        """Request the redelivery of these entries, or of all pending ones. Raises ``ConnectionLost``."""
         self._check_open()
         ids = [message_id_of(position) for position in positions or ()]
         if positions is not None and not ids:
-            return  # an empty list would mean everything on the wire
+            return  # on the wire, an empty list means everything
         self._connection.send_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids))
 
     def seek(
@@ -229,7 +228,7 @@ class WireConsumer:
         self._ask(seek, timeout_s, what="a seek")
 
     def last_message_id(self, *, timeout_s: float = 10.0) -> Position | None:
-        """Give the position of the topic's last entry for consumers; None if there is none.
+        """The position of the topic's last entry for consumers; None if there is none.
 
         Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
@@ -238,12 +237,12 @@ class WireConsumer:
         return None if last is None or last.entry < 0 else last
 
     def unsubscribe(self, *, timeout_s: float = 10.0) -> None:
-        """Remove the subscription, and this consumer with it. Errors as for :meth:`close`."""
+        """Remove the subscription with this consumer. Raises the same as :meth:`close`."""
         self._ask(pb.CommandUnsubscribe(consumer_id=self._id), timeout_s, what="unsubscribing")
         self._end("this client unsubscribed")
 
     def close(self, *, timeout_s: float = 10.0) -> None:
-        """Close it in good order; nothing to do if it is closed already. What had arrived can still be received.
+        """Close it, unless it is closed. Messages that have arrived can still be received.
 
         Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
@@ -253,7 +252,7 @@ class WireConsumer:
         self._end("this client closed the consumer")
 
     def on_frame(self, frame: Frame) -> None:
-        """Take a message, or what the broker says about this consumer; the connection calls it."""
+        """Handle a message or another command for this consumer; the connection calls it."""
         command = frame.command
         if command.type == _Type.MESSAGE:
             self._frames.append(frame)
@@ -286,11 +285,10 @@ class WireConsumer:
 
 
 def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payload: bytes) -> Iterable[WireDelivery]:
-    """Give an entry's messages that are not acknowledged yet.
+    """An entry's messages that are not acknowledged yet.
 
-    Raises :class:`conformance.clients.wire.frames.MalformedFrame` if it is no batch although it says so, and
-    :class:`HarnessError` if it is a compressed batch: the suite sends none. A message that stands alone is as it is
-    stored.
+    Raises :class:`conformance.clients.wire.frames.MalformedFrame` for an invalid batch, and :class:`HarnessError` for a
+    compressed one: the suite sends none. A single message is returned as stored.
     """
     if metadata.compression != pb.NONE and metadata.HasField("num_messages_in_batch"):
         raise HarnessError("a compressed batch was delivered; the wire client cannot read those")

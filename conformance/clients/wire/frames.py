@@ -4,8 +4,8 @@ A frame is ``[total size][command size][command]``, sizes as big-endian 32-bit n
 ``[0x0e01][CRC32C][metadata size][metadata][payload]``, the checksum being over all that follows it. A broker may put
 its own metadata in front (``[0x0e02][size][...]``): it is skipped. Without ``0x0e01`` there is no checksum to verify.
 
-No socket here and no meaning of commands: bytes in, frames out, the same for the wire client and for the proxy.
-Whatever is not a frame raises :class:`MalformedFrame`, however the stream was split; nothing else is raised.
+It has no sockets and does not interpret commands; the wire client and the proxy share it.
+Anything else than a frame raises :class:`MalformedFrame`, for any split of the stream; nothing else is raised.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHECKSUM_MAGIC: Final = b"\x0e\x01"
 BROKER_ENTRY_METADATA_MAGIC: Final = b"\x0e\x02"
 
 MAX_FRAME_SIZE_BYTES: Final = 5 * 1024 * 1024 + 10 * 1024
-"""The largest frame by default: Pulsar's default ``maxMessageSize`` and what it allows for the headers."""
+"""The largest frame by default: Pulsar's default ``maxMessageSize`` and its allowance for headers."""
 
 _U32: Final = struct.Struct(">I")
 _TWO_U32: Final = struct.Struct(">II")
@@ -35,14 +35,14 @@ CARRY_PAYLOAD: Final = frozenset({pb.BaseCommand.SEND, pb.BaseCommand.MESSAGE})
 
 
 class _Body(Struct, frozen=True):
-    """The body that belongs to a type of command: its name in the envelope, and whether text can be in it."""
+    """The body of a type of command: its field in BaseCommand, and whether it can have text."""
 
     name: str
     has_text: bool
 
 
 def _can_hold_text(descriptor: Descriptor | None) -> bool:
-    """Whether messages of this kind can have text in them, at any depth (a kind may contain itself)."""
+    """Whether messages of this kind can have text, at any depth (a kind may contain itself)."""
     return descriptor is not None and any(
         field.type == FieldDescriptor.TYPE_STRING
         or (field.message_type != descriptor and _can_hold_text(field.message_type))
@@ -57,14 +57,14 @@ _BODIES: Final = {
 
 
 class MalformedFrame(HarnessError):
-    """Bytes that are not a frame of the protocol; the message says what is wrong with them."""
+    """Bytes that are not a frame of the protocol, with the reason."""
 
 
 class Frame(Struct, frozen=True):
     """One frame as it was received.
 
-    ``metadata`` is None and ``payload`` empty for all commands but SEND and MESSAGE. ``raw`` is the whole frame, sizes
-    included, for whoever passes it on.
+    ``metadata`` is None and ``payload`` empty for all commands but SEND and MESSAGE. ``raw``: the whole frame with its
+    sizes.
     """
 
     command: pb.BaseCommand
@@ -74,7 +74,7 @@ class Frame(Struct, frozen=True):
 
 
 def encode_frame(command: pb.BaseCommand, metadata: pb.MessageMetadata | None = None, payload: bytes = b"") -> bytes:
-    """Give a frame's bytes; with metadata it gets the checksum, the metadata and the payload."""
+    """A frame's bytes; with metadata, it has the checksum, the metadata and the payload."""
     command_bytes = command.SerializeToString()
     if metadata is None:
         return _TWO_U32.pack(4 + len(command_bytes), len(command_bytes)) + command_bytes
@@ -93,10 +93,10 @@ def encode_frame(command: pb.BaseCommand, metadata: pb.MessageMetadata | None = 
 
 
 class FrameSplitter:
-    """Cuts a stream of bytes into frames, and looks at nothing but their sizes.
+    """Cuts a stream of bytes into frames by their sizes.
 
-    It keeps at most one unfinished frame, never more than ``max_frame_size_bytes``. Frames are given as views of what
-    arrived: nothing is copied but a frame that came in parts, once.
+    It buffers at most one unfinished frame, of at most ``max_frame_size_bytes``. Frames are views of the received
+    bytes: only a frame that arrived in parts is copied, once.
     """
 
     __slots__ = ("_buffer", "_max_frame_size_bytes", "_offset", "_parts", "_parts_size_bytes", "_view")
@@ -126,7 +126,7 @@ class FrameSplitter:
         return self._frames()
 
     def take_rest(self) -> bytes:
-        """Give up on frames: take all that is buffered, as it came."""
+        """Stop framing: return all buffered bytes."""
         self._join_parts()
         rest = self._buffer[self._offset :]
         self._keep(b"")
@@ -140,7 +140,7 @@ class FrameSplitter:
             yield self._view[start : self._offset]
 
     def _size_of_next(self) -> int | None:
-        """The next frame's whole size, once its first four bytes are there."""
+        """The next frame's whole size, once its first four bytes have arrived."""
         if self.buffered_size_bytes < 4:
             return None
         if len(self._buffer) - self._offset < 4:
@@ -151,7 +151,7 @@ class FrameSplitter:
         return 4 + int(total)
 
     def _join_parts(self) -> None:
-        """Put the parts together: once a frame, so that one arriving in many small parts costs no more."""
+        """Join the parts once per frame, so that many small parts cost no more."""
         if self._parts:
             is_rest = self._offset < len(self._buffer)
             self._keep(b"".join((self._view[self._offset :], *self._parts)) if is_rest else b"".join(self._parts))
@@ -165,9 +165,9 @@ class FrameSplitter:
 
 
 class FrameDecoder:
-    """Cuts a stream of bytes into frames, and reads them.
+    """Cuts a stream of bytes into frames, and decodes them.
 
-    Once the stream was malformed it stays so: where the next frame would begin is not known.
+    After a malformed frame the stream stays malformed: the beginning of the next frame is unknown.
     """
 
     __slots__ = ("_broken", "_splitter")
@@ -201,9 +201,9 @@ class FrameDecoder:
 
 
 class Bounds(Struct, frozen=True):
-    """Where in a SEND or MESSAGE the metadata and the payload begin, by their first bytes.
+    """Where the metadata and the payload of a SEND or MESSAGE begin.
 
-    ``summed`` is where that begins which the checksum is over, up to the frame's end; None without a checksum.
+    ``summed``: the beginning of the bytes that the checksum covers, up to the frame's end; None without a checksum.
     """
 
     summed: int | None
@@ -212,7 +212,7 @@ class Bounds(Struct, frozen=True):
 
 
 def command_end(raw: bytes | memoryview) -> int:
-    """Give where a whole frame's command ends; raise :class:`MalformedFrame` if that is not within it."""
+    """The end of a whole frame's command. Raises :class:`MalformedFrame` if it is not within the frame."""
     if len(raw) < 8:
         raise MalformedFrame(f"a frame of {len(raw)} bytes has no room for a command's size")
     total, command_size = _TWO_U32.unpack_from(raw)
@@ -225,7 +225,7 @@ def command_end(raw: bytes | memoryview) -> int:
 
 
 def bounds_of(raw: bytes | memoryview, headers: int, *, is_verified: bool = False) -> Bounds:
-    """Say where the parts of a SEND or MESSAGE lie, whose command ends at ``headers``.
+    """The bounds of the parts of a SEND or MESSAGE whose command ends at ``headers``.
 
     Raises :class:`MalformedFrame`; with ``is_verified`` also where the checksum is wrong.
     """
@@ -243,7 +243,7 @@ def bounds_of(raw: bytes | memoryview, headers: int, *, is_verified: bool = Fals
 
 
 def decode_frame(raw: bytes) -> Frame:
-    """Read one whole frame, sizes included; raise :class:`MalformedFrame` if it is not one."""
+    """Decode one whole frame with its sizes. Raises :class:`MalformedFrame`."""
     end = command_end(raw)
     command = _decode_command(raw[8:end])
     if command.type in CARRY_PAYLOAD:
@@ -266,7 +266,7 @@ def _decode_command(data: bytes) -> pb.BaseCommand:
 
 
 def _decode_headers_and_payload(raw: bytes, start: int) -> tuple[pb.MessageMetadata, bytes]:
-    """Read what follows the command of a SEND or MESSAGE."""
+    """Decode the metadata and payload of a SEND or MESSAGE."""
     bounds = bounds_of(raw, start, is_verified=True)
     metadata = _parse(pb.MessageMetadata, raw[bounds.metadata : bounds.payload], "message metadata")
     return metadata, raw[bounds.payload :]
@@ -286,7 +286,7 @@ def _unpack_u32(raw: bytes | memoryview, at: int, what: str) -> tuple[int]:
 
 
 def encode_batch(messages: Iterable[tuple[pb.SingleMessageMetadata, bytes]]) -> bytes:
-    """Give the payload of a batch; each message's ``payload_size`` is set here, in the metadata given."""
+    """The payload of a batch; sets each message's ``payload_size`` in the given metadata."""
     parts: list[bytes] = []
     for metadata, payload in messages:
         metadata.payload_size = len(payload)
@@ -296,7 +296,7 @@ def encode_batch(messages: Iterable[tuple[pb.SingleMessageMetadata, bytes]]) -> 
 
 
 def decode_batch(payload: bytes, count: int) -> Sequence[tuple[pb.SingleMessageMetadata, bytes]]:
-    """Take a batch of ``count`` messages apart; raise :class:`MalformedFrame` unless it is exactly that."""
+    """Split a batch of ``count`` messages. Raises :class:`MalformedFrame` unless it has exactly these."""
     if count < 0:
         raise MalformedFrame(f"a batch says it has {count} messages")
     messages = []
@@ -322,7 +322,7 @@ _M = TypeVar("_M", bound=Message)
 
 
 def _parse(kind: type[_M], data: bytes, what: str, *, has_text: bool = True) -> _M:
-    """Parse strictly: the fast protobuf runtime lets missing required fields and text that is not UTF-8 pass."""
+    """Parse strictly: the fast protobuf runtime accepts missing required fields and invalid UTF-8."""
     try:
         message = kind.FromString(data)
     except DecodeError:
@@ -335,7 +335,7 @@ def _parse(kind: type[_M], data: bytes, what: str, *, has_text: bool = True) -> 
 
 
 def _refuse_broken_text(message: Message, what: str) -> None:
-    """Go through all text, at any depth: the runtime gives text that is not UTF-8 as bytes."""
+    """Check all text, at any depth: the runtime returns invalid UTF-8 as bytes."""
     for field, value in message.ListFields():
         values = value if field.is_repeated else (value,)
         if field.type == FieldDescriptor.TYPE_STRING:

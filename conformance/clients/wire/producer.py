@@ -1,6 +1,6 @@
-"""A producer of the wire client: what is sent is exactly what was asked for, and every answer is kept as it came.
+"""A producer of the wire client, which sends exactly the requested frames and returns every answer.
 
-Nothing is repeated, reordered, numbered or held back here; that is what the official client is for.
+It does not retry, reorder, number or delay messages; pulsar-client does that.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _Type = pb.BaseCommand
 
 
 class SendTicket:
-    """One entry on its way."""
+    """One entry in flight."""
 
     __slots__ = ("_pump", "highest_sequence_id", "outcome", "sequence_id")
 
     def __init__(self, sequence_id: int, highest_sequence_id: int, pump: Pump) -> None:
         self._pump = pump
         self.sequence_id: Final = sequence_id
-        """The sequence id it was sent with; of a batch, the first one."""
+        """Its sequence id; the first one of a batch."""
         self.highest_sequence_id: Final = highest_sequence_id
-        """The same; of a batch, the last one."""
+        """Its sequence id; the last one of a batch."""
         self.outcome: SendOutcome | None = None
-        """What is known of it; None while it is in flight."""
+        """Its outcome; None while it is in flight."""
 
     def wait(self, timeout_s: float) -> SendOutcome | None:
-        """Give what became of it, waiting for that; None if nothing is known in time."""
+        """Wait for its outcome; None if there is none in time."""
         with suppress(NoAnswer):
             self._pump.wait(lambda: self.outcome is not None, Deadline.after(timeout_s), what="an answer to a send")
         return self.outcome
@@ -55,7 +55,7 @@ class SendTicket:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a message of a batch is ordered by: its key, or, where there is one, its ordering key."""
+    """The keys of a message in a batch."""
 
     key: str | None = None
     ordering_key: bytes | None = None
@@ -66,21 +66,20 @@ class WireProducer:
 
     def __init__(self, connection: Connection, producer_id: int) -> None:
         self.name = ""
-        """Its name, the broker's choice where none was asked for."""
+        """Its name, by default the broker's choice."""
         self.last_sequence_id = -1
-        """The highest sequence id that the broker said to have of this name, when it was opened and in the receipts
-        since; -1 for none."""
+        """The highest sequence id of ProducerSuccess and the receipts since; -1 for none."""
         self.unexpected: Final[list[Receipt | SendError]] = []
-        """Answers that belong to nothing in flight; a broker has no reason to send any."""
+        """Answers without a send in flight; a broker should not send any."""
         self._connection = connection
         self._id = producer_id
         self._closed: str | None = None
         self._recent: list[SendTicket] = []
-        # Before the broker is asked: it may close the producer right behind its success.
+        # Register before the request: the broker may close the producer right after its success.
         connection.add_producer(producer_id, self)
 
     def open(self, topic: str, *, name: str | None, deadline: Deadline) -> None:
-        """Ask the broker for it, once, before anything else; the client calls it. Errors as for ``open_producer``."""
+        """Open it, once; the client calls it. Raises the same as ``open_producer``."""
         ask = pb.CommandProducer(
             topic=topic,
             producer_id=self._id,
@@ -90,7 +89,7 @@ class WireProducer:
         try:
             answer = self._connection.ask(ask, deadline, what=f"opening producer {name or ''} on {topic}")
         except NoAnswer:
-            # It may be opened still, and would keep its name from everybody else.
+            # It may be opened nevertheless, and would block its name.
             self._connection.send_command(pb.CommandCloseProducer(producer_id=self._id, request_id=0))
             self._end("it was never opened")
             raise
@@ -102,12 +101,11 @@ class WireProducer:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can send: neither side closed it, and its connection is there."""
+        """Whether it can send: neither side closed it, and its connection is open."""
         return self._closed is None
 
     @property
     def why_closed(self) -> str | None:
-        """Why it is closed; None while it is open."""
         return self._closed
 
     def send(
@@ -121,10 +119,10 @@ class WireProducer:
         ordering_key: bytes | None = None,
         metadata: pb.MessageMetadata | None = None,
     ) -> SendTicket:
-        """Send one entry and do not wait; on a closed producer the ticket is lost from the start.
+        """Send one entry without waiting; on a closed producer the ticket is lost from the start.
 
-        Several may be in flight, also with one sequence id, and nothing in an answer tells those apart: receipts are
-        handed out in the order of sending, errors in the opposite one. ``metadata`` overrides what is set here.
+        Several may be in flight, even with one sequence id, which answers do not distinguish: receipts are matched in
+        the order of sending, errors in reverse order. ``metadata`` overrides the fields set here.
         """
         message = pb.MessageMetadata(
             producer_name=self.name,
@@ -170,9 +168,9 @@ class WireProducer:
         return self._send(batch, payload)
 
     def answer(self, ticket: SendTicket, *, timeout_s: float) -> SendOutcome:
-        """Wait for what becomes of a send.
+        """Wait for the outcome of a send.
 
-        Raises :class:`conformance.clients.outcomes.NoAnswer` if nothing is known in time; it may be asked again.
+        Raises :class:`conformance.clients.outcomes.NoAnswer` if there is none in time; the caller may wait again.
         """
         outcome = ticket.wait(timeout_s)
         if outcome is None:
@@ -180,7 +178,7 @@ class WireProducer:
         return outcome
 
     def close(self, *, timeout_s: float) -> None:
-        """Close it in good order; nothing to do if it is closed already. What is unanswered then is lost.
+        """Close it, unless it is closed. Unanswered sends are lost.
 
         Raises ``ConnectionLost``, ``NoAnswer`` or ``ServerRefused``.
         """
@@ -191,7 +189,7 @@ class WireProducer:
         self._end("this client closed the producer")
 
     def on_frame(self, frame: Frame) -> None:
-        """Take an answer to a send, or the broker's closing of this producer; the connection calls it."""
+        """Handle an answer to a send, or CLOSE_PRODUCER; the connection calls it."""
         command = frame.command
         if command.type == _Type.SEND_RECEIPT:
             receipt = command.send_receipt
@@ -233,9 +231,9 @@ class WireProducer:
                 self._end(str(lost))
         return ticket
 
-    # Nothing in an answer tells sends of one id apart: a receipt names the first id of its entry, an error the last,
-    # and answers overtake one another. So an answer that was given to a send moves on to another one like it when
-    # that is what it takes to give every answer to somebody.
+        # Answers do not distinguish sends with the same id: a receipt has the first id of its entry, an error the
+        # last, and answers overtake one another. So an answer moves to another send with this id if otherwise a later
+        # answer would match none.
 
     def _confirm(self, receipt: Receipt) -> None:
         if not self._place(receipt, receipt.sequence_id, set()):
@@ -246,7 +244,7 @@ class WireProducer:
             self.unexpected.append(error)
 
     def _place(self, answer: SendOutcome, sequence_id: int, tried: set[SendTicket]) -> bool:
-        """Give an answer to a send that it fits, moving the answer that this one has if need be."""
+        """Match an answer to a send, and move the answer that this one has if necessary."""
         of_error = isinstance(answer, SendError)
         fitting = [t for t in self._recent if (t.highest_sequence_id if of_error else t.sequence_id) == sequence_id]
         for ticket in sorted(fitting, key=lambda t: t.outcome is not None):
@@ -271,5 +269,5 @@ class WireProducer:
 
 
 def _named(ticket: SendTicket, outcome: SendOutcome) -> int:
-    """The sequence id by which an answer named the send that it was given to."""
+    """The sequence id in the answer that was matched to a send."""
     return ticket.highest_sequence_id if isinstance(outcome, SendError) else ticket.sequence_id

@@ -1,9 +1,9 @@
-"""The loop that moves bytes while somebody waits, for all connections of one thread.
+"""The loop that moves bytes while a caller waits, for all connections of one thread.
 
-There is no reader thread: whoever waits for an answer polls all sockets of its thread meanwhile, so that what is seen
-comes in the order of the bytes, and an answer costs no hand-over between threads. But a client has to look alive while
-its user does something else: before a broker refuses a second producer of a name it asks the first one's connection for
-a sign of life, and takes it for dead after 5 s. So a keeper thread takes a short turn now and then while nobody waits.
+There is no reader thread: a caller that waits for an answer polls all sockets of its thread, so events have the order
+of the bytes, and no thread switch is needed. But a client must stay alive while its user does something else. Before a
+broker refuses a second producer of a name, it sends a PING to the first one's connection, and closes that after 5 s. So
+a keeper thread polls briefly from time to time while no caller waits.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from conformance.clients.wire.frames import MalformedFrame
 from conformance.wait import Deadline
 
 KEEPER_INTERVAL_S: Final = 0.05
-"""How long at most a broker's PING waits for its PONG while the caller does not wait for anything."""
+"""The longest delay of a PONG while no caller waits."""
 
 _READ: Final = select.POLLIN
 _READ_AND_WRITE: Final = select.POLLIN | select.POLLOUT
 
 
 class Pumped(Protocol):
-    """A connection, as the pump sees it."""
+    """A connection, for the pump."""
 
     def on_ready(self, *, readable: bool, writable: bool) -> None:
-        """Read and write what can be without blocking."""
+        """Read and write without blocking."""
 
 
 class Pump:
     """Polls the sockets of a thread's connections.
 
-    Everything that touches them holds ``lock``; the keeper does nothing while somebody else holds it.
+    Every access to them holds ``lock``; the keeper does nothing while another thread holds it.
     """
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class Pump:
             self._poll.unregister(descriptor)
 
     def watch_writes(self, descriptor: int, wanted: bool) -> None:
-        """Say whether there is something left to write to it."""
+        """Set whether it has unwritten bytes."""
         self._poll.modify(descriptor, _READ_AND_WRITE if wanted else _READ)
 
     def wait(self, done: Callable[[], bool], deadline: Deadline, *, what: str) -> None:
-        """Move bytes until ``done``; raise :class:`NoAnswer`, which says ``what`` was waited for, after the deadline.
+        """Move bytes until ``done``. Raises :class:`NoAnswer`, with ``what`` was waited for, after the deadline.
 
-        :class:`MalformedFrame` is raised where a broker on any connection of this thread did not keep to the protocol.
+        Raises :class:`MalformedFrame` if a broker on any connection of this thread violated the protocol.
         """
         with self.lock:
             while not done():
@@ -74,7 +74,7 @@ class Pump:
                 self._turn(deadline.left_s)
 
     def turn(self, for_s: float = 0.0) -> None:
-        """Take what has arrived and give what can be sent; with ``for_s``, go on with that for so many seconds."""
+        """Read and write what is possible; with ``for_s``, for so many seconds."""
         deadline = Deadline.after(for_s)
         with self.lock:
             self._turn(0)
@@ -118,5 +118,5 @@ _of_this_thread: Final = _OfThisThread()
 
 
 def pump_of_this_thread() -> Pump:
-    """Give the pump that the clients of this thread share, so that waiting for one of them keeps all of them alive."""
+    """The pump that the clients of this thread share, so that waiting for one keeps all of them alive."""
     return _of_this_thread.pump

@@ -1,6 +1,6 @@
-"""Reads a topic back, entry by entry: what is stored, as against what was confirmed.
+"""Reads a topic back, entry by entry, with a reader.
 
-A reader sees what consumers may see: markers are left out by the broker, and so is what was trimmed.
+The broker sends it neither markers nor trimmed entries.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from conformance.wait import Deadline
 from model.log import Position
 
 _PERMITS: Final = 1000
-"""How many messages the broker may be ahead: an example's whole log in one go, a long log in bounded memory."""
+"""The permits of the reader: enough for an example's whole log, and bounded memory for a long one."""
 
 _PAUSE_S: Final = 0.02
-"""How long to leave a topic alone that is not ready."""
+"""The pause before the next request to a topic that is not ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class LoggedEntry:
     position: Position
     metadata: pb.MessageMetadata
     messages: tuple[tuple[int, bytes], ...]
-    """Sequence id and payload: of the message, or of each of the batch."""
+    """Sequence id and payload of each message."""
     keys: tuple[tuple[str | None, bytes | None], ...]
-    """The same messages' keys and ordering keys."""
+    """Key and ordering key of each message."""
 
     @property
     def producer_name(self) -> str:
@@ -42,21 +42,20 @@ class LoggedEntry:
 
     @property
     def sequence_id(self) -> int:
-        """What it was sent with; of a batch, its first one."""
+        """Its sequence id; the first one of a batch."""
         return self.metadata.sequence_id
 
     @property
     def highest_sequence_id(self) -> int:
-        """The last sequence id of a batch; the only one, where the entry does not say that there are more."""
+        """The last sequence id of a batch; the only one if the metadata has no other."""
         return max(self.metadata.sequence_id, self.metadata.highest_sequence_id)
 
 
 def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None) -> list[LoggedEntry]:
-    """Read a topic from its beginning to what is its end when the reading begins, in the order of delivery.
+    """Read a topic from its beginning to its end at the start of the reading, in the order of delivery.
 
-    ``last``: its end, where that is known; otherwise the broker is asked. A send that is still on its way inside the
-    broker may come to stand behind that. A topic that is just being loaded is asked for again. Raises
-    ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``.
+    ``last``: its end; by default it sends GetLastMessageId. A send in flight may be stored after it. It retries while
+    the topic is being loaded. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``.
     """
     return list(each_entry(client, topic, timeout_s=timeout_s, last=last))
 
@@ -64,7 +63,7 @@ def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position
 def each_entry(
     client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None, ahead: int = _PERMITS
 ) -> Iterator[LoggedEntry]:
-    """The same, entry by entry: the broker is at most ``ahead`` messages ahead of whoever looks at them."""
+    """The same as an iterator; the broker sends at most ``ahead`` messages ahead."""
     deadline = Deadline.after(timeout_s)
     reader = _open_reader(client, topic, deadline)
     try:
@@ -99,7 +98,7 @@ def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireCons
 
 
 def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[list[WireDelivery]]:
-    """Give the deliveries of each entry, up to the last one."""
+    """The deliveries of each entry, up to the last one."""
     received = _receive_up_to(last, reader, deadline, ahead)
     for _, group in itertools.groupby(received, key=lambda delivery: delivery.position):
         yield list(group)
