@@ -1,1 +1,1 @@
-"""The proxy: between clients and a broker it records the commands on the wire, and does to them what networks do."""
+"""The proxy between clients and a broker: it records the commands on the wire and injects network faults."""

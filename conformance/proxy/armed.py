@@ -1,4 +1,4 @@
-"""A fault that is set on a proxy: how many of its commands came, when it acted, and how it is lifted again."""
+"""A fault that is set on a proxy: it counts commands, fires, and is lifted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.proxy.faults import CutAfterBytes, Fault, Refuse
 
 
 class Fired(Struct, frozen=True):
-    """A fault acted: when, on which connection, on the command of which number; None where it was no command."""
+    """A fault fired: when, on which connection, on which command (None if on no command)."""
 
     at_s: float
     connection: int | None
@@ -27,7 +27,7 @@ class Armed:
 
     def __init__(self, number: int, fault: Fault, lift: Callable[[Armed], None]) -> None:
         self.number: Final = number
-        """What commands that it acted on are marked with."""
+        """The mark of the commands that it acted on."""
         self.fault: Final = fault
         self.set_at_s: Final = time.monotonic()
         self._lift = lift
@@ -38,12 +38,12 @@ class Armed:
 
     @property
     def fired(self) -> tuple[Fired, ...]:
-        """When it acted, so far."""
+        """When it fired so far."""
         with self._news:
             return tuple(self._fired)
 
     def await_fired(self, *, times: int = 1, timeout_s: float) -> tuple[Fired, ...]:
-        """Wait until it acted so many times; raise :class:`HarnessError` if it does not in time."""
+        """Wait until it fired so many times. Raises :class:`HarnessError`."""
         with self._news:
             if not self._news.wait_for(lambda: len(self._fired) >= times, timeout_s):
                 raise HarnessError(
@@ -52,14 +52,14 @@ class Armed:
             return tuple(self._fired)
 
     def lift(self) -> None:
-        """Let it act no more, and what it holds go on. Safe to call twice."""
+        """Stop it and release the frames that it holds. Safe to call twice."""
         self._lift(self)
 
     # ----------------------------------------------------------------------------------------- on the proxy's own
     # thread
 
     def is_turn_of(self, command: Command) -> bool:
-        """Count a command, and say whether it is one to act on."""
+        """Count a command; whether to act on it."""
         if isinstance(self.fault, CutAfterBytes | Refuse) or not self.fault.which.fits(command):
             return False
         self._count += 1
@@ -68,7 +68,7 @@ class Armed:
 
     @property
     def is_spent(self) -> bool:
-        """Whether, with the command that came last, it has had all that it is to act on."""
+        """Whether the last command was the last one to act on."""
         if isinstance(self.fault, CutAfterBytes | Refuse):
             most = 1 if isinstance(self.fault, CutAfterBytes) else self.fault.connections
             return most is not None and len(self._fired) >= most
@@ -76,7 +76,7 @@ class Armed:
         return which.count is not None and self._count >= which.nth + which.count - 1
 
     def left_bytes(self, connection: int, size_bytes: int) -> int | None:
-        """Count bytes that a connection is to pass on; how many of them still may, if it is to end with them."""
+        """Count the next bytes of a connection; returns how many of them to pass on if it must end within them."""
         if not isinstance(self.fault, CutAfterBytes) or self._fired:
             return None
         left = self.fault.size_bytes - self._bytes.get(connection, 0)
@@ -86,7 +86,7 @@ class Armed:
         return None
 
     def fire(self, connection: int | None, command: int | None) -> None:
-        """Say that it acts now."""
+        """Record that it fires."""
         with self._news:
             self._fired.append(Fired(time.monotonic(), connection, command))
             self._news.notify_all()

@@ -1,4 +1,4 @@
-"""Changes a frame, as a fault has it, and makes it whole again: sizes, and the checksum where that is wanted."""
+"""Changes a frame for a fault, and corrects its sizes and, if wanted, its checksum."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ _U32: Final = struct.Struct(">I")
 
 
 def changed(raw: memoryview, fault: Corrupt) -> bytes | None:
-    """Give the frame with the fault in it; None for one in which there is nothing of that kind to change.
-
-    It is a whole frame that the reader could read.
-    """
+    """The changed frame; None for one without anything to change. The frame is whole and readable."""
     command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
     if isinstance(fault.change, FewerIds):
         return _with_fewer_ids(command, fault.change) if command.type not in CARRY_PAYLOAD else None
@@ -39,7 +36,7 @@ def changed(raw: memoryview, fault: Corrupt) -> bytes | None:
 
 
 def _with_change(metadata: pb.MessageMetadata, payload: bytes, change: Change) -> bytes | None:
-    """Metadata with its size in front, and payload, of which one is changed."""
+    """The metadata with its size, and the payload, with the change."""
     match change:
         case PayloadByte(at=at, flipped=flipped):
             if not payload:
@@ -63,7 +60,7 @@ def _with_change(metadata: pb.MessageMetadata, payload: bytes, change: Change) -
 
 
 def _with_fewer_ids(command: pb.BaseCommand, change: FewerIds) -> bytes | None:
-    """Only an ACK has ids to leave out; one that has none left is nothing at all."""
+    """An ACK without some of its ids; empty if none is left."""
     if command.type != pb.BaseCommand.ACK or len(command.ack.message_id) < change.of_at_least:
         return None
     if len(command.ack.message_id) <= change.count:
@@ -73,7 +70,7 @@ def _with_fewer_ids(command: pb.BaseCommand, change: FewerIds) -> bytes | None:
 
 
 def _with_lower_limit(command: pb.BaseCommand, change: LowerLimit) -> bytes | None:
-    """Only CONNECTED has a limit."""
+    """CONNECTED with a lower limit."""
     if command.type != pb.BaseCommand.CONNECTED or command.connected.max_message_size <= change.max_message_bytes:
         return None
     command.connected.max_message_size = change.max_message_bytes

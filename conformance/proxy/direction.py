@@ -1,7 +1,7 @@
-"""One direction of one connection: frames come in, are told and met by faults, and go on in their order.
+"""One direction of one connection: frames arrive, are recorded, meet faults, and are passed on in order.
 
-What is late or held back waits in a queue that only its head leaves, so that nothing overtakes it: a fault delays the
-network, it does not reorder it (but for a swap, which is meant to). A queue that is too long makes its source wait.
+Delayed and held frames wait in a FIFO queue, so that nothing overtakes them: only a swap reorders frames. A queue that
+is too long stops reading from its source.
 """
 
 from __future__ import annotations
@@ -34,50 +34,50 @@ from conformance.proxy.faults import (
 from conformance.proxy.frame_reader import Reader
 
 MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""How much is held back in one direction before its source has to wait."""
+"""How many bytes one direction may hold before it stops reading from its source."""
 
 Raw = memoryview | bytes
 Ending = Literal["client", "broker", "proxy"]
 
 
 class Guard(Protocol):
-    """What a half asks of the proxy that it belongs to."""
+    """The proxy, for one half of a session."""
 
     @property
     def is_armed(self) -> bool:
         """Whether any fault is set."""
 
     def next_number(self) -> int:
-        """Give the number of a command that came."""
+        """The number of the next command."""
 
     def record(self, event: Event) -> None: ...
 
     def fault_for(self, command: Command) -> Armed | None:
-        """Have every fault count a command, and give the one that acts on it."""
+        """Have every fault count a command; returns the one that acts on it."""
 
     def limits(self, direction: Direction) -> list[Armed]:
-        """Give the faults that count bytes in this direction."""
+        """The faults that count bytes in this direction."""
 
     def rerouted(self, kind: str, raw: memoryview) -> memoryview | bytes:
-        """Give a command as the client gets it: with an address of this proxy where it names a broker."""
+        """A command for the client, with the proxy's address instead of a broker's."""
 
 
 class Ends(Protocol):
-    """What a half asks of the connection that it is a direction of."""
+    """The connection, for one half of a session."""
 
     @property
     def number(self) -> int:
         """The connection's number."""
 
     def end(self, by: Ending) -> None:
-        """End the connection; what was written still arrives."""
+        """End the connection; written bytes still arrive."""
 
     def end_half(self, by: Ending) -> None:
-        """End one direction of it, whose source says that nothing more comes."""
+        """End one direction, whose source has ended."""
 
 
 class _Waiting(Struct):
-    """What is in the queue: it may go on at ``due_s``, if nothing is before it."""
+    """A queued frame: it may leave at ``due_s``, once it is the head."""
 
     due_s: float
     raw: Raw
@@ -88,7 +88,7 @@ class _Waiting(Struct):
 
 
 class HalfConnection:
-    """Passes on what comes from ``source`` to ``sink``."""
+    """Passes frames on from ``source`` to ``sink``."""
 
     def __init__(
         self,
@@ -133,9 +133,9 @@ class HalfConnection:
         self._flush()
 
     def finish(self, by: Ending, *, is_half: bool) -> None:
-        """Nothing more comes: when all that came has been passed on, so will that be.
+        """The source has ended: the sink ends, too, when all frames are passed on.
 
-        With ``is_half`` the source may still take what comes from the other side.
+        With ``is_half`` the source may still receive from the other side.
         """
         if not self._is_blind:
             self._go(self._splitter.take_rest(), None)
@@ -143,7 +143,7 @@ class HalfConnection:
         self._flush()
 
     def drop(self) -> None:
-        """Write what may still be written; what waits never gets through."""
+        """Write what is allowed; queued frames are lost."""
         self._flush()
         self._is_over = True
         if self._timer is not None:
@@ -157,7 +157,7 @@ class HalfConnection:
             self._swapped = None
 
     def release(self, armed: Armed) -> None:
-        """Let go on what this fault holds."""
+        """Release the frames that this fault holds."""
         for waiting in self._queue:
             if waiting.held_by is armed:
                 waiting.due_s = 0.0
@@ -168,7 +168,7 @@ class HalfConnection:
         self._drain()
 
     def sink_is_full(self, is_full: bool) -> None:
-        """The sink takes no more for now, or does again."""
+        """The sink accepts no more for now, or does again."""
         self._is_sink_full = is_full
         self._regulate()
 
@@ -177,7 +177,7 @@ class HalfConnection:
     def _take_frame(self, raw: memoryview, now_s: float) -> None:
         guard = self._guard
         kind, facts = self._reader.read(raw)
-        # As a rule nothing is to be done: this is what the rate of the proxy depends on.
+        # Usually there is nothing to do: the throughput of the proxy depends on this path.
         is_free = not guard.is_armed and not self._queue and self._swapped is None
         command = Command(
             number=guard.next_number(),
@@ -197,11 +197,11 @@ class HalfConnection:
             self._meet(passed, command)
 
     def _meet(self, raw: memoryview, command: Command) -> None:
-        """Have the faults look at a command, and do what one of them asks for."""
+        """Have the faults count a command, and act on it."""
         swapped = self._swapped
         if swapped is not None and _fits_swap(swapped[0], command):
             self._swapped = None
-            self._guard.fault_for(command)  # it counts; nothing else happens to it
+            self._guard.fault_for(command)  # only counted
             self._go(raw, command)
             self._go(swapped[1], swapped[2])
             return
@@ -212,7 +212,7 @@ class HalfConnection:
             self._suffer(armed, raw, command)
 
     def _suffer(self, armed: Armed, raw: memoryview, command: Command) -> None:
-        """Do to a command what a fault asks for, and say so when it is done."""
+        """Act on a command for a fault, and record when it fired."""
         fault = armed.fault
         marked = replace(command, fault=armed.number)
         match fault:
@@ -253,7 +253,7 @@ class HalfConnection:
         armed.fire(self._ends.number, command.number)
 
     def _go(self, raw: Raw, command: Command | None, *, ends: Ending | None = None, is_half: bool = False) -> None:
-        """Pass on, behind what waits."""
+        """Pass on after the queue."""
         if self._is_over:
             if command is not None:
                 self._guard.record(command)
@@ -284,7 +284,7 @@ class HalfConnection:
             self._ends.end(ends)
 
     def _limit(self, size_bytes: int) -> tuple[Armed, int] | None:
-        """Have the faults that count bytes count these; the one that ends the connection within them, and where."""
+        """Have the faults that count bytes count these; returns the one that ends the connection here, and where."""
         for armed in self._guard.limits(self.direction):
             left_bytes = armed.left_bytes(self._ends.number, size_bytes)
             if left_bytes is not None:
@@ -297,7 +297,7 @@ class HalfConnection:
         self._drain()
 
     def _drain(self) -> None:
-        """Pass on all at the queue's head that may go on, and come back when the next one may."""
+        """Pass on the frames at the queue's head that are due, and schedule the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -321,7 +321,7 @@ class HalfConnection:
         self._go(self._splitter.take_rest(), None)
 
     def _regulate(self) -> None:
-        """Let the source wait while there is too much on its way."""
+        """Stop reading from the source while too much is queued."""
         pause = self._is_sink_full or self._waiting_bytes > MOST_WAITING_BYTES
         if pause != self._is_paused and not self._source.is_closing():
             self._is_paused = pause

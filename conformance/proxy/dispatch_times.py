@@ -1,7 +1,7 @@
-"""What a proxy saw on its way to consumers: when the broker sent each message, as histories want to know it.
+"""The dispatch times of messages to consumers, as a proxy observed them, for histories.
 
-It is given to a :class:`~conformance.proxy.proxy.Proxy` as ``record``, and asked by the recorder when a message has
-come to the application. Of each entry only the last sending is kept, and of all together only the latest.
+It is the ``record`` of a :class:`~conformance.proxy.proxy.Proxy`; the recorder reads it for each received message. It
+keeps only the last dispatch of each entry, and a limited number of entries.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from conformance.proxy.events import Chunk, Closed, Command, Event
 from model.log import Position
 
 KEPT_AT_MOST: Final = 50_000
-"""How many entries may be on their way to applications; what came earlier than those is forgotten."""
+"""How many entries may be in flight to applications; older ones are dropped."""
 
 Consumer = tuple[str, str]
-"""A topic and the name of a consumer of it, which is the only one of this name there."""
+"""A topic and the unique name of a consumer of it."""
 
 
 class DispatchTime(Struct, frozen=True):
-    """A message on its way: when the broker sent it, on the machine's monotonic clock, and what it is a chunk of."""
+    """A dispatched message: its time on the machine's monotonic clock, and its chunk."""
 
     sent_ns: int
     chunk: Chunk | None
@@ -33,10 +33,10 @@ def _nobody(_topic: str, _consumer: str, _at_ns: int) -> None: ...
 
 
 class DispatchTimes:
-    """Keeps what passed; for any thread.
+    """Stores dispatch times; thread-safe.
 
-    ``on_gone`` is called, on the proxy's thread, for each consumer whose connection has ended, or which the broker has
-    closed: with its topic, its name, and when that was noticed in ns.
+    ``on_gone`` is called, on the proxy's thread, for each consumer whose connection has ended or that the broker has
+    closed, with its topic, its name, and the time in ns.
     """
 
     def __init__(self, *, on_gone: Callable[[str, str, int], None] = _nobody) -> None:
@@ -46,7 +46,7 @@ class DispatchTimes:
         self._connected: dict[int, dict[int, Consumer]] = {}
 
     def __call__(self, event: Event) -> None:
-        """Take an event of the proxy."""
+        """Record an event of the proxy."""
         match event:
             case Command(kind="MESSAGE"):
                 self._message(event)
@@ -63,9 +63,9 @@ class DispatchTimes:
                 pass
 
     def of(self, topic: str, consumer: str, position: Position) -> DispatchTime | None:
-        """When what has come to the application was last sent to it; None if that was not seen, or is forgotten.
+        """The last dispatch of an entry to a consumer; None if not observed or dropped.
 
-        It can be asked again: the messages of a batch come one by one.
+        The messages of a batch ask for it one by one.
         """
         with self._lock:
             return self._sent.get(((topic, consumer), position))
@@ -76,7 +76,7 @@ class DispatchTimes:
             return
         key = (_consumer(event), position)
         with self._lock:
-            self._sent.pop(key, None)  # so that it stands at the end, among the latest
+            self._sent.pop(key, None)  # so that it moves to the end
             self._sent[key] = DispatchTime(_ns(event.came_at_s), event.chunk)
             if len(self._sent) > KEPT_AT_MOST:
                 del self._sent[next(iter(self._sent))]

@@ -1,4 +1,4 @@
-"""Where a proxy's events go: the last so many of them are kept."""
+"""A buffer with the last events of a proxy."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Ring:
     def __init__(self, capacity: int = USUAL_CAPACITY) -> None:
         self._events: deque[Event] = deque(maxlen=capacity)
         self.count = 0
-        """How many there were, with those that are no longer kept."""
+        """How many events there were, including dropped ones."""
 
     def __call__(self, event: Event) -> None:
         self._events.append(event)
         self.count += 1
 
     def events(self) -> tuple[Event, ...]:
-        """Give what is kept, the oldest first."""
+        """The buffered events, the oldest first."""
         return tuple(self._events.copy())
 
     def commands(self, *kinds: str) -> list[Command]:
-        """Give the commands that are kept, of these kinds or of all."""
+        """The buffered commands, of these kinds or of all."""
         return [event for event in self.events() if isinstance(event, Command) and (not kinds or event.kind in kinds)]

@@ -1,6 +1,6 @@
-"""What the proxy tells: connections that come and go, and each command with what identifies it. Plain values.
+"""The events of the proxy, as plain values: connections that begin and end, and each command.
 
-What is said here of a command is what it was when it came to the proxy, also where a fault then changed it.
+A command is described as it arrived at the proxy, even if a fault changed it afterwards.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from model.log import Position
 Direction = Literal["to-broker", "to-client"]
 
 UNREADABLE: Final = "UNREADABLE"
-"""The kind of a frame whose command cannot be read; it is passed on as it is."""
+"""The kind of a frame whose command cannot be read; the proxy passes it on unchanged."""
 
 KINDS: Final = frozenset({*pb.BaseCommand.Type.keys(), UNREADABLE})
-"""The names of all commands, as the protocol has them: ``SEND``, ``SEND_RECEIPT``, ``MESSAGE``, ``ACK``, ..."""
+"""The names of all commands in the protocol: ``SEND``, ``SEND_RECEIPT``, ``MESSAGE``, ``ACK``, ..."""
 
 
 class Chunk(Struct, frozen=True, gc=False):
-    """What makes a message a chunk (CHUNK-02)."""
+    """The chunk fields of a message (CHUNK-02)."""
 
     uuid: str
     chunk_id: int
@@ -31,13 +31,13 @@ class Chunk(Struct, frozen=True, gc=False):
 
 
 class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="command"):
-    """One command, told when it is clear whether it is passed on; what it does not say is None.
+    """One command, recorded when it is decided whether it passes; fields that it lacks are None.
 
-    Times are seconds on this machine's monotonic clock. One that never got through has no ``passed_at_s``.
+    Times are seconds on this machine's monotonic clock. A command that never passed has no ``passed_at_s``.
     """
 
     number: int
-    """Counts the commands of a proxy as they came, from 1. A repeated command has an event each time."""
+    """Numbers the commands of a proxy in the order of arrival, from 1. A repeated command has an event each time."""
     connection: int
     direction: Direction
     kind: str
@@ -50,12 +50,12 @@ class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="comman
     request_id: int | None = None
     producer_id: int | None = None
     producer: str | None = None
-    """The producer's name; of a MESSAGE, whose message it is."""
+    """The producer's name; of a MESSAGE, the name of its publisher."""
     consumer_id: int | None = None
     consumer: str | None = None
     topic: str | None = None
     sequence_id: int | None = None
-    """Of a SEND, its receipt, its error and a MESSAGE. Of a PRODUCER_SUCCESS: the last one known; -1 for none."""
+    """Of SEND, SEND_RECEIPT, SEND_ERROR and MESSAGE. Of PRODUCER_SUCCESS: the last sequence id; -1 for none."""
     highest_sequence_id: int | None = None
     chunk: Chunk | None = None
     positions: tuple[Position | None, ...] = ()
@@ -67,22 +67,22 @@ class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="comman
     error: str | None = None
     """The error's name in the protocol."""
     digest: str | None = None
-    """Of the payload as it is on the wire, where the proxy was asked for digests."""
+    """Of the payload on the wire, if the proxy records digests."""
 
 
 class Opened(Struct, frozen=True, kw_only=True, tag="opened"):
-    """A client came, and was connected with the broker."""
+    """A client connected, and the proxy connected it with the broker."""
 
     connection: int
     at_s: float
     client_port: int
-    """Where the client's end is."""
+    """The client's address."""
     broker_port: int
-    """Where the broker sees the client, on the proxy's machine."""
+    """The proxy's address for the broker, as that sees the client."""
 
 
 class TurnedAway(Struct, frozen=True, kw_only=True, tag="turned-away"):
-    """A client came, and was not let in."""
+    """A client connected, and was refused."""
 
     at_s: float
     client_port: int
@@ -98,7 +98,7 @@ class Closed(Struct, frozen=True, kw_only=True, tag="closed"):
 
 
 class Blind(Struct, frozen=True, kw_only=True, tag="blind"):
-    """What came in one direction of a connection is no stream of frames; from here on it is passed on as it is."""
+    """One direction of a connection has malformed frames; its bytes are passed on unchanged from here on."""
 
     connection: int
     at_s: float

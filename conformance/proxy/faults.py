@@ -1,8 +1,8 @@
-"""The faults of the network, as plain values: they can be chosen, compared, and written into a history.
+"""The faults of the network, as plain values that can be drawn, compared, and written into a history.
 
-A fault acts on commands that are named by what they are, not by when they come, so the same fault does the same again.
-It counts from the moment when it is set, over all connections of its proxy. What sets and carries them out is in
-:mod:`~conformance.proxy.armed` and :mod:`~conformance.proxy.direction`.
+A fault selects commands by their fields, not by time, so it does the same in a replay. It counts from the moment when
+it is set, over all connections of its proxy. :mod:`~conformance.proxy.armed` and :mod:`~conformance.proxy.direction`
+set and execute faults.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from conformance.proxy.events import KINDS, Command, Direction
 
 
 class Which(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which commands: of those that are like this, the ``count`` ones from the ``nth`` on (counted from 1).
+    """A selection of commands: of those that match, ``count`` ones from the ``nth`` on (counted from 1).
 
-    What is None is not asked for; with ``count`` None it is all of them from there on, until the fault is lifted.
+    A field that is None matches everything; ``count`` None selects all from there on, until the fault is lifted.
     """
 
     kind: str | None = None
@@ -32,7 +32,7 @@ class Which(Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int | None = 1
 
     def fits(self, command: Command) -> bool:
-        """Whether a command is one of those that are counted."""
+        """Whether a command matches."""
         return (
             (self.kind is None or command.kind == self.kind)
             and (self.direction is None or command.direction == self.direction)
@@ -46,7 +46,7 @@ class Which(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cut(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cut"):
     """The connection ends ``before`` the command is passed on, ``within`` it, or ``after`` it.
 
-    All that was passed on before still arrives. ``within_bytes`` of the command's frame arrive where it ends within.
+    Everything passed on before still arrives. If it ends within, ``within_bytes`` of the command's frame arrive.
     """
 
     which: Which
@@ -55,21 +55,21 @@ class Cut(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cut"):
 
 
 class CutAfterBytes(Struct, frozen=True, kw_only=True, tag="cut-after-bytes"):
-    """The first connection that has passed on so many more bytes in this direction ends there, be it within a frame."""
+    """The first connection that has passed on so many more bytes in this direction ends there, even within a frame."""
 
     direction: Direction
     size_bytes: int
 
 
 LOSS_LASTS_S: Final = 0.05
-"""How long after the first command that was lost a connection may go on."""
+"""How long a connection may go on after the first lost command."""
 
 
 class Lose(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="lose"):
     """The commands are not passed on; with ``then_cut`` the connection ends with the last one.
 
-    If that does not come, it ends ``LOSS_LASTS_S`` after the first: no network loses anything of what goes on.
-    Receipts lost and the connection cut is what clients know as a lost confirmation.
+    Otherwise it ends ``LOSS_LASTS_S`` after the first one: TCP loses nothing on a living connection. Lost receipts
+    and a cut connection are a lost confirmation to the client.
     """
 
     which: Which
@@ -77,62 +77,62 @@ class Lose(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="lose"):
 
 
 class Delay(Struct, frozen=True, kw_only=True, tag="delay"):
-    """The commands, and with them all that comes behind them, are passed on so much later."""
+    """The commands, and all frames after them, are delayed."""
 
     which: Which
     delay_s: float
 
 
 class Hold(Struct, frozen=True, kw_only=True, tag="hold"):
-    """The command, and all that comes behind it on its way, stays in the proxy until the fault is lifted."""
+    """The proxy holds the command, and all frames after it, until the fault is lifted."""
 
     which: Which
 
 
 class Refuse(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="refuse"):
-    """Whoever comes is turned away: the next ``connections`` of them, for ``for_s`` seconds, or until it is lifted."""
+    """New connections are refused: the next ``connections``, for ``for_s`` seconds, or until it is lifted."""
 
     connections: int | None = None
     for_s: float | None = None
 
 
 class Repeat(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="repeat"):
-    """The commands are passed on so many times more than once, at once."""
+    """The commands are repeated so many times, at once."""
 
     which: Which
     times: int = 1
 
 
 class Swap(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="swap"):
-    """The command is passed on behind the next one on its way that is like it, or like what it is to be ``behind``."""
+    """The command is passed on after the next one that matches it, or that matches ``behind``."""
 
     which: Which
     behind: Which | None = None
 
 
 class PayloadByte(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="payload-byte"):
-    """One byte of the payload is another one. ``at`` wraps around; ``flipped`` are the bits that change."""
+    """One byte of the payload is changed. ``at`` wraps around; ``flipped``: the bits that change."""
 
     at: int = 0
     flipped: int = 0xFF
 
 
 class OtherChunkId(Struct, frozen=True, kw_only=True, tag="chunk-id"):
-    """The chunk says that it is another one."""
+    """The chunk has another chunk id."""
 
     chunk_id: int
 
 
 class OtherUuid(Struct, frozen=True, kw_only=True, tag="uuid"):
-    """The chunk says that it belongs to another message."""
+    """The chunk has another uuid."""
 
     uuid: str
 
 
 class FewerIds(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fewer-ids"):
-    """The command's last ``count`` message ids are not in it, as in an ACK; it is lost if that leaves none.
+    """The last ``count`` message ids are removed from the command, such as an ACK; it is lost if none is left.
 
-    One ``of_at_least`` so many; those of fewer have nothing to change.
+    It applies to commands with ``of_at_least`` so many ids.
     """
 
     count: int = 1
@@ -140,7 +140,7 @@ class FewerIds(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fewer
 
 
 class LowerLimit(Struct, frozen=True, kw_only=True, tag="lower-limit"):
-    """The broker says to a client that connects that a message may be this large, where it takes larger ones."""
+    """The broker's CONNECTED has this ``maxMessageSize``, if it is lower."""
 
     max_message_bytes: int
 
@@ -149,9 +149,9 @@ Change = PayloadByte | OtherChunkId | OtherUuid | FewerIds | LowerLimit
 
 
 class Corrupt(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="corrupt"):
-    """The commands are passed on changed. The checksum fits the change, unless it is not to be ``mended``.
+    """The commands are passed on with a change. The checksum is corrected if ``mended``.
 
-    A command that has nothing to change of that kind is passed on as it is, and the fault did not act on it.
+    A command without anything to change passes unchanged, and the fault does not fire.
     """
 
     which: Which

@@ -1,7 +1,7 @@
-"""Reads of a frame what identifies it, and no more: its payload is not looked at unless a digest is asked for.
+"""Reads the identifying fields of a frame; it reads the payload only for a digest.
 
-A reader belongs to one connection and remembers what producers and consumers are called there, because most commands
-carry their numbers only. What cannot be read is no error here: it is a command of the kind ``UNREADABLE``.
+A reader belongs to one connection and stores the names of its producers and consumers, because most commands have only
+their ids. An unreadable frame is no error, but a command of the kind ``UNREADABLE``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGEST_SIZE_BYTES: Final = 8
 
 
 def payload_digest(payload: bytes | memoryview) -> str:
-    """Give the digest that commands are told with: of a payload as it is on the wire."""
+    """The digest of a payload on the wire, for commands."""
     return hashlib.blake2b(payload, digest_size=_DIGEST_SIZE_BYTES).hexdigest()
 
 
@@ -54,7 +54,7 @@ class Reader:
         }
 
     def read(self, raw: memoryview) -> tuple[str, Facts]:
-        """Give the kind of a whole frame and what it says."""
+        """The kind of a whole frame and its fields."""
         try:
             command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
             if not command.HasField("type"):
@@ -142,7 +142,7 @@ class Reader:
         return {**named, "consumer_id": subscribe.consumer_id, "request_id": subscribe.request_id}
 
     def _common(self, command: pb.BaseCommand, _raw: memoryview) -> Facts:
-        """Of a command that has no reader of its own, what all that have it say in the same words."""
+        """The common fields of a command that has no reader of its own."""
         if command.type not in _BODIES:
             return {}
         name, fields = _BODIES[command.type]
@@ -172,5 +172,5 @@ def _positions(ids: pb.MessageIdData | Sequence[pb.MessageIdData]) -> tuple[Posi
 
 
 def _text(value: str | bytes) -> str:
-    """The protobuf runtime gives text that is not UTF-8 as bytes."""
+    """The protobuf runtime returns invalid UTF-8 as bytes."""
     return value if isinstance(value, str) else value.decode(errors="replace")

@@ -1,8 +1,8 @@
-"""The proxy itself: a proxy in front of a broker, with a thread of its own, for any number of clients.
+"""The proxy in front of a broker, with a thread of its own, for any number of clients.
 
-Clients come to its ``url`` without TLS and stay in it: the proxy speaks TLS to the brokers where these ask for it,
-passes on what clients show to be let in, and gives them an address of its own for each broker that they are sent to
-(:mod:`conformance.proxy.routing`). What the commands mean to a rule is none of its business.
+Clients connect to its ``url`` without TLS. The proxy uses TLS to brokers that require it, passes on the clients'
+credentials, and replaces each broker's address in look-ups by one of its own (:mod:`conformance.proxy.routing`). It
+knows no rules.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _T = TypeVar("_T")
 
 
 def _ignore(_event: Event) -> None:
-    """Tell nobody."""
+    """Record nothing."""
 
 
 class Proxy:
-    """Listens from when it is made until it is stopped. Its public methods are for any thread but its own."""
+    """Listens from its construction until it is stopped. Its public methods are for any thread but its own."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Proxy:
         with_digests: bool = False,
         max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES,
     ) -> None:
-        """``service``: the brokers', which may be away for a while.
+        """``service``: the brokers', which may be down for a while.
 
         ``record`` is called with each event on the proxy's thread, and may not take long; ``port`` 0 is any that is
         free at ``host``. ``with_digests``: payloads are recorded by digest. ``max_frame_size_bytes``: more is no frame.
@@ -67,7 +67,7 @@ class Proxy:
         self.sessions: set[Session] = set()
         self.ends: set[End] = set()
         self._armed: list[Armed] = []
-        self._set: list[Armed] = []  # those that are spent too: they may hold something
+        self._set: list[Armed] = []  # including finished ones, which may hold frames
         self._fault_numbers = itertools.count(1)
         self._numbers = itertools.count(1)
         self._connections = itertools.count(1)
@@ -96,7 +96,7 @@ class Proxy:
         self.stop()
 
     def inject(self, fault: Fault) -> Armed:
-        """Set a fault; it counts from now on. Raises :class:`HarnessError` for one that could never act."""
+        """Set a fault; it counts from now on. Raises :class:`HarnessError` for one that could never fire."""
         require_sensible(fault)
         return self._ask(lambda: self._arm(fault))
 
@@ -106,25 +106,25 @@ class Proxy:
             armed.lift()
 
     def cut(self) -> None:
-        """End all connections now; who comes again is let in."""
+        """End all connections now; clients may reconnect."""
         self._ask(self._end_all)
 
     @property
     def service(self) -> Service:
-        """What clients of this proxy take: its address, and the credentials that it passes on to the brokers."""
+        """The service for clients: its address, with the credentials that it passes on to the brokers."""
         return self._behind.at(self.url)
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports at which the broker sees, or saw, clients of this proxy, in the order in which they came."""
+        """The client ports of this proxy's connections to the broker, current and former, in order."""
         return tuple(self._ports)
 
     def carries(self, address: str | None) -> bool:
-        """Whether a client's address, as the broker sees it (``/host:port``), is one of this proxy's."""
+        """Whether a client's address in the broker's stats (``/host:port``) is one of this proxy's."""
         return address is not None and int(address.rpartition(":")[2]) in self._ports
 
     def stop(self) -> None:
-        """End all connections and listen no more. Safe to call twice.
+        """End all connections and stop listening. Safe to call twice.
 
         Raises :class:`HarnessError` if the proxy itself failed meanwhile.
         """
@@ -143,27 +143,27 @@ class Proxy:
         return bool(self._armed)
 
     def next_number(self) -> int:
-        """Give the number of a command that came."""
+        """The number of the next command."""
         return next(self._numbers)
 
     def next_connection(self) -> int:
-        """Give the number of a connection."""
+        """The number of the next connection."""
         return next(self._connections)
 
     def came_from(self, port: int) -> None:
-        """Remember a port at which the broker sees a client of this proxy."""
+        """Register a client port of a connection to the broker."""
         self._ports.pop(port, None)
         self._ports[port] = None
 
     def fault_for(self, command: Command) -> Armed | None:
-        """Have every fault count a command, and give the one that acts on it: of several the one that was set first."""
+        """Have every fault count a command; returns the one that acts on it, of several the one set first."""
         acting = [armed for armed in self._armed if armed.is_turn_of(command)]
         if any(armed.is_spent for armed in self._armed):
             self._armed = [armed for armed in self._armed if not armed.is_spent]
         return acting[0] if acting else None
 
     def limits(self, direction: Direction) -> list[Armed]:
-        """Give the faults that count bytes in this direction."""
+        """The faults that count bytes in this direction."""
         return [
             armed
             for armed in self._armed
@@ -171,7 +171,7 @@ class Proxy:
         ]
 
     def refusal(self) -> Armed | None:
-        """Give the fault that turns away who comes now."""
+        """The fault that refuses a new connection, if any."""
         for armed in self._armed:
             fault = armed.fault
             if (
@@ -183,15 +183,15 @@ class Proxy:
         return None
 
     def rerouted(self, kind: str, raw: memoryview) -> memoryview | bytes:
-        """Give a command as the client gets it: with an address of this proxy where it names a broker."""
+        """A command for the client, with the proxy's address instead of a broker's."""
         return rerouted(raw, is_tls=self.tls is not None, route=self._route) if kind in NAMING else raw
 
     # ------------------------------------------------------------------------------------------------------ in private
 
     def _route(self, url: str) -> str | None:
-        """The address of this proxy by which a broker is reached; one that is ours leads to where it always did.
+        """The address of this proxy for a broker; an address of this proxy stays the same.
 
-        None if no client can follow it: a broker may send anything.
+        None if the broker sent an invalid address.
         """
         if url not in self._routes:
             try:
@@ -203,7 +203,7 @@ class Proxy:
         return self._routes[url]
 
     def _listen(self, targets: Targets, port: int = 0) -> str:
-        """Listen for clients of these addresses of a broker; nobody is let in yet."""
+        """Bind a port for these addresses of a broker, without accepting clients yet."""
         listener = socket.create_server((self._host, port))
         self._listeners.append((listener, targets))
         url = f"pulsar://{self._host}:{listener.getsockname()[1]}"
@@ -211,7 +211,7 @@ class Proxy:
         return url
 
     def _serve(self) -> None:
-        """Let clients in at all addresses that are new."""
+        """Accept clients at all new addresses."""
         for listener, targets in self._listeners:
             welcome = functools.partial(Session, self, targets)
             server = self._loop.create_server(lambda welcome=welcome: welcome().client, sock=listener)  # type: ignore[misc]
@@ -237,7 +237,7 @@ class Proxy:
                 await asyncio.sleep(0)
 
     def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something went wrong in the proxy: nothing that it says later is worth anything."""
+        """The proxy failed: its later events are unreliable."""
         self.record = _ignore
         self._failure = f"the proxy failed: {context.get('exception') or context['message']!r}"
         self._stopping.set()
@@ -247,13 +247,13 @@ class Proxy:
             raise HarnessError(self._failure)
 
     def _ask(self, do: Callable[[], _T]) -> _T:
-        """Have something done on the proxy's thread."""
+        """Run something on the proxy's thread."""
         answer: Future[_T] = Future()
 
         def run() -> None:
             try:
                 answer.set_result(do())
-            except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
+            except Exception as error:  # noqa: BLE001 - the calling thread raises it
                 answer.set_exception(error)
 
         self._check()

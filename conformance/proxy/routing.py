@@ -1,8 +1,7 @@
-"""Keeps clients in the proxy: where a broker names another broker, the client is given an address of the proxy instead.
+"""Keeps clients connected through the proxy: it replaces the addresses of brokers in commands by the proxy's.
 
-Brokers name one another in answers to look-ups, and when they close producers and consumers of a topic that is moved. A
-client that followed such an address would leave the proxy, and, where the proxy speaks TLS for it, would show its
-token to a port without TLS.
+Brokers name other brokers in look-up responses, and when they close producers and consumers on an unload. A client that
+used such an address would bypass the proxy. If the proxy does TLS for it, it would also send its token in plaintext.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ NAMING: Final = frozenset({"LOOKUP_RESPONSE", "CLOSE_PRODUCER", "CLOSE_CONSUMER"
 
 
 def rerouted(raw: memoryview, *, is_tls: bool, route: Callable[[str], str | None]) -> memoryview | bytes:
-    """Give a whole frame of one of these commands with the proxy's addresses in it; the same one if it names no broker.
+    """A whole frame of one of these commands with the proxy's addresses; the same one if it names no broker.
 
-    ``is_tls``: whether the proxy speaks TLS to brokers, whose addresses for that then count. ``route`` gives the
-    proxy's own address, without TLS, by which a broker's is reached; None for what is no address, which is passed on.
+    ``is_tls``: whether the proxy uses the brokers' TLS addresses. ``route`` returns the proxy's address, without TLS,
+    for a broker's; None for an invalid address, which is passed on.
     """
     command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
     match command.WhichOneof("body"):
@@ -30,7 +29,7 @@ def rerouted(raw: memoryview, *, is_tls: bool, route: Callable[[str], str | None
             named = response.broker_service_url_tls if is_tls else response.broker_service_url
             if not named:
                 return raw
-            # A client that is asked to stay where it is only says whom it wants.
+            # A client that connects through a service URL only names the broker.
             stays = response.proxy_through_service_url
             ours = named.replace("pulsar+ssl://", "pulsar://") if stays else route(named)
             if ours is None or ours == response.broker_service_url:

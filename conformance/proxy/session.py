@@ -15,16 +15,16 @@ from conformance.proxy.frame_reader import Reader
 
 CONNECT_TIMEOUT_S: Final = 10.0
 _MOST_UNWRITTEN_BYTES: Final = 1024 * 1024
-"""How much may wait for a slow reader before the writer is stopped."""
+"""How many bytes may be unwritten before reading stops."""
 
 
 Side = Literal["client", "broker"]
 Targets = tuple[tuple[str, int], ...]
-"""Hosts and ports, of which any will do."""
+"""Hosts and ports, any of which can be used."""
 
 
 class House(Guard, Protocol):
-    """What a session asks of its proxy, besides what its halves do."""
+    """The proxy, for a session."""
 
     tls: ssl.SSLContext | None
     with_digests: bool
@@ -33,13 +33,13 @@ class House(Guard, Protocol):
     ends: set[End]
 
     def refusal(self) -> Armed | None:
-        """Give the fault that turns away who comes now."""
+        """The fault that refuses a new connection, if any."""
 
     def next_connection(self) -> int:
-        """Give the number of a connection."""
+        """The number of the next connection."""
 
     def came_from(self, port: int) -> None:
-        """Remember a port at which the broker sees a client of this proxy."""
+        """Register a client port of a connection to the broker."""
 
 
 class End(asyncio.Protocol):
@@ -52,7 +52,7 @@ class End(asyncio.Protocol):
 
     @property
     def port(self) -> int:
-        """Of the client's socket the client's port; of the broker's socket our own."""
+        """The client's port; on the broker's socket, the proxy's."""
         return int(self.transport.get_extra_info("peername" if self._side == "client" else "sockname")[1])
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -66,36 +66,34 @@ class End(asyncio.Protocol):
             self._session.connected()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
         self._session.take(self._side, data)
 
     def eof_received(self) -> bool:
-        """The other side writes no more; our side stays until all is passed on."""
+        """The peer has ended its direction; the socket stays open until all frames are passed on."""
         self._session.gone(self._side, is_half=self.transport.can_write_eof())
         return self.transport.can_write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is of no interest
-        """The socket is gone."""
         self._session.house.ends.discard(self)
         self._session.gone(self._side, is_half=False)
 
     def pause_writing(self) -> None:
-        """What is written here piles up."""
+        """The write buffer is full."""
         self._session.is_full(self._side, True)
 
     def resume_writing(self) -> None:
-        """It does no more."""
+        """The write buffer has drained."""
         self._session.is_full(self._side, False)
 
 
 class Session:
-    """A connection from when a client comes until both sides are told that it is over."""
+    """A connection from a client's connect until both sides have ended."""
 
     def __init__(self, house: House, targets: Targets) -> None:
         self.house: Final = house
         self._targets: Final = targets
         self.number = 0
-        """The connection's number, from 1; 0 until the broker took it."""
+        """The connection's number, from 1; 0 until the broker has accepted it."""
         self.client: Final = End(self, "client")
         self.broker: Final = End(self, "broker")
         self._lanes: dict[Side, HalfConnection] = {}
@@ -104,8 +102,8 @@ class Session:
         self._dialling: asyncio.Task[None] | None = None
 
     def welcome(self) -> None:
-        """A client came: connect it with the broker, or turn it away."""
-        # Not at once: the asyncio of Python 3.11.2 begins to read behind this, paused or not.
+        """A client connected: connect it with the broker, or refuse it."""
+        # Not at once: the asyncio of Python 3.11.2 begins to read after this callback, paused or not.
         asyncio.get_running_loop().call_soon(self.client.transport.pause_reading)
         self.house.sessions.add(self)
         refusal = self.house.refusal()
@@ -116,7 +114,7 @@ class Session:
             self._turn_away("a fault")
 
     def connected(self) -> None:
-        """The broker took it."""
+        """The broker accepted the connection."""
         if self._is_over:
             self.broker.transport.abort()
             return
@@ -143,7 +141,7 @@ class Session:
         client.resume_reading()
 
     def take(self, side: Side, data: bytes) -> None:
-        """Bytes came from one side."""
+        """Bytes arrived from one side."""
         if not self._is_over:
             self._lanes[side].take(data)
 
@@ -157,7 +155,7 @@ class Session:
             self.end(side)
 
     def end_half(self, by: Ending) -> None:
-        """Tell one side that nothing more comes from the other; the second time it is over."""
+        """End one side after the other has ended; the second time the session is over."""
         self._finished.append(by)
         if len(self._finished) == len(self._lanes):
             self.end(self._finished[0])
@@ -169,7 +167,7 @@ class Session:
                 self.end(by)
 
     def end(self, by: Ending) -> None:
-        """End it on both sides; what was written still arrives. Safe to call twice."""
+        """End both sides; written bytes still arrive. Safe to call twice."""
         if self._is_over:
             return
         self._is_over = True
@@ -183,12 +181,12 @@ class Session:
             self.house.record(Closed(connection=self.number, at_s=time.monotonic(), by=by))
 
     def is_full(self, side: Side, is_full: bool) -> None:
-        """What is written to one side piles up, or does no more."""
+        """The write buffer of one side is full, or has drained."""
         if not self._is_over and self._lanes:
             self._lanes["broker" if side == "client" else "client"].sink_is_full(is_full)
 
     def release(self, armed: Armed) -> None:
-        """Let go on what this fault holds."""
+        """Release the frames that this fault holds."""
         for half in tuple(self._lanes.values()):
             if not self._is_over:
                 half.release(armed)
@@ -202,7 +200,7 @@ class Session:
                         lambda: self.broker, host, port, ssl=self.house.tls, server_hostname=name
                     )
                 return
-            except OSError as error:  # a timeout is one too
+            except OSError as error:  # including a timeout
                 if number == len(self._targets):
                     self._turn_away(f"no connection to the broker: {cause_of(error, host, port)}")
 

@@ -1,8 +1,8 @@
-"""pulsar-client, the client that users have, with outcomes in the same words as the wire client's.
+"""pulsar-client, the client of users, with the same outcomes as the wire client.
 
-It connects again and sends again by itself, for as long as its send timeout lets it, which is why it is here: what an
-application sees is the broker and this client together. What it cannot do is refused with a sentence: it takes sequence
-id 0 for none, and does not let go of what a broker says of a producer but the last sequence id.
+It reconnects and resends until its send timeout, and that is why the suite has it: an application depends on the broker
+and this client together. It has limits, which raise an error: it treats sequence id 0 as none, and of ProducerSuccess
+it shows only the last sequence id.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ _SUBSCRIBING: Final = OptionsOf(pulsar.Client.subscribe)
 
 
 def client_version() -> str:
-    """Give the release of pulsar-client that is installed."""
+    """The installed version of pulsar-client."""
     return str(pulsar.__version__)
 
 
 class OfficialTicket:
-    """One message on its way: ask the producer for its answer."""
+    """One message in flight; the producer waits for its answer."""
 
     __slots__ = ("_answered", "outcome", "sequence_id")
 
     def __init__(self, sequence_id: int) -> None:
         self.sequence_id: Final = sequence_id
         self.outcome: SendOutcome | None = None
-        """What is known of it; None while the client still tries."""
+        """Its outcome; None while the client still tries."""
         self._answered = threading.Event()
 
     def settle(self, outcome: SendOutcome) -> None:
-        """Say what became of it; what is said first counts."""
+        """Set its outcome; the first one counts."""
         if self.outcome is None:
             self.outcome = outcome
             self._answered.set()
 
     def wait(self, timeout_s: float) -> SendOutcome | None:
-        """Give what became of it, waiting for that; None if nothing is known in time."""
+        """Wait for its outcome; None if there is none in time."""
         self._answered.wait(timeout_s)
         return self.outcome
 
@@ -89,7 +89,7 @@ class OfficialProducer:
         partition_key: str | None = None,
         ordering_key: str | None = None,
     ) -> OfficialTicket:
-        """Hand a message to the client and do not wait; with batching it waits there for others.
+        """Send a message without waiting; with batching the client holds it for others.
 
         Raises :class:`HarnessError` for sequence id 0, which the client ignores.
         """
@@ -98,7 +98,7 @@ class OfficialProducer:
         ticket = OfficialTicket(sequence_id)
 
         def answered(result: Any, message_id: Any) -> None:
-            # On the client's thread, where an exception would end the process.
+            # It runs on the client's thread, where an exception would end the process.
             ticket.settle(_send_outcome(sequence_id, result, message_id))
             self._in_flight.discard(ticket)
 
@@ -115,7 +115,7 @@ class OfficialProducer:
     def send_batch(
         self, messages: Sequence[tuple[int, bytes]], *, keys: Sequence[tuple[str | None, str | None]] | None = None
     ) -> Sequence[OfficialTicket]:
-        """Hand messages to the client and have it send what it holds as a batch; one ticket for each of them.
+        """Send messages as one batch; returns one ticket for each of them.
 
         ``keys``: key and ordering key of each. Needs a producer that was opened with ``batching``.
         """
@@ -128,7 +128,7 @@ class OfficialProducer:
         return tickets
 
     def answer(self, ticket: OfficialTicket, *, timeout_s: float) -> SendOutcome:
-        """Wait for what becomes of a send. Raises :class:`NoAnswer` if the client still tries after that time."""
+        """Wait for the outcome of a send. Raises :class:`NoAnswer` if the client still tries after that time."""
         outcome = ticket.wait(timeout_s)
         if outcome is None:
             raise NoAnswer(f"no answer in time: sequence id {ticket.sequence_id} of producer {self.name}")
@@ -136,7 +136,7 @@ class OfficialProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """What the broker said when it was opened; later the client's own account; -1 for none."""
+        """That of ProducerSuccess; later the client's own; -1 for none."""
         return int(self._producer.last_sequence_id())
 
     @property
@@ -145,35 +145,35 @@ class OfficialProducer:
         return bool(self._producer.is_connected())
 
     def close(self) -> None:
-        """Close it in good order; what is unanswered then is lost. Errors as for ``open_producer``."""
+        """Close it; unanswered sends are lost. Raises the same as ``open_producer``."""
         _call("closing a producer", self._producer.close)
         self.give_up("this client closed the producer")
 
     def give_up(self, reason: str) -> None:
-        """Say of all that is unanswered that it is lost: a client that ends does not answer what it held."""
+        """Set all unanswered sends to lost: a closed client does not call back for them."""
         while self._in_flight:
             self._in_flight.pop().settle(Lost(reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfficialDelivery:
-    """A message as the application gets it."""
+    """A message as the application receives it."""
 
     position: Position
     batch_index: int
-    """Its place in its batch; -1 for a message that stands alone."""
+    """Its batch index; -1 for a single message."""
     payload: bytes
     producer_name: str
-    """Empty if the client does not tell."""
+    """Empty if the client does not show it."""
     key: str
-    """The ordering key if the client tells it, or else the partition key; empty for none."""
+    """The ordering key if the client shows it, else the partition key; empty for none."""
     properties: Mapping[str, str]
     redelivery_count: int
     message: Any
-    """The client's own, or its id, to acknowledge it with."""
+    """The client's message or message id, for the ack."""
 
     def without_payload(self) -> OfficialDelivery:
-        """The same, to be acknowledged later, without a payload that is held all the while."""
+        """The delivery without its payload, for a later ack."""
         return replace(self, payload=b"", message=self.message.message_id())
 
 
@@ -184,7 +184,7 @@ class OfficialConsumer:
         self._consumer = consumer
 
     def receive(self, *, timeout_s: float) -> OfficialDelivery | None:
-        """Give the next message, waiting for it; None if none comes in time. Raises :class:`ConnectionLost`."""
+        """Wait for the next message; None if none arrives in time. Raises :class:`ConnectionLost`."""
         return _receive(self._consumer.receive, timeout_s)
 
     @property
@@ -193,31 +193,31 @@ class OfficialConsumer:
         return bool(self._consumer.is_connected())
 
     def ack(self, delivery: OfficialDelivery) -> None:
-        """Acknowledge a message; the client groups it with others and sends it later (100 ms)."""
+        """Acknowledge a message; the client groups acks and sends them after 100 ms."""
         _call("an acknowledgment", self._consumer.acknowledge, delivery.message)
 
     def ack_cumulative(self, delivery: OfficialDelivery) -> None:
-        """Acknowledge everything up to a message; grouped as well."""
+        """Acknowledge everything up to a message; grouped, too."""
         _call("an acknowledgment", self._consumer.acknowledge_cumulative, delivery.message)
 
     def nack(self, delivery: OfficialDelivery) -> None:
-        """Have a message delivered again after the delay that the consumer was made with."""
+        """Nack a message; the client requests it after the consumer's delay."""
         _call("a negative acknowledgment", self._consumer.negative_acknowledge, delivery.message)
 
     def redeliver_all(self) -> None:
-        """Have everything delivered again that is not acknowledged."""
+        """Request the redelivery of all unacknowledged messages."""
         _call("asking for redelivery", self._consumer.redeliver_unacknowledged_messages)
 
     def unsubscribe(self) -> None:
         _call("unsubscribing", self._consumer.unsubscribe)
 
     def close(self) -> None:
-        """Close it gracefully; acks that are held back are sent."""
+        """Close it; it sends grouped acks."""
         _call("closing a consumer", self._consumer.close)
 
 
 class OfficialClient:
-    """One client process, as a broker sees it."""
+    """One client, with connections of its own."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class OfficialClient:
     ) -> None:
         """``timeout_s`` bounds everything but sends and receives; whole seconds, rounded up.
 
-        All clients of a process write their log to the ``log_file`` of the first of them; None for nowhere.
+        All clients of a process log into the first one's ``log_file``; None: nowhere.
         """
         level = pulsar.LoggerLevel.Info if log_file else pulsar.LoggerLevel.Error
         timeout = math.ceil(timeout_s)
@@ -264,8 +264,8 @@ class OfficialClient:
     ) -> OfficialProducer:
         """Open a producer. With ``batching``, messages wait until a batch is requested, full or old enough.
 
-        With ``chunking``, what is too large for an entry is split, after ``compression``. ``wrap`` may put a recorder
-        around pulsar-client's own producer.
+        With ``chunking``, a message that is too large for an entry is split, after ``compression``. ``wrap`` may wrap
+        pulsar-client's producer in a recorder.
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy``, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
@@ -303,11 +303,10 @@ class OfficialClient:
         acknowledges_discarded: bool = False,
         replicated: bool = False,
     ) -> OfficialConsumer:
-        """Subscribe; up to ``prefetch`` messages are fetched ahead. Errors as for :meth:`open_producer`.
+        """Subscribe with a receiver queue of ``prefetch``. Raises the same as :meth:`open_producer`.
 
-        ``acknowledges_parts``: the messages of a batch are acknowledged one by one, and not all at once with the last.
-        ``pending_chunked``: how many chunked messages it puts together at a time, 0 for any number; past that it
-        discards the oldest one, and, with ``acknowledges_discarded``, acknowledges it.
+        ``acknowledges_parts``: batch index acks. ``pending_chunked``: its pending limit of chunked messages, 0 for
+        none; over the limit it discards the oldest one, and acknowledges it with ``acknowledges_discarded``.
         """
         consumer = _call(
             f"subscribing {subscription} to {topic}",
@@ -329,12 +328,12 @@ class OfficialClient:
         return OfficialConsumer(consumer)
 
     def close(self) -> None:
-        """Close everything gracefully. Errors as for :meth:`open_producer`."""
+        """Close everything gracefully. Raises the same as :meth:`open_producer`."""
         _call("closing a client", self._client.close)
         self._give_up("this client was closed")
 
     def abort(self) -> None:
-        """Cut the connections without closing what is open: to the broker, this process ended. Safe to call twice."""
+        """Cut the connections without closing producers and consumers. Safe to call twice."""
         self._client.shutdown()
         self._give_up("this client died")
 
@@ -363,12 +362,12 @@ _WIRE_NAMES: Final = {
     "TooManyLookupRequestException": "TooManyRequests",
     "TopicTerminated": "TopicTerminatedError",
 }
-"""Where the client calls an error something else than the protocol does."""
+"""The client's names of errors that differ from the protocol's."""
 
 _UNKNOWN_FATE: Final = frozenset(
     {"AlreadyClosed", "ConnectError", "Interrupted", "NotConnected", "ReadError", "Timeout", "UnknownError"}
 )
-"""Results of a send that say that the client stopped trying, not that the broker refused."""
+"""Results of a send that the client gave up, and the broker did not refuse."""
 
 _GONE: Final = (
     pulsar.AlreadyClosed,
@@ -393,7 +392,7 @@ def _send_outcome(sequence_id: int, result: Any, message_id: Any) -> SendOutcome
 
 
 def _call(what: str, function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call the client, and say what went wrong in our words."""
+    """Call the client, and map its errors to the suite's."""
     try:
         return function(*arguments, **options)
     except pulsar.Timeout:
@@ -414,7 +413,7 @@ def _receive(receive: Any, timeout_s: float) -> OfficialDelivery | None:
 
 
 def delivery_of(message: Any) -> OfficialDelivery:
-    """A delivery by pulsar-client's own message."""
+    """A delivery from pulsar-client's message."""
     message_id = message.message_id()
     return OfficialDelivery(
         position=Position(message_id.ledger_id(), message_id.entry_id()),

@@ -1,6 +1,6 @@
-"""What the installed release of pulsar-client can be asked for, by its own signatures; never by its version.
+"""The features of the installed pulsar-client, by its signatures and never by its version.
 
-An option that it lacks is left out as long as it has no value, because then a client without it does the same.
+An option that it lacks is left out if it has no value, because a client without it behaves the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pulsar
 from conformance.harness_error import HarnessError
 
 _FLUSH_BEGINS_S: Final = 0.05
-"""How long to wait for a flush that blocks: its batch is sent at once, and confirmed in milliseconds unless there is a
-fault."""
+"""How long to wait for a blocking flush: the client sends the batch at once, and without a fault it is confirmed within
+milliseconds."""
 
 
 class OptionsOf:
@@ -47,18 +47,18 @@ ACKNOWLEDGES_PARTS: Final = "batch_index_ack_enabled" in OptionsOf(pulsar.Client
 
 
 def told_by(message: Any, name: str) -> str:
-    """What a message of pulsar-client says of itself; empty where the client has no such method."""
+    """A property of a pulsar-client message; empty if the client has no such method."""
     return str(getattr(message, name)()) if hasattr(message, name) else ""
 
 
 def start_flushing(producer: Any) -> None:
-    """Have a producer of the C++ client send what it holds, and do not wait for the confirmations."""
+    """Have a producer of the C++ client send its batch, without waiting for the receipts."""
     if hasattr(producer, "flush_async"):
         producer.flush_async(lambda _result: None)
         return
 
     def flush() -> None:
-        with suppress(Exception):  # what becomes of the messages, their own callbacks tell
+        with suppress(Exception):  # the messages' callbacks report the outcomes
             producer.flush()
 
     flushing = threading.Thread(target=flush, name="flush", daemon=True)

@@ -1,4 +1,4 @@
-"""A client of pulsar-client for a service: the client's own authentication and TLS, from the suite's values."""
+"""Makes a pulsar-client for a service, with authentication and TLS from the suite's values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from conformance.harness_error import HarnessError
 
 
 def pulsar_client(service: Service | str, **options: Any) -> Any:
-    """Make a client of pulsar-client that connects to this service. Raises :class:`HarnessError` without a token to
-    show."""
+    """Make a pulsar-client for this service. Raises :class:`HarnessError` if there is no token."""
     service = Service.of(service)
     return pulsar.Client(service.url, authentication=_authentication(service.security), **_tls(service), **options)
 
@@ -31,7 +30,7 @@ def _authentication(security: Security) -> Any:
     last = [token.value]
 
     def fresh() -> str:
-        # On the client's thread, where an exception would end the process: an old token is refused with a reason.
+        # It runs on the client's thread, where an exception would end the process; the broker refuses an old token.
         with suppress(HarnessError):
             last[0] = _revealed(security)
         return last[0]
