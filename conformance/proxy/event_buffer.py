@@ -10,7 +10,7 @@ from conformance.proxy.events import Command, Event
 USUAL_CAPACITY: Final = 100_000
 
 
-class Ring:
+class EventBuffer:
     """Keeps the last ``capacity`` events; it may be read while the proxy writes to it."""
 
     def __init__(self, capacity: int = USUAL_CAPACITY) -> None:

@@ -24,7 +24,7 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
 from tests.polling import eventually
 
@@ -52,8 +52,8 @@ class BrokerContract:
         if broker.addresses.proxy_port is None:
             pytest.skip("its configuration is not ours")
         topic = f"{_PREFIX}proxied"
-        ring = Ring()
-        with Proxy(broker.addresses.service_url, record=ring, port=broker.addresses.proxy_port) as proxy:
+        buffer = EventBuffer()
+        with Proxy(broker.addresses.service_url, record=buffer, port=broker.addresses.proxy_port) as proxy:
             publish(broker, "proxied", ["one"])
             for url in (broker.addresses.service_url, proxy.url):
                 for listener_name, found in ((None, broker.addresses.service_url), (TAP_LISTENER, proxy.url)):
@@ -63,7 +63,7 @@ class BrokerContract:
             with OfficialClient(proxy.url, timeout_s=_WIRE_DEADLINE_S, listener_name=TAP_LISTENER) as official:
                 consumer = official.subscribe(topic, "s", kind="Shared", initial="earliest", consumer_name="c")
                 assert consumer.receive(timeout_s=_WIRE_DEADLINE_S) is not None
-                assert [one.consumer for one in ring.commands("MESSAGE")] == ["c"]
+                assert [one.consumer for one in buffer.commands("MESSAGE")] == ["c"]
 
     def test_a_restart_keeps_data_and_addresses(self, broker: Broker) -> None:
         needs(broker, Capability.RESTART)

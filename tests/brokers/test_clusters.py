@@ -17,12 +17,12 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK, Cluster, Clusters
 from conformance.harness_error import HarnessError
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from tests.polling import eventually
 
 TIMEOUT_S = 20.0
 
-Rings = dict[tuple[str, str], Ring]
+Rings = dict[tuple[str, str], EventBuffer]
 
 
 def brokers(request: pytest.FixtureRequest, count: int) -> list[Broker]:
@@ -42,8 +42,8 @@ def rings() -> Rings:
 def three(request: pytest.FixtureRequest, rings: Rings) -> Iterator[Clusters]:
     """Three clusters, shared by the tests of this module."""
 
-    def recorder(source: str, target: str) -> Ring:
-        return rings.setdefault((source, target), Ring())
+    def recorder(source: str, target: str) -> EventBuffer:
+        return rings.setdefault((source, target), EventBuffer())
 
     with Clusters(brokers(request, 3), recorder=recorder) as clusters:
         yield clusters

@@ -9,7 +9,7 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.wire.client import WireClient
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
 from tests.clients.conftest import admin, client, namespace, topic
 from tests.polling import TIMEOUT_S
@@ -18,13 +18,13 @@ __all__ = ["admin", "client", "namespace", "topic"]
 
 
 @pytest.fixture
-def events() -> Ring:
+def events() -> EventBuffer:
     """The events that the proxy recorded."""
-    return Ring()
+    return EventBuffer()
 
 
 @pytest.fixture
-def proxy(broker: Broker, events: Ring) -> Iterator[Proxy]:
+def proxy(broker: Broker, events: EventBuffer) -> Iterator[Proxy]:
     """A proxy that records events, with digests."""
     with Proxy(broker.addresses.service_url, record=events, with_digests=True) as proxy:
         yield proxy

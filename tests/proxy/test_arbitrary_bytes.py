@@ -18,7 +18,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.frames import FrameSplitter, MalformedFrame, encode_frame
 from conformance.harness_error import HarnessError
 from conformance.proxy.changes import changed
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import UNREADABLE, Blind, Closed, Command
 from conformance.proxy.faults import (
     Corrupt,
@@ -76,13 +76,13 @@ def sink() -> Iterator[Sink]:
 
 
 @pytest.fixture(scope="module")
-def everything() -> Ring:
+def everything() -> EventBuffer:
     """The events of the module's proxy."""
-    return Ring()
+    return EventBuffer()
 
 
 @pytest.fixture(scope="module")
-def echoing(sink: Sink, everything: Ring) -> Iterator[Proxy]:
+def echoing(sink: Sink, everything: EventBuffer) -> Iterator[Proxy]:
     """A proxy in front of the echo."""
     with Proxy(sink.url, record=everything) as proxy:
         yield proxy
@@ -215,14 +215,14 @@ def test_any_stream_passes_unchanged_in_any_pieces(
     assert echoed(echoing, data.draw(cut_up(whole))) == whole
 
 
-def test_a_stream_that_has_no_frames_is_reported_and_forwarded(echoing: Proxy, everything: Ring) -> None:
+def test_a_stream_that_has_no_frames_is_reported_and_forwarded(echoing: Proxy, everything: EventBuffer) -> None:
     assert echoed(echoing, [PING, IMPOSSIBLE, PING]) == PING + IMPOSSIBLE + PING
     blind = [event for event in everything.events() if isinstance(event, Blind)][-2:]
     assert {one.direction for one in blind} == {"to-broker", "to-client"}
     assert all("2147483648 bytes" in one.reason for one in blind)
 
 
-def test_a_frame_with_an_unreadable_command_is_reported_and_forwarded(echoing: Proxy, everything: Ring) -> None:
+def test_a_frame_with_an_unreadable_command_is_reported_and_forwarded(echoing: Proxy, everything: EventBuffer) -> None:
     nonsense = framed(b"\xff\xff", b"rest")
     assert echoed(echoing, [nonsense + PING]) == nonsense + PING
     assert [one.kind for one in everything.commands()[-4:]].count(UNREADABLE) == 2
@@ -245,8 +245,8 @@ def test_a_large_frame_passes_completely(echoing: Proxy) -> None:
 
 def test_a_stopped_proxy_leaves_no_thread_and_no_connection(sink: Sink) -> None:
     before = threading.active_count()
-    ring = Ring()
-    proxy = Proxy(sink.url, record=ring)
+    buffer = EventBuffer()
+    proxy = Proxy(sink.url, record=buffer)
     with connected(proxy) as through:
         through.sendall(PING)
         assert through.recv(100) == PING
@@ -256,8 +256,8 @@ def test_a_stopped_proxy_leaves_no_thread_and_no_connection(sink: Sink) -> None:
         proxy.stop()
         proxy.stop()
         assert through.recv(100) == b""
-    assert [event.by for event in ring.events() if isinstance(event, Closed)] == ["proxy"]
-    assert [one.passed_at_s is None for one in ring.commands("PING")] == [False, False, True]
+    assert [event.by for event in buffer.events() if isinstance(event, Closed)] == ["proxy"]
+    assert [one.passed_at_s is None for one in buffer.commands("PING")] == [False, False, True]
     with pytest.raises(OSError, match="refused"):
         connected(proxy)
     eventually(lambda: threading.active_count() <= before, deadline_s=TIMEOUT_S)

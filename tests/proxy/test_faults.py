@@ -15,7 +15,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import SendTicket, WireProducer
 from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import Closed, TurnedAway
 from conformance.proxy.faults import (
     Corrupt,
@@ -60,7 +60,7 @@ def answered(producer: WireProducer, tickets: Sequence[SendTicket]) -> list[str]
 
 
 def test_after_a_lost_receipt_pulsar_client_resends_and_the_log_has_the_message_once(
-    proxy: Proxy, events: Ring, official: OfficialClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     lost = proxy.inject(Lose(which=Which(kind="SEND_RECEIPT", producer="p", nth=2, count=3), then_cut=True))
@@ -98,7 +98,7 @@ def test_without_deduplication_a_lost_receipt_leads_to_a_duplicate(
 
 @pytest.mark.parametrize(("where", "arrived"), [("before", [1]), ("within", [1]), ("after", [1, 2])])
 def test_a_cut_at_a_send_stores_the_entries_before_it(
-    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str, where: str, arrived: list[int]
+    proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str, where: str, arrived: list[int]
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     cut = proxy.inject(Cut(which=SECOND_SEND, where=where, within_bytes=30))  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def test_pulsar_client_reconnects_after_a_cut_and_every_message_is_stored_once_i
 
 
 def test_a_connection_ends_after_the_given_number_of_bytes(
-    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     cut = proxy.inject(CutAfterBytes(direction="to-broker", size_bytes=2500))
@@ -138,7 +138,7 @@ def test_a_connection_ends_after_the_given_number_of_bytes(
 
 
 def test_the_message_of_a_lost_ack_is_redelivered(
-    proxy: Proxy, events: Ring, official: OfficialClient, admin: Admin, topic: str
+    proxy: Proxy, events: EventBuffer, official: OfficialClient, admin: Admin, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     assert confirmed(producer, [producer.send(1, b"x")]) == [True]
@@ -159,7 +159,7 @@ def test_the_message_of_a_lost_ack_is_redelivered(
 
 
 def test_held_commands_continue_in_order_when_released(
-    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     held = proxy.inject(Hold(which=SECOND_SEND))
@@ -178,7 +178,7 @@ def test_held_commands_continue_in_order_when_released(
 
 
 def test_held_commands_never_arrive_if_the_connection_is_cut(
-    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     held = proxy.inject(Hold(which=SECOND_SEND))
@@ -194,7 +194,7 @@ def test_held_commands_never_arrive_if_the_connection_is_cut(
 
 
 def test_a_delayed_command_delays_all_commands_after_it(
-    proxy: Proxy, events: Ring, wire: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, wire: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     delay = proxy.inject(Delay(which=Which(kind="SEND_RECEIPT", nth=2), delay_s=A_WHILE_S))
@@ -218,7 +218,7 @@ def test_a_slow_direction_is_slow_until_the_fault_is_lifted(proxy: Proxy, wire: 
             slow.lift()
 
 
-def test_connections_are_refused_as_often_as_requested(proxy: Proxy, events: Ring, topic: str) -> None:
+def test_connections_are_refused_as_often_as_requested(proxy: Proxy, events: EventBuffer, topic: str) -> None:
     refused = proxy.inject(Refuse(connections=2))
     for _ in range(2):
         with pytest.raises(ConnectionLost):
@@ -246,7 +246,7 @@ def test_pulsar_client_reconnects_when_connections_are_accepted_again(
 
 
 def test_a_repeated_send_is_stored_once_with_deduplication(
-    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     repeated = proxy.inject(Repeat(which=SECOND_SEND))

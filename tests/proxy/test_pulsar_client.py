@@ -10,7 +10,7 @@ from conformance.clients.driver.client import OfficialClient, OfficialConsumer, 
 from conformance.clients.outcomes import NoAnswer, Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.faults import (
     Corrupt,
     Cut,
@@ -61,7 +61,7 @@ def test_after_a_cut_within_the_first_chunk_every_message_is_stored_once(
 
 
 def test_after_a_cut_between_chunks_all_unconfirmed_chunks_are_resent(
-    proxy: Proxy, events: Ring, official: OfficialClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
     cut = proxy.inject(Cut(which=Which(kind="SEND", chunk_id=1), where="within"))
@@ -75,7 +75,7 @@ def test_after_a_cut_between_chunks_all_unconfirmed_chunks_are_resent(
 
 
 def test_held_receipts_arrive_when_released_and_nothing_was_resent(
-    proxy: Proxy, events: Ring, official: OfficialClient, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     held = proxy.inject(Hold(which=Which(kind="SEND_RECEIPT", producer="p")))
@@ -112,7 +112,7 @@ def test_a_lost_send_is_noticed_at_the_next_receipt_and_resent(
 
 
 def test_a_damaged_message_is_acknowledged_and_not_delivered(
-    proxy: Proxy, events: Ring, official: OfficialClient, topic: str
+    proxy: Proxy, events: EventBuffer, official: OfficialClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     assert sent(producer, b"damaged", b"whole") == [True, True]
@@ -144,7 +144,7 @@ def test_chunks_out_of_order_never_give_a_message_that_was_not_sent(
 
 
 def test_an_ack_of_a_chunked_message_can_lose_a_part(
-    proxy: Proxy, events: Ring, official: OfficialClient, admin: Admin, topic: str
+    proxy: Proxy, events: EventBuffer, official: OfficialClient, admin: Admin, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
     assert sent(producer, LARGE) == [True]

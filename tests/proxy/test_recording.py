@@ -7,7 +7,7 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import Chunk, Closed, Opened
 from conformance.proxy.frame_reader import payload_digest
 from conformance.proxy.proxy import Proxy
@@ -18,7 +18,9 @@ LARGE = bytes(range(256)) * 100
 """Two and a half times the maximum message size of the tests' brokers."""
 
 
-def test_the_events_of_a_producer_are_its_sends_and_their_answers(wire: WireClient, events: Ring, topic: str) -> None:
+def test_the_events_of_a_producer_are_its_sends_and_their_answers(
+    wire: WireClient, events: EventBuffer, topic: str
+) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     outcomes = [producer.answer(producer.send(i, b"%d" % i), timeout_s=TIMEOUT_S) for i in (3, 5, 5)]
     (opening,) = events.commands("PRODUCER")
@@ -39,7 +41,9 @@ def test_the_events_of_a_producer_are_its_sends_and_their_answers(wire: WireClie
         assert send.came_at_s <= send.passed_at_s <= receipt.came_at_s <= receipt.passed_at_s
 
 
-def test_the_events_of_a_consumer_are_its_deliveries_and_acks(wire: WireClient, events: Ring, topic: str) -> None:
+def test_the_events_of_a_consumer_are_its_deliveries_and_acks(
+    wire: WireClient, events: EventBuffer, topic: str
+) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     for i in (1, 2, 3):
         producer.answer(producer.send(i, b"%d" % i), timeout_s=TIMEOUT_S)
@@ -64,7 +68,7 @@ def test_the_events_of_a_consumer_are_its_deliveries_and_acks(wire: WireClient, 
 
 
 def test_the_chunks_of_pulsar_client_are_recorded_with_their_ids(
-    official: OfficialClient, client: WireClient, events: Ring, topic: str
+    official: OfficialClient, client: WireClient, events: EventBuffer, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
     outcome = producer.answer(producer.send(7, LARGE), timeout_s=TIMEOUT_S)
@@ -83,7 +87,7 @@ def test_the_chunks_of_pulsar_client_are_recorded_with_their_ids(
 
 
 def test_connections_are_recorded_with_the_ports_that_both_sides_see(
-    proxy: Proxy, events: Ring, admin: Admin, client: WireClient, topic: str
+    proxy: Proxy, events: EventBuffer, admin: Admin, client: WireClient, topic: str
 ) -> None:
     through = WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)
     consumers = [
@@ -100,7 +104,7 @@ def test_connections_are_recorded_with_the_ports_that_both_sides_see(
     assert consumers[1].is_open
 
 
-def test_the_events_of_several_clients_are_kept_apart(proxy: Proxy, events: Ring, topic: str) -> None:
+def test_the_events_of_several_clients_are_kept_apart(proxy: Proxy, events: EventBuffer, topic: str) -> None:
     clients = [WireClient.connect(proxy.url, timeout_s=TIMEOUT_S) for _ in range(4)]
     producers = [one.open_producer(topic, name=f"p{number}", timeout_s=TIMEOUT_S) for number, one in enumerate(clients)]
     tickets = [(producer, producer.send(i, b"x")) for i in range(1, 20) for producer in producers]
@@ -117,7 +121,7 @@ def test_the_events_of_several_clients_are_kept_apart(proxy: Proxy, events: Ring
 
 
 def test_an_event_buffer_keeps_the_last_events_and_counts_all() -> None:
-    events = Ring(2)
+    events = EventBuffer(2)
     for number in (1, 2, 3):
         events(Closed(connection=number, at_s=0.0, by="proxy"))
     assert [event.connection for event in events.events() if isinstance(event, Closed)] == [2, 3]

@@ -10,7 +10,7 @@ import pytest
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.frames import decode_frame, encode_frame
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import Opened
 from conformance.proxy.proxy import Proxy
 from conformance.proxy.routing import rerouted
@@ -98,14 +98,14 @@ def test_a_client_reaches_the_owner_through_the_proxy(first: Peer, second: Peer,
 
     serving = threading.Thread(target=send_on)
     serving.start()
-    ring = Ring()
-    with Proxy(first.service_url, record=ring) as proxy:
+    buffer = EventBuffer()
+    with Proxy(first.service_url, record=buffer) as proxy:
         client = WireClient.connect(proxy.url, timeout_s=5)
         producer = client.open_producer(TOPIC, name="p", timeout_s=5)
         serving.join()
         assert producer.is_open
         assert second.socket.getpeername()[1] in proxy.ports
-        assert sum(isinstance(event, Opened) for event in ring.events()) == 2
+        assert sum(isinstance(event, Opened) for event in buffer.events()) == 2
         client.abort()
 
 

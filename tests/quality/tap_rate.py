@@ -23,7 +23,7 @@ import click
 
 from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
 
 SETTINGS = {"managedLedgerMaxEntriesPerLedger": "50000", "maxMessageSize": "5242880"}
@@ -86,11 +86,11 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
     started = parse_broker(broker, settings=SETTINGS)
     started.start()
     found: dict[str, list[Turn]] = {way: [] for way in WAYS}
-    ring = Ring()
+    buffer = EventBuffer()
     before_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     try:
         past = started.addresses.service_url
-        with Proxy(past, record=ring) as proxy, Proxy(past, record=ring, with_digests=True) as digesting:
+        with Proxy(past, record=buffer) as proxy, Proxy(past, record=buffer, with_digests=True) as digesting:
             urls = dict(zip(WAYS, (past, past, proxy.url, digesting.url), strict=True))
             with Admin(started.addresses.admin_url) as admin:
                 for number in range(rounds + 1):
@@ -102,9 +102,9 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
                             found[way].append(measured)
     finally:
         started.stop()
-    report(found, ring.count, messages, size_bytes)
+    report(found, buffer.count, messages, size_bytes)
     grown_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before_mb
-    click.echo(f"this process, with both proxies and the last {len(ring.events())} events, grew by {grown_mb:.0f} MB")
+    click.echo(f"this process, with both proxies and the last {len(buffer.events())} events, grew by {grown_mb:.0f} MB")
 
 
 def report(found: dict[str, list[Turn]], events: int, messages: int, size_bytes: int) -> None:

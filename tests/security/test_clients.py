@@ -18,7 +18,7 @@ from conformance.clients.security.service import OAuth2, Secret, Security, Servi
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
 from tests.polling import eventually
 from tests.security.issuer import credentials, issuer
@@ -88,10 +88,10 @@ def test_each_client_authenticates_with_each_method(
 ) -> None:
     service = Service(secured.service_url, security)
     use(service, topic)
-    ring = Ring()
-    with Proxy(service, record=ring) as proxy:
+    buffer = EventBuffer()
+    with Proxy(service, record=buffer) as proxy:
         use(proxy.service, f"{topic}-proxied")
-        assert ring.commands("CONNECTED"), "nothing came through the proxy"
+        assert buffer.commands("CONNECTED"), "nothing came through the proxy"
         assert len(proxy.ports) >= 3
     with Admin(Service(secured.admin_url, security)) as admin:
         assert f"{TENANT}/clients" in admin.namespaces(TENANT)
@@ -162,9 +162,9 @@ def test_an_expiring_token_is_refreshed(secured: SecuredBroker, topic: str, tmp_
     file = tmp_path / "token"
     file.write_text(token(OWNER, lasts_s=4))
     service = Service(secured.service_url, Security(trust_certs_file=secured.authority.file, token_file=str(file)))
-    ring = Ring()
+    buffer = EventBuffer()
     with contextlib.ExitStack() as stack:
-        proxy = stack.enter_context(Proxy(service, record=ring))
+        proxy = stack.enter_context(Proxy(service, record=buffer))
         wire = stack.enter_context(
             contextlib.closing(WireClient.connect(proxy.service if is_proxied else service, timeout_s=TIMEOUT_S))
         )
@@ -172,7 +172,7 @@ def test_an_expiring_token_is_refreshed(secured: SecuredBroker, topic: str, tmp_
         official = stack.enter_context(OfficialClient(proxy.service, timeout_s=TIMEOUT_S))
         other = official.open_producer(topic, name="o")
         file.write_text(token(OWNER))
-        eventually(lambda: _pumped(wire) and len(ring.commands("AUTH_RESPONSE")) >= 1 + is_proxied, deadline_s=30)
+        eventually(lambda: _pumped(wire) and len(buffer.commands("AUTH_RESPONSE")) >= 1 + is_proxied, deadline_s=30)
         wire.pump(for_s=REFRESH_CHECK_S + 1)
         assert producer.is_open
         assert isinstance(producer.answer(producer.send(1, b"w"), timeout_s=TIMEOUT_S), Receipt)

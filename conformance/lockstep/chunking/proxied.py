@@ -7,7 +7,7 @@ from typing import Final
 
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.security.service import Service
-from conformance.proxy.event_buffer import Ring
+from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Corrupt, LowerLimit, Which
 from conformance.proxy.proxy import Proxy
@@ -27,22 +27,22 @@ class ProxiedClient:
     """
 
     def __init__(self, service: Service) -> None:
-        self._ring = Ring()
+        self._buffer = EventBuffer()
         self._seen = 0
-        self.proxy: Final = Proxy(service, record=self._ring, with_digests=True)
+        self.proxy: Final = Proxy(service, record=self._buffer, with_digests=True)
         lower = Corrupt(which=Which(kind="CONNECTED", count=None), change=LowerLimit(max_message_bytes=LIMIT_BYTES))
         self.proxy.inject(lower)
         self.client: Final = OfficialClient(self.proxy.service, timeout_s=ASK_TIMEOUT_S)
 
     def commands(self) -> Sequence[Command]:
         """The commands since the last call, in the order in which the proxy decided on them."""
-        events = self._ring.events()
+        events = self._buffer.events()
         fresh, self._seen = events[self._seen :], len(events)
         return [event for event in fresh if isinstance(event, Command)]
 
     def count(self, kind: str) -> int:
         """How many commands of this kind there were since the last call of :meth:`commands`."""
-        return sum(isinstance(event, Command) and event.kind == kind for event in self._ring.events()[self._seen :])
+        return sum(isinstance(event, Command) and event.kind == kind for event in self._buffer.events()[self._seen :])
 
     def end(self) -> None:
         """Cut its connections; the commands until then stay available. Safe to call twice."""
