@@ -1,12 +1,11 @@
 """The Byteman agent's text protocol, over a plain socket.
 
-One connection carries one request: a command line, its body, an end marker; the agent answers with lines and a last
-line ``OK``, and closes. Starting Byteman's own ``submit`` tool would cost a JVM start each time; a request here costs
-0.5 ms (properties) to 200 ms (the first rule on a large class, which the JVM then transforms again).
+One connection carries one request: a command line, its body, and an end marker. The agent answers with lines, the last
+one ``OK``, and closes. Byteman's own ``submit`` tool would start a JVM each time; a request here takes 0.5 ms
+(properties) to 200 ms (the first rule on a large class, which the JVM then transforms again).
 
-The agent reports a broken rule late: what it cannot parse when the rule's class is loaded, what does not type-check
-only when the rule is reached for the first time. Both are then in its listing, which :meth:`Agent.rules` reads. What
-the rules mean is none of this module's business.
+The agent reports an invalid rule late: a syntax error when the rule's class is loaded, a type error when the rule is
+first reached. Both are then in its listing, which :meth:`Agent.rules` reads.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class LoadedRule:
     """A rule as the agent lists it.
 
     ``injected``: its class was found and its code changed. ``reached``: the changed code ran at least once, and the
-    rule was well typed. ``problem``: the agent's words on why the rule does nothing, None when it has no complaint.
+    rule had no type error. ``problem``: the agent's reason why the rule does nothing, None without one.
     """
 
     name: str
@@ -46,8 +45,8 @@ class LoadedRule:
 class Agent:
     """A client of the agent inside one broker's process.
 
-    It holds no connection, so that it may outlive a restart of the broker. Every method raises
-    :class:`~conformance.harness_error.HarnessError` when the agent is not there, refuses, or has not answered after
+    It keeps no connection, so it can be used after a restart of the broker. Every method raises
+    :class:`~conformance.harness_error.HarnessError` if the agent is not running, refuses, or does not answer within
     ``timeout_s``.
     """
 
@@ -58,7 +57,7 @@ class Agent:
     def load(self, scripts: Mapping[str, str]) -> None:
         """Add the rules of some scripts (name of script to text); a rule of the same name is replaced.
 
-        Rules the agent cannot parse are removed again, and reported as a harness error in its own words.
+        Rules with a syntax error are removed again, and raise a harness error with the agent's message.
         """
         self._ask("LOAD", [*_sections(scripts), "ENDLOAD"])
         try:
@@ -68,19 +67,18 @@ class Agent:
             raise
 
     def check(self, scripts: Mapping[str, str]) -> None:
-        """Raise a harness error, in the agent's words, if it has met a mistake in one of these scripts' rules so
-        far."""
+        """Raise a harness error if the agent has reported an error in one of these scripts' rules."""
         names = [name for text in scripts.values() for name in rule_names(text)]
         for rule in self.rules():
             if rule.name in names and rule.problem:
                 raise HarnessError(f"the Byteman agent cannot use the rule '{rule.name}': {rule.problem}")
 
     def delete(self, scripts: Mapping[str, str]) -> None:
-        """Take out the rules of some scripts; a harness error when one of them is not there."""
+        """Remove the rules of some scripts. Raises a harness error if one is not loaded."""
         self._ask("DELETE", [*_sections(scripts), "ENDDELETE"])
 
     def rules(self) -> tuple[LoadedRule, ...]:
-        """All rules that are loaded, with what became of them."""
+        """All loaded rules with their states."""
         return tuple(_parse_listing(self._ask("LIST", [])))
 
     def properties(self) -> dict[str, str]:
@@ -161,7 +159,7 @@ def _parse_listing(lines: list[str]) -> Iterable[LoadedRule]:
 
 
 def _complaint(fate: list[str]) -> str | None:
-    """What the agent says is wrong with a rule, without the stack traces and the names of its exceptions."""
+    """The agent's error for a rule, without stack traces and names of exceptions."""
     for number, line in enumerate(fate):
         if line.startswith("threw ") or line == "failed to compile":
             words = [line.removeprefix("threw "), *takewhile(_is_no_repetition, fate[number + 1 :])]
@@ -170,5 +168,5 @@ def _complaint(fate: list[str]) -> str | None:
 
 
 def _is_no_repetition(line: str) -> bool:
-    """Whether it says something new: neither a line of a stack trace, nor the exception's name and text again."""
+    """Whether a line is neither part of a stack trace nor a repetition of the exception."""
     return not line.startswith(("\tat ", "org.jboss.byteman.rule.exception.ParseException"))

@@ -1,10 +1,9 @@
-"""The failpoints and seeded defects there are.
+"""The catalogue of failpoints and seeded defects.
 
-Those of the broker are read from the files in ``rules``, a folder for each document, those of the wire are in ``wire``.
-A file holds one of them: a header of comment lines (``# key: value``), then Byteman rules, whose names all begin with
-``failpoint NAME`` or ``defect NAME``. A defect in code that brokers run with certain settings only names each of these
-(``# setting: NAME=VALUE``), and one that needs several brokers or bookies how many (``# brokers: 2``). Nothing is
-switched on here.
+Those of the broker are files in ``rules``, with a folder for each document; those of the wire are in ``wire``. A file
+has one of them: a header of comment lines (``# key: value``), then Byteman rules, whose names all begin with
+``failpoint NAME`` or ``defect NAME``. The header names the settings that the changed code needs (``# setting:
+NAME=VALUE``), and how many brokers or bookies it needs (``# brokers: 2``).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failpoint:
-    """The Byteman rules of a fault that a running broker can have, on one topic and so many times."""
+    """The Byteman rules of a fault that can be armed on one topic, for so many times."""
 
     name: str
     text: str
@@ -36,7 +35,7 @@ class Failpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerDefect(Defect):
-    """A small bug that a running broker can be given, on all topics, until it is taken out again.
+    """A small bug that can be switched on in a running broker, for all topics.
 
     ``text``: its Byteman rules.
     """
@@ -62,7 +61,7 @@ def defects() -> tuple[Defect, ...]:
 
 
 def find(name: str) -> Defect:
-    """The defect of this name; :class:`~conformance.harness_error.HarnessError` when there is none."""
+    """The defect of this name. Raises :class:`~conformance.harness_error.HarnessError` if there is none."""
     by_name = {defect.name: defect for defect in defects()}
     if name not in by_name:
         raise HarnessError(names.unknown("defect", name, by_name, listed_by="pulsar-conformance defects"))
@@ -70,12 +69,12 @@ def find(name: str) -> Defect:
 
 
 def find_failpoint(name: str) -> Failpoint:
-    """The failpoint of this name; KeyError when there is none (names of failpoints are no user's input)."""
+    """The failpoint of this name. Raises KeyError if there is none (users do not enter these names)."""
     return {failpoint.name: failpoint for failpoint in failpoints()}[name]
 
 
 def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
-    """Read one rule file; ``ValueError`` says what is wrong with it."""
+    """Read one rule file. Raises ValueError with the reason if it is invalid."""
     lines = list(_read_header(text))
     header = dict(lines)
     kinds = header.keys() & {"failpoint", "defect"}

@@ -1,4 +1,4 @@
-"""What all seeded defects have in common."""
+"""The base of all seeded defects."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from conformance.brokers.size import SMALLEST, Size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """A small bug, in the broker or on the wire; ``breaks``: the rule of the catalogue that does not hold any more.
+    """A small bug in the broker or on the wire; ``breaks``: the rule that it breaks.
 
-    ``settings``: those of the broker, by their names in ``broker.conf``, without which what it changes does not run;
-    ``size``: the smallest deployment in which it does.
+    ``settings``: the broker's settings, by their names in ``broker.conf``, that the changed code needs. ``size``: the
+    smallest deployment in which that code runs.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Seeded defects of a broker: small bugs switched on and off inside it, for all its topics, without a restart.
+"""Seeded defects of a broker: small bugs switched on and off in its process, for all topics, without a restart.
 
-A defect that the machines do not find is a hole in the suite. It is gone when the broker's process ends: whoever starts
-the broker again switches it on again. Which defects there are is in ``catalogue``.
+A defect that the machines do not find is a hole in the suite. It ends with the broker's process, and must be switched
+on again after a restart. ``catalogue`` has all defects.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from conformance.faults.catalogue import BrokerDefect
 
 
 def switch_on(address: AgentAddress, defect: BrokerDefect) -> None:
-    """Give the broker a defect; nothing happens if it has it already.
+    """Switch a defect on, unless it is on.
 
-    Raises :class:`~conformance.harness_error.HarnessError` if the agent cannot use its rules; whether they fit the
-    broker's code in every respect is known only once they were reached (:func:`was_reached`, :func:`switch_off`).
+    Raises :class:`~conformance.harness_error.HarnessError` if the agent cannot load its rules. Type errors show only
+    after the rules were reached (:func:`was_reached`, :func:`switch_off`).
     """
     if not is_on(address, defect):
         Agent(address).load(_scripts(defect))
 
 
 def switch_off(address: AgentAddress, defect: BrokerDefect) -> None:
-    """Take a defect out of the broker; nothing happens if it does not have it.
+    """Switch a defect off, if it is on.
 
-    Raises :class:`~conformance.harness_error.HarnessError` if it turned out meanwhile that its rules do not fit the
-    broker's code, so that it never had an effect.
+    Raises :class:`~conformance.harness_error.HarnessError` if its rules had an error, so that it had no effect.
     """
     if not is_on(address, defect):
         return
@@ -41,7 +40,7 @@ def switch_off(address: AgentAddress, defect: BrokerDefect) -> None:
 
 @contextmanager
 def switched(address: AgentAddress, defect: BrokerDefect) -> Iterator[None]:
-    """Have a defect in the broker for the length of a block."""
+    """Switch a defect on for a ``with`` block."""
     switch_on(address, defect)
     try:
         yield
@@ -50,12 +49,11 @@ def switched(address: AgentAddress, defect: BrokerDefect) -> Iterator[None]:
 
 
 def is_on(address: AgentAddress, defect: BrokerDefect) -> bool:
-    """Whether the broker's process has the defect now."""
     return {rule.name for rule in Agent(address).rules()} >= set(rule_names(defect.text))
 
 
 def was_reached(address: AgentAddress, defect: BrokerDefect) -> bool:
-    """Whether the code that a defect changes ran since it was switched on; all of it, if it changes several places."""
+    """Whether all code that a defect changes has run since it was switched on."""
     reached = {rule.name for rule in Agent(address).rules() if rule.reached}
     return reached >= set(rule_names(defect.text))
 

@@ -1,9 +1,8 @@
-"""Failpoints: a fault at one place inside a running broker, on one topic, the next so many times.
+"""Failpoints: a fault at one place of a running broker, on one topic, for the next so many times.
 
-A failpoint's rules are put into the broker once and then sleep: arming one sets a system property that they look up by
-the topic's name, which takes a millisecond where loading rules takes a hundred. Each time one fires it leaves a mark in
-the broker's properties, so that a fault that was armed and did not happen can be told from one that did. What the
-broker then ought to do is for the model to say; faults of whole topics, connections and processes are elsewhere.
+A failpoint's rules are loaded into the broker once. To arm one, a system property is set that they look up by the
+topic's name; this takes a millisecond, while loading rules takes a hundred. Each time one fires, it increments another
+property, which shows whether an armed fault has happened.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MAX_DELAY_MS = 999_999
 class Fault:
     """A failpoint on a topic (``name`` or ``persistent://tenant/namespace/name``), for the next ``count`` times.
 
-    ``spared``: so many entries pass first. ``delay_ms`` and ``spared`` count only for failpoints that have them.
+    ``spared``: so many entries pass first. Only some failpoints have ``delay_ms`` and ``spared``.
     """
 
     kind: AnyFailpoint
@@ -45,20 +44,20 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Armed:
-    """A fault that was armed in a broker."""
+    """An armed fault of a broker."""
 
     address: AgentAddress
     fault: Fault
     token: str
 
     def fired(self) -> int:
-        """How many times it has happened so far; a harness error when the broker's process is gone."""
+        """How many times it has fired so far. Raises a harness error if the broker's process is gone."""
         return len(_marks(Agent(self.address), self.token))
 
     def disarm(self) -> int:
-        """Take it back, and return how many times it happened; a delay that has begun still runs to its end.
+        """Disarm it, and return how many times it fired; a running delay ends first.
 
-        HarnessError when it never happened because its rules do not fit the broker's code.
+        Raises HarnessError if it never fired because its rules have an error.
         """
         agent = Agent(self.address)
         agent.set_properties({_key(self.fault): ""})
@@ -70,10 +69,10 @@ class Armed:
 
 
 def arm(address: AgentAddress, fault: Fault) -> Armed:
-    """Arm a fault; it replaces one of the same kind on the same topic. Nothing is left of it after a restart.
+    """Arm a fault; it replaces one of the same kind on the same topic, and ends with the broker's process.
 
-    Raises ``ValueError`` for a count or delay out of range or a topic that is not named in full,
-    :class:`~conformance.harness_error.HarnessError` where the agent does not do it.
+    Raises ``ValueError`` for a count or delay out of range or an incomplete topic name, and
+    :class:`~conformance.harness_error.HarnessError` if the agent fails.
     """
     failpoint = FAILPOINTS[fault.kind]
     delay_ms = fault.delay_ms if failpoint.has_delay else 0
@@ -90,7 +89,7 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
 
 @contextmanager
 def armed(address: AgentAddress, fault: Fault) -> Iterator[Armed]:
-    """Arm a fault for the length of a block, at whose end the broker must still be there."""
+    """Arm a fault for a ``with`` block, at the end of which the broker must still run."""
     with_fault = arm(address, fault)
     try:
         yield with_fault
@@ -99,15 +98,14 @@ def armed(address: AgentAddress, fault: Fault) -> Iterator[Armed]:
 
 
 def install_all(address: AgentAddress) -> None:
-    """See to it that the rules of all failpoints are in the broker's process, so that several processes can arm some at
-    once."""
+    """Load the rules of all failpoints into the broker's process, so that several processes can arm them at once."""
     agent = Agent(address)
     for name in sorted({FAILPOINTS[kind].rules or kind for kind in FAILPOINTS}):
         _install(agent, name)
 
 
 def _install(agent: Agent, name: str) -> None:
-    """See to it that a failpoint's rules, in this version, are in the broker's process."""
+    """Load a failpoint's rules, in this version, into the broker's process."""
     failpoint = find_failpoint(name)
     key, digest = f"conformance.installed:{name}", sha256(failpoint.text.encode()).hexdigest()
     if agent.properties().get(key) != digest:
@@ -120,7 +118,7 @@ def _marks(agent: Agent, token: str) -> list[str]:
 
 
 def _key(fault: Fault) -> str:
-    """The property that the rules of a failpoint look up: its name, and the topic's as managed ledgers are named."""
+    """The property that a failpoint's rules look up: its name, and that of the topic's managed ledger."""
     place = fault.topic.removeprefix("persistent://")
     if place.count("/") != 2:
         raise ValueError(f"not a full topic name (persistent://tenant/namespace/topic): {fault.topic}")

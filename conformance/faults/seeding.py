@@ -1,8 +1,7 @@
-"""The seeded defect of a run: on for as long as it goes on, and taken out for comparison.
+"""The seeded defect of a run: on during the run, and off for comparison.
 
-One of the broker is in its process each time that this starts, and in those of all clusters where there are several;
-one of the wire is in a proxy that all clients come through which the machines are about. What the suite reads by itself
-goes past that.
+A defect of the broker is switched on after each start of a broker of any cluster. One of the wire is in a proxy for all
+clients of the machines; what the suite reads itself bypasses the proxy.
 """
 
 from __future__ import annotations
@@ -21,35 +20,34 @@ from conformance.proxy.proxy import Proxy
 
 
 class SeededDefect(Protocol):
-    """A defect, and what has it."""
+    """A defect and how to switch it."""
 
     @property
     def service(self) -> Service:
-        """Where clients find the broker that has it."""
+        """The address of the defective broker for clients."""
 
     def give(self, broker: Broker) -> None:
-        """Switch it on, as each start of a broker asks for, the first one or another; not while it is taken out."""
+        """Switch it on after a start of a broker, unless it is off for comparison."""
 
     def taken_out(self) -> AbstractContextManager[None]:
-        """Have everything sound for the length of a block. HarnessError if it turns out that the defect was never
-        there."""
+        """Switch it off for a ``with`` block. Raises HarnessError if the defect never had an effect."""
 
     def close(self) -> None:
-        """Let go of what it takes besides the broker."""
+        """Stop its proxy, if it has one."""
 
 
 class SeededBrokerDefect:
-    """A defect of brokers' processes, with which it is gone when these end: a release has it in all its clusters."""
+    """A defect in the processes of all brokers of all clusters, which ends with a process."""
 
     def __init__(self, broker: Broker, defect: BrokerDefect) -> None:
-        """Nothing happens yet. ``broker`` is the one that clients find at ``service``."""
+        """``broker``: the one at ``service``."""
         self.service = broker.addresses.service
         self._agents: dict[AgentAddress, None] = {}
         self._defect = defect
         self._is_out = False
 
     def give(self, broker: Broker) -> None:
-        """Switch it on in a broker's process. HarnessError when that cannot have any defect."""
+        """Switch it on in a broker's process. Raises HarnessError if the broker has no agent."""
         if Capability.DEFECTS not in broker.capabilities:
             raise HarnessError(
                 f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs"
@@ -61,7 +59,7 @@ class SeededBrokerDefect:
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:
-        """Have sound brokers for the length of a block."""
+        """Switch it off in all brokers for a ``with`` block."""
         for agent in self._agents:
             defects.switch_off(agent, self._defect)
         self._is_out = True
@@ -73,14 +71,14 @@ class SeededBrokerDefect:
                 defects.switch_on(agent, self._defect)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: it has no proxy."""
 
 
 class SeededWireDefect:
-    """A defect of the wire, whatever the broker's process does."""
+    """A defect of the wire, which outlives the broker's process."""
 
     def __init__(self, broker: Broker, defect: WireDefect) -> None:
-        """Nothing is wrong yet. ``broker`` has been started."""
+        """``broker``: a started one."""
         self._broker = broker
         self._defect = defect
         self._proxy = Proxy(broker.addresses.service)
@@ -88,7 +86,7 @@ class SeededWireDefect:
         self.service = self._proxy.service
 
     def give(self, broker: Broker) -> None:
-        """Switch it on before this broker, if that is the one which has it, and has it not yet."""
+        """Switch it on in front of this broker, if it is the defective one and not switched on yet."""
         if broker is self._broker and not self._is_on:
             self._is_on = True
             for fault in self._defect.faults:
@@ -96,7 +94,7 @@ class SeededWireDefect:
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:
-        """Have a sound wire for the length of a block."""
+        """Switch it off for a ``with`` block."""
         if not self._proxy.ports:
             raise HarnessError(f"no client came through the proxy that has the defect {self._defect.name}")
         self._proxy.lift_all()
@@ -107,13 +105,12 @@ class SeededWireDefect:
             self.give(self._broker)
 
     def close(self) -> None:
-        """End the proxy, and all connections through it."""
+        """Stop the proxy and its connections."""
         self._proxy.stop()
 
 
 def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:
-    """Give the broker the defect of that name, if one is asked for; HarnessError if there is none or it cannot have
-    it."""
+    """Seed the defect of this name, if any. Raises HarnessError if it is unknown or the broker cannot have it."""
     if name is None:
         return None
     seeded: SeededDefect

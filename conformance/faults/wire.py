@@ -1,6 +1,7 @@
-"""Seeded defects on the wire: what a proxy before the broker does to exact commands, for the whole of a run.
+"""Seeded defects on the wire: a proxy in front of the broker changes certain commands during the whole run.
 
-To clients and to the suite they look like a broker's. They are about chunks: all else passes unchanged.
+Clients and the suite cannot distinguish them from a broker's defects. They concern chunks; other commands pass
+unchanged.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from conformance.proxy.faults import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDefect(Defect):
-    """A small bug that the wire can be given, for all clients; ``faults``: what the proxy does all the time."""
+    """A small bug of the wire, for all clients; ``faults``: those of the proxy during the whole run."""
 
     faults: tuple[Fault, ...]
 
 
 def _chunks(kind: str, chunk_id: int) -> Which:
-    """All commands of a kind that have the chunk of this number."""
+    """All commands of a kind with this chunk id."""
     return Which(kind=kind, chunk_id=chunk_id, count=None)
 
 

@@ -1,1 +1,1 @@
-"""Where a run has its namespaces on a cluster, what it changes outside of them, and how nothing of it is left."""
+"""A run's namespaces on a cluster, the settings that it changes, and how it removes everything."""

@@ -1,7 +1,7 @@
-"""Dynamic settings of a cluster that a run changes, and sets back.
+"""Dynamic settings of a cluster that a run changes and restores.
 
-What a setting was is written into the run's record before it is changed, so that it can be set back whatever becomes of
-the run. A cluster whose releases cannot keep a record keeps its settings.
+It stores the former value in the run's record before it changes a setting, so that another run can restore it. If the
+release cannot store a record, settings stay unchanged.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from conformance.clients.admin.http import AdminError
 from conformance.tenancy.run_tenant import RunTenant
 
 CLASSIC: Final = "subscriptionKeySharedUseClassicPersistentImplementation"
-"""The setting that lets Key_Shared subscriptions have the implementation of releases before 4.0."""
+"""The setting for the implementation of Key_Shared of releases before 4.0."""
 
 MAY_CHANGE: Final[Mapping[str, str]] = {
     CLASSIC: "some topics of the Key_Shared rules are loaded with the classic implementation, some with the other one",
 }
-"""All that a run may change outside its tenant, and what for."""
+"""The settings that a run may change, each with its purpose."""
 
 _PREFIX: Final = "pulsar-conformance.setting."
 
 
 class Before(msgspec.Struct, frozen=True, kw_only=True):
-    """What a setting was: the value it had been given while the cluster ran (None: none), and the one in force."""
+    """The former state of a setting: its dynamic value (None: none), and the one in force."""
 
     dynamic: str | None
     in_force: str
 
 
 class ClusterSettings:
-    """The dynamic settings of one cluster, as a run changes them."""
+    """The dynamic settings of one cluster, for a run."""
 
     def __init__(self, admin: Admin, tenant: RunTenant, *, may_change: bool) -> None:
         """``tenant`` has the record. ``may_change``: whether the cluster's owner agrees."""
@@ -43,10 +43,10 @@ class ClusterSettings:
         self.may_change: Final = may_change
 
     def change(self, name: str, value: str) -> bool:
-        """Give a setting a value; whether that could be. The cluster's brokers follow soon.
+        """Change a setting; whether the run may. The brokers apply it soon.
 
         Raises:
-            KeyError: no run changes a setting of this name.
+            KeyError: runs may not change this setting.
         """
         if name not in MAY_CHANGE:
             raise KeyError(name)
@@ -59,10 +59,10 @@ class ClusterSettings:
         return True
 
     def restore(self) -> tuple[str, ...]:
-        """Set back all that the run changed, by its record; gives the names of the settings.
+        """Restore all settings that the run changed, by its record; returns their names.
 
-        A setting that had not been set is given the value that was in force before it is cleared, because there are
-        releases that keep the last value of a setting that is cleared until they are restarted.
+        If a setting had no dynamic value, it first gets the former value in force and is then removed: after a removal,
+        some releases keep the last value until a restart.
         """
         changed = changed_settings(self._tenant)
         for name, before in changed.items():
@@ -72,18 +72,18 @@ class ClusterSettings:
         return tuple(changed)
 
     def _is_recorded(self, name: str) -> bool:
-        """Write down what a setting is, unless it is written down already; whether it could be."""
+        """Store a setting's state in the record, unless it is there; whether the release has records."""
         if name in changed_settings(self._tenant):
             return True
         if any(name in changed_settings(other) for other in self._tenant.others()):
-            return False  # what it is now is not what it was
+            return False  # the current value may not be the original one
         dynamic = self._admin.dynamic_configuration().get(name)
         before = Before(dynamic=dynamic, in_force=dynamic or self._admin.runtime_configuration().get(name, ""))
         return self._tenant.write_down({f"{_PREFIX}{name}": msgspec.json.encode(before).decode()})
 
 
 def changed_settings(tenant: RunTenant) -> Mapping[str, Before]:
-    """What the settings were that a run has changed, by its record."""
+    """The former states of the settings in the record."""
     return {
         name.removeprefix(_PREFIX): msgspec.json.decode(value, type=Before)
         for name, value in tenant.written_down().items()

@@ -1,4 +1,4 @@
-"""What a run leaves on a cluster while it goes on, as its user allowed it, and the sentences that announce it."""
+"""What a run creates and changes on a cluster, within the user's limits, and its announcement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Footprint:
     may_change_settings: bool = False
 
     def options(self) -> list[str]:
-        """The options of the engine's command line that say so."""
+        """The equivalent options of the engine's command line."""
         options = ["--pulsar-run-name", str(self.name)]
         if self.within is not None:
             options += ["--pulsar-tenant", self.within]
@@ -26,7 +26,7 @@ class Footprint:
         return options
 
     def sentences(self) -> tuple[str, ...]:
-        """Announce what will be created and changed, and what becomes of it."""
+        """Announce what the run creates, changes and removes."""
         if self.within is None:
             creates = f"Creates the tenant {self.name} with namespaces and topics, and removes it at the end."
         else:

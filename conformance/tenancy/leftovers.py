@@ -1,8 +1,7 @@
-"""What runs left on a cluster: found by their names, judged by what can be known, removed.
+"""Finds and removes what former runs left on a cluster.
 
-A run is over if its record names a process of this machine that has ended, or if the time is past at which its name
-says that it is over. It goes on if its process is there. Of any other, on another machine and within its time, nobody
-can say.
+A run is over if its record names a process of this machine that has ended, or if the end time in its name has passed.
+It is running if its process exists. For any other run, on another machine and within its time, this is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from conformance.tenancy.run_tenant import PROCESS, RunTenant, places
 
 
 class State(enum.Enum):
-    """Whether the run that left something is over."""
+    """The state of a run."""
 
     OVER = "is over"
     RUNNING = "is running on this machine"
@@ -28,7 +27,7 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """What was removed of a run: how many namespaces and topics, and the settings that were set back."""
+    """What was removed of a run: the numbers of namespaces and topics, and the restored settings."""
 
     namespaces: int
     topics: int
@@ -36,7 +35,7 @@ class Removed:
 
 
 def state_of(tenant: RunTenant) -> State:
-    """Whether the run whose place this is, is over."""
+    """The state of the run of this place."""
     match is_running(tenant.written_down().get(PROCESS, "")):
         case True:
             return State.RUNNING
@@ -47,10 +46,10 @@ def state_of(tenant: RunTenant) -> State:
 
 
 def remove(admin: Admin, tenant: RunTenant) -> Removed:
-    """Set the settings back that a run changed, then remove its place.
+    """Restore the settings that a run changed, then remove its place.
 
     Raises:
-        HarnessError: the cluster does not let us; trying again does no harm.
+        HarnessError: the cluster refuses; it is safe to retry.
     """
     namespaces = tenant.namespaces()
     topics = count_topics(admin, namespaces)
@@ -60,7 +59,7 @@ def remove(admin: Admin, tenant: RunTenant) -> Removed:
 
 
 def remove_ended(admin: Admin, *, within: str | None = None) -> tuple[RunTenant, ...]:
-    """Remove what runs left that are over; gives their places."""
+    """Remove the places of runs that are over; returns them."""
     ended = tuple(one for one in places(admin, within=within) if state_of(one) is State.OVER)
     for one in ended:
         remove(admin, one)

@@ -1,6 +1,6 @@
-"""A run's place on a started broker, for as long as the run goes on.
+"""A run's place on a started broker, for the duration of the run.
 
-On a broker of the suite's own nothing is removed: that is thrown away with everything on it.
+On a broker of the suite nothing is removed, because the broker's data is deleted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from conformance.tenancy.run_tenant import RunTenant
 
 
 class Place:
-    """The tenant of a run, and the cluster's settings as the run may change them. ``with`` it, or ``leave`` it."""
+    """The tenant of a run, and the cluster's settings for it; a context manager."""
 
     def __init__(self, broker: Broker, footprint: Footprint | None = None) -> None:
-        """Make it, and remove what runs left that are over; without a footprint that of a run without a budget.
+        """Create it, and remove the places of runs that are over; the default footprint is for a run without a budget.
 
         Raises:
-            HarnessError: the cluster does not let us. Nothing is left then.
+            HarnessError: the cluster refuses. Nothing is left.
         """
         footprint = footprint or Footprint(name=RunName.new(at_most_s=UNLIMITED_S))
         self._is_thrown_away: Final = Capability.OWN in broker.capabilities
@@ -41,9 +41,9 @@ class Place:
                 self.tenant.create_tenant(cluster_of(self._admin))
             self.tenant.begin_record()
             self.removed: Final = () if self._is_thrown_away else remove_ended(self._admin, within=footprint.within)
-            """The places of runs that are over, which had left something."""
+            """The places of runs that are over, which were removed."""
         except BaseException:
-            with suppress(HarnessError):  # the first error is reported already
+            with suppress(HarnessError):  # the first error is reported
                 self.leave()
             raise
 
@@ -54,10 +54,10 @@ class Place:
         self.leave()
 
     def leave(self) -> None:
-        """Set settings back and remove everything, if it is not thrown away anyway.
+        """Restore settings and remove everything, unless the broker's data is deleted.
 
         Raises:
-            HarnessError: the cluster does not let us.
+            HarnessError: the cluster refuses.
         """
         try:
             if not self._is_thrown_away:
@@ -72,9 +72,9 @@ class Place:
 
 
 class LanePlace:
-    """The part of a run's place that one of its lanes has: namespaces of its own, which go with the run's.
+    """A lane's part of the run's place: namespaces of its own, which the run removes.
 
-    A lane changes no settings, because they are those of all lanes.
+    A lane changes no settings, because all lanes share them.
     """
 
     def __init__(self, broker: Broker, footprint: Footprint, *, lane: int) -> None:
@@ -84,7 +84,7 @@ class LanePlace:
 
 
 def cluster_of(admin: Admin) -> str:
-    """The name of the cluster, as its broker says; where a role may not ask for that, the only one that there is."""
+    """The name of the cluster from its broker; if the role may not read it, the only registered one."""
     try:
         return admin.runtime_configuration()["clusterName"]
     except AdminError as error:

@@ -1,7 +1,7 @@
-"""Tells whether the process that a run was is still there, if it is one of this machine.
+"""Identifies the process of a run, and checks whether it exists, if it is on this machine.
 
-A process is named by the start of its kernel, its namespace of process ids, its id and its own start: no other process
-is ever named the same. On systems without ``/proc`` nothing is told.
+The identity of a process consists of the kernel's boot, the pid namespace, the pid and the process' start, and is
+unique. On systems without ``/proc`` it is unknown.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ UNKNOWN = ""
 
 
 def this_process() -> str:
-    """Name the process that asks; :data:`UNKNOWN` where that cannot be."""
+    """The identity of the current process, or :data:`UNKNOWN`."""
     here = _machine()
     return UNKNOWN if here == UNKNOWN else f"{here} {os.getpid()} {_started(os.getpid())}"
 
 
 def is_running(process: str) -> bool | None:
-    """Whether the process of this name is there; None if it is not one of this machine, or of no known name."""
+    """Whether the process with this identity exists; None if it is unknown or on another machine."""
     here, parts = _machine(), process.rsplit(" ", 2)
     if here == UNKNOWN or len(parts) != 3 or parts[0] != here or not parts[1].isdecimal():
         return None
@@ -27,7 +27,7 @@ def is_running(process: str) -> bool | None:
 
 
 def _machine() -> str:
-    """What no other machine, and no other container, has, from one start to the next."""
+    """The identity of this machine or container since its boot."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -36,7 +36,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process was started, in ticks since its kernel was; nothing if it is not there, or has ended."""
+    """The start of a process in ticks since boot; None if it does not exist or has ended."""
     try:
         state, *numbers = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:

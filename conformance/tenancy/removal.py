@@ -1,7 +1,6 @@
 """Removes namespaces with everything in them, topic by topic, and tenants.
 
-Clusters do not allow the forced deletion of namespaces unless they are configured to (``forceDeleteNamespaceAllowed``),
-so it is never asked for: one way for all of them.
+It never forces the deletion of a namespace, because clusters refuse that by default (``forceDeleteNamespaceAllowed``).
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from conformance.harness_error import HarnessError
 from conformance.wait import retry
 
 AT_ONCE: Final = 8
-"""Topics that are deleted at the same time."""
+"""How many topics are deleted at the same time."""
 
 TIMEOUT_S: Final = 60.0
-"""How long one namespace or tenant may refuse to go: a topic may be on its way to another broker, or still have been
-created by a client's last request."""
+"""How long the deletion of one namespace or tenant may fail: a topic may be moving to another broker, or be created by
+a client's last request."""
 
 _PAUSE_S: Final = 0.1
 _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED)
 
 
 def remove_namespaces(admin: Admin, namespaces: Sequence[str]) -> None:
-    """Remove these namespaces with all topics and subscriptions in them; none that is gone already is missed.
+    """Remove these namespaces, if they exist, with all topics and subscriptions.
 
     Raises:
-        HarnessError: one is still there after a while.
+        HarnessError: one still exists after the timeout.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for namespace in namespaces:
@@ -41,12 +40,12 @@ def remove_namespaces(admin: Admin, namespaces: Sequence[str]) -> None:
 
 
 def remove_tenant(admin: Admin, tenant: str) -> None:
-    """Remove a tenant without namespaces, if it is there; :class:`HarnessError` if it is still there after a while."""
+    """Remove a tenant without namespaces, if it exists. Raises :class:`HarnessError` after the timeout."""
     _until_gone(f"the tenant {tenant}", lambda: admin.delete_tenant(tenant))
 
 
 def count_topics(admin: Admin, namespaces: Sequence[str]) -> int:
-    """How many topics there are in these namespaces, partitions one by one; what is gone meanwhile counts as none."""
+    """The number of topics in these namespaces, each partition separately; a deleted namespace has none."""
     count = 0
     for namespace in namespaces:
         for domain in get_args(Domain):
@@ -65,7 +64,7 @@ def _remove(admin: Admin, pool: ThreadPoolExecutor, namespace: str) -> None:
 
 
 def _go(delete: Callable[[], None]) -> None:
-    """Delete a topic. What does not go now is found again as long as its namespace is there."""
+    """Delete a topic; after a failure, the next pass over its namespace retries."""
     try:
         delete()
     except AdminError as error:
@@ -74,7 +73,7 @@ def _go(delete: Callable[[], None]) -> None:
 
 
 def _until_gone(what: str, remove: Callable[[], None]) -> None:
-    """Try until it does not fail, or there is nothing left to remove."""
+    """Retry until it succeeds or nothing is left to remove."""
     may_not = (*_REFUSED, HTTPStatus.NOT_FOUND)
     try:
         retry(

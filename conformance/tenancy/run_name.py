@@ -1,7 +1,7 @@
 """The name of a run on a cluster: the mark of the suite, when the run began, how long it may take, and a token.
 
-The name is the mark that survives everything: a tenant has it from the moment that it exists, on every release,
-whatever becomes of the run. So a list of tenants says what is the suite's, and when each run is over for certain.
+A tenant has this name from its creation, on every release, even if the run is killed. So a list of tenants shows which
+are the suite's, and when each run must be over.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final, Self
 
 MARK: Final = "pulsar-conformance"
 GRACE: Final = timedelta(minutes=15)
-"""How much longer than planned a run is taken to be running: it removes its topics last, and clocks differ."""
+"""How much longer than planned a run may be running: it removes its topics last, and clocks differ."""
 
 UNLIMITED_S: Final = 24 * 3600.0
-"""How long a run without a budget is taken to go on at most."""
+"""The longest expected duration of a run without a budget."""
 
 _BEGAN: Final = "%Y%m%dT%H%M%SZ"
 _NAME: Final = re.compile(rf"{MARK}-(?P<began>\d{{8}}T\d{{6}}Z)-(?P<minutes>\d{{1,6}})m-(?P<token>[0-9a-f]{{8}})")
@@ -34,19 +34,19 @@ class RunName:
 
     @classmethod
     def new(cls, *, at_most_s: float) -> Self:
-        """A name that no other run has, of a run that begins now."""
+        """A new name for a run that begins now."""
         now = datetime.now(UTC).replace(microsecond=0)
         return cls(began=now, minutes=ceil(at_most_s / 60), token=secrets.token_hex(4))
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read a name; None for what is not one, to the last character."""
+        """Parse a name; None unless it matches completely."""
         found = _NAME.fullmatch(text)
         return None if found is None else cls._of(found)
 
     @classmethod
     def of_namespace(cls, local_name: str) -> Self | None:
-        """Read the name that a namespace's own name begins with; None where it does not."""
+        """Parse the run's name at the beginning of a namespace's name; None without one."""
         found = _NAME.match(local_name)
         return None if found is None or not local_name.startswith(f"{found[0]}-") else cls._of(found)
 
@@ -60,7 +60,7 @@ class RunName:
 
     @property
     def over_at(self) -> datetime:
-        """When the run is over for certain, by the clock of the machine that it began on."""
+        """When the run must be over, by the clock of the machine that it began on."""
         return self.began + timedelta(minutes=self.minutes) + GRACE
 
     def __str__(self) -> str:

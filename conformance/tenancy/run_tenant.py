@@ -1,8 +1,8 @@
-"""A run's own place on a cluster: a tenant named after it or, in a tenant that is there already, namespaces named so.
+"""A run's place on a cluster: a tenant with the run's name or, in an existing tenant, namespaces with that name.
 
-Everything that a run makes is in it, so that all of it can be found and removed, also when the run was killed. The
-first namespace is the record of the run: it says which process the run is, and what settings of the cluster it changed
-(:mod:`.cluster_settings`), as properties of the namespace, which releases from 2.10 on have.
+Everything that a run creates is in it, so that it can be found and removed, even if the run was killed. The first
+namespace is the record of the run. Its properties, which releases from 2.10 on have, identify the process of the run
+and the settings that it changed (:mod:`.cluster_settings`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ RECORD: Final = "run"
 """The kind of the namespace that is the record."""
 
 PROCESS: Final = "pulsar-conformance.process"
-"""The property that names the process of the run."""
+"""The property with the identity of the run's process."""
 
 
 class RunTenant:
-    """The place of the run ``name`` on the cluster of ``admin``; ``within``: the tenant that is there already.
+    """The place of the run ``name`` on the cluster of ``admin``; ``within``: the existing tenant.
 
-    Nothing is made before :meth:`create`. It may be somebody else's place, that of a run that was killed.
+    Nothing is created before :meth:`create`. It may be the place of another run that was killed.
     """
 
     def __init__(self, admin: Admin, name: RunName, *, within: str | None = None, lane: int | None = None) -> None:
-        """``lane``: its own namespaces are named after it; the record is the run's."""
+        """``lane``: its namespaces have its name; the record is the run's."""
         self.name: Final = name
         self.tenant: Final = within or str(name)
         self.is_own: Final = within is None
@@ -47,12 +47,11 @@ class RunTenant:
         return f"{self.tenant}/{self._prefix}{RECORD}"
 
     def namespace(self, kind: str) -> str:
-        """The full name of the run's namespace of this kind, whether there is one or not."""
+        """The full name of the run's namespace of this kind, which may not exist yet."""
         return f"{self.tenant}/{self._prefix}{self._of_lane}{kind}"
 
     def create_tenant(self, cluster: str) -> None:
-        """Make the tenant, for use in the cluster of this name; :class:`HarnessError` if the cluster does not let
-        us."""
+        """Create the tenant for this cluster. Raises :class:`HarnessError` if the cluster refuses."""
         try:
             self._admin.create_tenant(self.tenant, clusters=[cluster])
         except AdminError as error:
@@ -62,12 +61,12 @@ class RunTenant:
             ) from error
 
     def begin_record(self) -> None:
-        """Make the record, which names this process; :class:`HarnessError` if the cluster does not let us."""
+        """Create the record with this process. Raises :class:`HarnessError` if the cluster refuses."""
         self._create(self.record)
         self.write_down({PROCESS: this_process()})
 
     def create_namespace(self, kind: str, policies: NamespacePolicies | None = None) -> str:
-        """Make a namespace; gives its full name."""
+        """Create a namespace; returns its full name."""
         return self._create(self.namespace(kind), policies)
 
     def _create(self, namespace: str, policies: NamespacePolicies | None = None) -> str:
@@ -78,7 +77,7 @@ class RunTenant:
         return namespace
 
     def write_down(self, properties: Mapping[str, str]) -> bool:
-        """Add to the record, if the release has properties of namespaces; whether it has."""
+        """Add to the record; whether the release has properties of namespaces."""
         try:
             self._admin.set_namespace_properties(self.record, properties)
         except AdminError:
@@ -86,7 +85,7 @@ class RunTenant:
         return True
 
     def written_down(self) -> Mapping[str, str]:
-        """What the record says; nothing where there is none."""
+        """The properties of the record; empty without one."""
         with contextlib.suppress(AdminError):
             return self._admin.namespace_properties(self.record)
         return {}
@@ -110,15 +109,15 @@ class RunTenant:
         return tuple(one for one in found if one.name != self.name)
 
     def remove(self) -> None:
-        """Remove everything that the run made, the record last; nothing to do where nothing is.
+        """Remove everything that the run created, the record last.
 
         Raises:
-            HarnessError: the cluster does not let go of something; trying again does no harm.
+            HarnessError: the cluster refuses; it is safe to retry.
         """
         namespaces = self.namespaces()
         remove_namespaces(self._admin, [one for one in namespaces if one != self.record])
         remove_namespaces(self._admin, [one for one in namespaces if one == self.record])
-        # A role that may not make a tenant may not remove one either, and there is none then.
+        # A role that may not create a tenant may not remove one either, and has none.
         if self.is_own and self._namespaces_of_tenant() is not None:
             remove_tenant(self._admin, self.tenant)
 

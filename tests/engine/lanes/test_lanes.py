@@ -34,7 +34,7 @@ from conformance.workers.line import Line
 from model.operations import AnyOperation, Kill, Restart, Send
 from model.vocabulary import Entry, Message
 from stateful import test_cursors, test_deduplication, test_key_shared
-from tests.engine.simulated_lanes import (
+from tests.engine.lanes.simulated_lanes import (
     Bouncing,
     Dying,
     Endless,
@@ -103,7 +103,7 @@ class Ran:
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
     """Runs machines on a simulated broker in so many lanes; the engine's own replays have one, too."""
-    monkeypatch.setattr(lanes, "MODULE", "tests.engine.simulated_lanes")
+    monkeypatch.setattr(lanes, "MODULE", "tests.engine.lanes.simulated_lanes")
     monkeypatch.setattr(rounds, "RealPerformer", SharingPerformer)
 
     def run(machines: Sequence[Machine], count: int, *, interrupted_in: Collection[str] = ()) -> Ran:

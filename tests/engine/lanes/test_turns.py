@@ -22,7 +22,7 @@ from stateful import (
     test_replication,
     test_service,
 )
-from tests.engine.simulated_lanes import Sending
+from tests.engine.lanes.simulated_lanes import Sending
 
 ALL = (
     *test_chunking.MACHINES,
