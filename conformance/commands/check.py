@@ -23,8 +23,8 @@ from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunStarted, decode
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of
-from conformance.report import data, github, junit, table
-from conformance.report.account import Account, stories
+from conformance.report import github, junit, table, verdicts_json
+from conformance.report.data import ReportData, reported_findings
 from conformance.report.pages import page
 from conformance.report.progress import display
 from conformance.tenancy.footprint import Footprint
@@ -105,29 +105,26 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
             asked=_told(asked),
             security=engine.security,
         )
-    account = tell(folder)
-    report(account, folder, out, verbose=asked.verbose)
-    github.tell(account)
+    data = read(folder)
+    report(data, folder, out, verbose=asked.verbose)
+    github.publish(data)
     if asked.json is not None:
-        data.write(account, asked.json)
+        verdicts_json.write(data, asked.json)
     if asked.history is not None:
         _record(asked.history, folder)
-    return INTERRUPTED if ending is Ending.INTERRUPTED else account.verdicts.exit_status
+    return INTERRUPTED if ending is Ending.INTERRUPTED else data.verdicts.exit_status
 
 
-def report(account: Account, folder: Path, out: Console, *, verbose: bool = False) -> None:
+def report(data: ReportData, folder: Path, out: Console, *, verbose: bool = False) -> None:
     """Write the reports of a run into its folder, and print its table on ``out``."""
-    data.write(account, folder / "verdicts.json")
-    junit.write(account, folder / "junit.xml")
-    page.write(account, folder / "report.html")
-    table.show(account, out, report=folder / "report.html", verbose=verbose)
+    verdicts_json.write(data, folder / "verdicts.json")
+    junit.write(data, folder / "junit.xml")
+    page.write(data, folder / "report.html")
+    table.show(data, out, report=folder / "report.html", verbose=verbose)
 
 
-def tell(folder: Path) -> Account:
-    """The account of the check whose events are in ``folder``, whether or not it came to its end.
-
-    HarnessError where there is none.
-    """
+def read(folder: Path) -> ReportData:
+    """The data of the check whose events are in ``folder``, also if it was ended early."""
     events = list(read_events(folder))
     asked = next((event for event in events if isinstance(event, RunAsked)), None)
     if asked is None:
@@ -135,10 +132,12 @@ def tell(folder: Path) -> Account:
     judged = verdicts(
         events, tuple(RULES[rule] for rule in asked.rules if rule in RULES), asked.known, named=asked.named
     )
-    return Account(
+    return ReportData(
         verdicts=judged,
         known=asked.known,
-        stories=stories(judged, folder=folder, broker=asked.broker, client=asked.client, connection=asked.connection),
+        findings=reported_findings(
+            judged, folder=folder, broker=asked.broker, client=asked.client, connection=asked.connection
+        ),
         broker=asked.broker,
         seed=asked.seed,
         budget_s=asked.budget_s,

@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.harness_error import HarnessError
-from conformance.report.docs.exploration import tell
+from conformance.report.docs.exploration import in_words
 from model.explorations import VARIANTS, explorations
 
 
 def explore(variant: str | None, out: Console) -> int:
-    """Explore the documents' configurations, or one variant, and tell what was found.
+    """Explore the documents' configurations, or one variant, and in_words what was found.
 
     Returns 1 when something is broken that must hold, 2 when an exploration stopped at its limit before that was seen
     or put nothing to the test, 0 otherwise: a variant is there to be broken, and its counterexample is no failure.
@@ -25,7 +25,7 @@ def explore(variant: str | None, out: Console) -> int:
     status = 0
     for exploration in named:
         found = exploration.run()
-        out.print(Text(tell(exploration, found)), soft_wrap=True)
+        out.print(Text(in_words(exploration, found)), soft_wrap=True)
         if exploration.must_hold and not found.holds:
             broken = found.counterexamples or found.dead_end is not None
             status = 1 if broken or status == 1 else 2

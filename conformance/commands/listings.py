@@ -11,8 +11,8 @@ from rich.text import Text
 
 from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
-from conformance.report.account import title
 from conformance.report.console import say, show_table
+from conformance.report.data import title
 from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
 
 
@@ -44,7 +44,7 @@ def list_machines(out: Console) -> None:
         _list(
             out,
             [
-                (machine.name, f"share {machine.share:g}", _telling(machine))
+                (machine.name, f"share {machine.share:g}", _step_in_words(machine))
                 for machine in DESCRIPTIONS
                 if machine.document == number
             ],
@@ -52,7 +52,7 @@ def list_machines(out: Console) -> None:
         )
 
 
-def _telling(machine: Description) -> str:
+def _step_in_words(machine: Description) -> str:
     needs = ", ".join(_needs(machine))
     return f"{machine.summary} Decides {', '.join(machine.decides)}." + (f" Needs: {needs}." if needs else "")
 

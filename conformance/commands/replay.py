@@ -98,8 +98,8 @@ def _replay(
 ) -> int:
     if defect is not None:
         out.print(Text(f"With the defect {defect.name} switched on: {defect.summary}", style="bold"))
-    for telling in explain(history):
-        out.print(Text(str(telling)))
+    for step in explain(history):
+        out.print(Text(str(step)))
     rules = (RULES[history.violation.rule],) if history.violation else CATALOGUE
     order = Order(
         broker=asked.broker,

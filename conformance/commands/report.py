@@ -18,6 +18,6 @@ def report(folder: Path, *, out: Console, verbose: bool = False) -> int:
     """
     folder = folder.absolute()
     with bugs_kept_in(folder):
-        account = check.tell(folder)
-        check.report(account, folder, out, verbose=verbose)
-    return account.verdicts.exit_status
+        data = check.read(folder)
+        check.report(data, folder, out, verbose=verbose)
+    return data.verdicts.exit_status

@@ -1,6 +1,6 @@
-"""Tables and paragraphs: on a terminal as wide as it is, elsewhere (a file, a pipe) every line as long as it is.
+"""Tables and paragraphs, cut or wrapped to the width of a terminal.
 
-What is cut or wrapped to a width that nobody has cannot be searched, so only a terminal gets that.
+In a file or a pipe every line keeps its whole length, so that it can be searched.
 """
 
 from __future__ import annotations

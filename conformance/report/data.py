@@ -1,79 +1,224 @@
-"""The verdicts of ``check`` as JSON, for programs."""
+"""The data of a report: the verdicts, the findings with their histories, and the commands that replay them.
+
+It reads the files of histories once for all reports. A history that cannot be read is reported as such, and hides no
+verdict.
+"""
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
-from conformance.report.account import Account, because
-from conformance.report.sentences.forms import CheckForm, RuleForm, encode, utc
-from conformance.verdicts import (
-    Contradicted,
-    NotDecidable,
-    NotExercised,
-    RuleVerdict,
-    name_of,
-    seconds_of,
-    times_excused,
-    times_exercised,
-)
+from conformance.events import Stage
+from conformance.harness_error import HarnessError
+from conformance.history import document
+from conformance.history.document import History, Replays
+from conformance.known import KnownDeviation
+from conformance.report.sentences.participants import CLIENTS
+from conformance.report.sentences.words import StepInWords, explain
+from conformance.verdicts import NAMES, Contradicted, Finding, RuleVerdict, Verdicts, name_of
+from model.rules.catalogue import Rule
 
+LABELS = tuple(name.replace("-", " ") for name in NAMES)
+"""What verdicts are called in tables, in the order of a summary."""
 
-def form(account: Account, *, folder: Path, when: datetime) -> CheckForm:
-    """The account of a run as of ``when``, for a file in ``folder``."""
-    verdicts = account.verdicts
-    return CheckForm(
-        date=utc(when),
-        command=account.command,
-        broker=account.broker,
-        release=verdicts.release,
-        clients=account.clients,
-        seed=account.seed,
-        exit_status=verdicts.exit_status,
-        rules=[_rule(verdict, account, folder) for verdict in verdicts.rules],
-        operations=verdicts.operations,
-        seconds=round(verdicts.seconds, 3),
-        harness_errors=[harness_error.sentence for harness_error in verdicts.harness_errors],
-        unseen=[deviation.name for deviation in verdicts.unseen],
-    )
+FINDINGS_AT_MOST = 3
+"""How many findings of one rule are reported with their histories; the others are only counted."""
 
 
-def write(account: Account, path: Path) -> None:
-    path.write_bytes(encode(form(account, folder=path.parent, when=datetime.now(UTC))))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedFinding:
+    """One finding with its history and the command that replays it; ``problem``: why the history cannot be read."""
+
+    finding: Finding
+    path: Path
+    history: History | None
+    problem: str | None
+    command: str
+
+    @property
+    def steps(self) -> tuple[StepInWords, ...]:
+        """The history in words, step by step."""
+        return explain(self.history) if self.history is not None else ()
+
+    @property
+    def replays(self) -> Replays | None:
+        """How often it came back, according to the run or else to its file."""
+        if self.finding.replays is None and self.history is not None:
+            return self.history.replays
+        return self.finding.replays
+
+    @property
+    def came_back(self) -> str:
+        """The replays as half a sentence."""
+        if self.replays is None:
+            return "it was not replayed"
+        rate = (
+            f"; the rule was broken in {self.finding.rate}" if self.finding.is_suspected and self.finding.rate else ""
+        )
+        return f"{came_back(self.replays)}{rate}"
+
+    @property
+    def shortened(self) -> tuple[str, ...]:
+        """How the history was shortened, and how much of the recording it lacks, in sentences."""
+        stages = tuple(_stage(stage) for stage in self.finding.stages)
+        if self.history is None or not self.history.left_out:
+            return stages
+        steps = len(self.history.steps)
+        return (
+            *stages,
+            f"These {steps} of {steps + self.history.left_out} recorded steps are enough to contradict the rule.",
+            "In that time nothing shorter than the whole came back on the broker: a step left out may be the cause.",
+        )
 
 
-def _rule(verdict: RuleVerdict, account: Account, folder: Path) -> RuleForm:
-    told = RuleForm(
-        id=verdict.rule.id,
-        verdict=name_of(verdict),
-        exercised=times_exercised(verdict),
-        excused=times_excused(verdict),
-        seconds=round(seconds_of(verdict), 3),
-    )
-    match verdict:
-        case NotExercised(why=why) | NotDecidable(why=why):
-            return told.__replace__(because=why)
-        case Contradicted():
-            history, worst = account.history_of(verdict), verdict.worst
-            told_of = next(iter(account.stories.get(verdict.rule.id, ())), None)
-            part = None if told_of is None else told_of.history
-            replays = None if worst is None else worst.replays
-            return told.__replace__(
-                deviation=verdict.deviation,
-                history=None if history is None else os.path.relpath(history, folder),
-                because=because(verdict, account),
-                met=verdict.occurrences,
-                replays=replays,
-                interval=None if replays is None else _rounded(replays.interval),
-                rate=None if worst is None else worst.rate,
-                left_out=0 if part is None else part.left_out,
-                shortening=() if worst is None else worst.stages,
-            )
-        case _:
-            return told
+def came_back(replays: Replays) -> str:
+    """How often a violation came back, and in what part of all replays it does, as half a sentence."""
+    low, high = (round(100 * end) for end in replays.interval)
+    return f"it came back in {replays.came_back} of {replays.tries} replays, 95 % interval {low} to {high} %"
 
 
-def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
-    low, high = interval
-    return round(low, 4), round(high, 4)
+def _stage(stage: Stage) -> str:
+    tried = f"{stage.candidates} {'part' if stage.candidates == 1 else 'parts'} tried"
+    left = f"{stage.steps} {'step' if stage.steps == 1 else 'steps'}"
+    match stage.name:
+        case "recording":
+            return f"Without a broker, in {stage.seconds:.1f} s: {left} of the recording left, {tried}."
+        case "broker":
+            return f"On the broker, in {stage.seconds:.1f} s: {left} left, {tried} in {stage.runs} runs."
+        case other:
+            assert_never(other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotMet:
+    """A known deviation that a run did not meet.
+
+    It may be fixed, or no example triggered it. ``command`` replays its history, if it has one.
+    """
+
+    deviation: KnownDeviation
+    command: str | None
+
+    def __str__(self) -> str:
+        what = f"The known deviation {self.deviation.name} ({self.deviation.rule}) was not seen in this run"
+        if self.command is None:
+            return f"{what}. It may be fixed, or no example triggered it."
+        return f"{what}. It may be fixed, or no example triggered it. To replay its history:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """All that the reports of a run share; ``broker`` is the value of the option ``--broker``."""
+
+    verdicts: Verdicts
+    known: tuple[KnownDeviation, ...]
+    findings: dict[str, tuple[ReportedFinding, ...]]
+    broker: str
+    seed: int
+    budget_s: float
+    defect: str | None
+    command: str
+
+    @property
+    def clients(self) -> dict[str, str]:
+        """The versions of the clients by name; none if the broker never started."""
+        started = self.verdicts.started
+        clients = {} if started is None else started.clients
+        return {CLIENTS.get(name, name): version for name, version in clients.items()}
+
+    def deviation(self, name: str) -> KnownDeviation | None:
+        """The known deviation of this name."""
+        return next((deviation for deviation in self.known if deviation.name == name), None)
+
+    def not_met(self) -> tuple[NotMet, ...]:
+        """The known deviations that the run did not meet, though it exercised their rules."""
+        return tuple(_not_met(deviation, self.broker) for deviation in self.verdicts.unseen)
+
+    def history_of(self, verdict: Contradicted) -> Path | None:
+        """The file of the history that shows a violation."""
+        findings = self.findings.get(verdict.rule.id, ())
+        return findings[0].path if findings else None
+
+
+def reported_findings(
+    verdicts: Verdicts, *, folder: Path, broker: str, client: str | None = None, connection: Sequence[str] = ()
+) -> dict[str, tuple[ReportedFinding, ...]]:
+    """The findings of each rule, the most important first, and a few of each rule at most.
+
+    ``client``: the option ``--client``, if it was given. ``connection``: the options for TLS and authentication.
+    """
+    of_client = [*connection] if client is None else ["--client", client, *connection]
+    return {
+        verdict.rule.id: tuple(
+            _reported(finding, folder, broker, of_client) for finding in verdict.by_weight[:FINDINGS_AT_MOST]
+        )
+        for verdict in verdicts.rules
+        if isinstance(verdict, Contradicted)
+    }
+
+
+def _reported(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]) -> ReportedFinding:
+    path = _from_here(_found(folder, finding.history))
+    try:
+        history, problem = document.read(path), None
+    except HarnessError as harness_error:
+        history, problem = None, str(harness_error)
+    options = ["--defect", history.defect] if history is not None and history.defect is not None else []
+    if finding.violation.deviation is not None:
+        options += ["--known", "none"]  # a replay would tolerate it otherwise
+    is_part = history is not None and history.left_out > 0
+    replayed = _from_here(_found(folder, finding.whole)) if is_part else path
+    command = _replay(replayed, broker, *options, *of_client)
+    return ReportedFinding(finding=finding, path=path, history=history, problem=problem, command=command)
+
+
+def _found(folder: Path, history: str) -> Path:
+    """The file of a history: where the run wrote it, or beside the events if the folder has a new place."""
+    path = folder / history
+    beside_events = folder / path.name
+    return beside_events if beside_events.exists() and not path.exists() else path
+
+
+def _not_met(deviation: KnownDeviation, broker: str) -> NotMet:
+    path = _from_here(Path(deviation.history)) if deviation.history is not None else None
+    return NotMet(deviation=deviation, command=_replay(path, broker) if path is not None else None)
+
+
+def _replay(path: Path, broker: str, *options: str) -> str:
+    return shlex.join(["pulsar-conformance", "replay", str(path), "--broker", broker, *options])
+
+
+def _from_here(path: Path) -> Path:
+    """The path as short as it can be written from the working directory."""
+    try:
+        return path.absolute().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def title(rule: Rule) -> str:
+    """A rule's statement without the asterisks of the catalogue."""
+    return rule.statement.replace("*", "")
+
+
+def label(verdict: RuleVerdict) -> str:
+    """The name of a verdict in tables."""
+    return name_of(verdict).replace("-", " ")
+
+
+def diagnosis(verdict: Contradicted, data: ReportData) -> str:
+    """Why a rule is broken: by the worst finding, or else by each deviation that was met."""
+    name = verdict.deviation
+    if verdict.worst is not None:
+        return verdict.worst.violation.because + (f" (deviation {name})" if name else "")
+    return " ".join(_met(name, times, data) for name, times in verdict.occurrences.items())
+
+
+def _met(name: str, times: int, data: ReportData) -> str:
+    deviation = data.deviation(name)
+    summary = deviation.summary.removesuffix(".") if deviation else name
+    return f"{summary} (deviation {name}, seen {times} times)"

@@ -1,6 +1,6 @@
-"""The verdicts for GitHub Actions: annotations, and the summary of a job in Markdown. Nothing happens elsewhere.
+"""The verdicts for GitHub Actions: annotations, and the summary of a job in Markdown. Elsewhere it does nothing.
 
-GitHub shows ten annotations of each level for a step and a summary of at most a megabyte; both stay below that.
+GitHub shows ten annotations of each level for a step, and a summary of one megabyte; these stay below that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 
 import click
 
-from conformance.report.account import LABELS, Account, because, label, title
+from conformance.report.data import LABELS, ReportData, diagnosis, label, title
 from conformance.report.table import headline, mostly_excused, summary
 from conformance.verdicts import (
     Contradicted,
@@ -40,10 +40,10 @@ SIGNS = {
     "not decidable": "▫️",
     "model only": "▫️",
 }
-"""The sign that stands before the label of a verdict."""
+"""The sign before the label of a verdict."""
 
 ANNOTATIONS_AT_MOST = 10
-"""As many annotations of one level does GitHub show for a step."""
+"""How many annotations of one level GitHub shows for a step."""
 
 _REMARK_AT_MOST = 600
 _COMMAND = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -51,19 +51,19 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 _CELL = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " ", "\r": " ", "`": "'"})
 
 
-def tell(account: Account, environment: Mapping[str, str] = os.environ) -> None:
+def publish(data: ReportData, environment: Mapping[str, str] = os.environ) -> None:
     """Print the annotations and append the summary, if this is a step of a job on GitHub Actions."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return
-    for line in commands(account):
+    for line in commands(data):
         click.echo(line)
     if file := environment.get("GITHUB_STEP_SUMMARY"):
         with Path(file).open("a", encoding="utf-8") as page:
-            page.write(as_markdown(account))
+            page.write(as_markdown(data))
 
 
 def level_of(verdict: RuleVerdict) -> Level | None:
-    """How loud a verdict is told; None: it is not annotated."""
+    """The level of a verdict's annotation; None: it has none."""
     match verdict:
         case Violated():
             return "error"
@@ -77,89 +77,85 @@ def level_of(verdict: RuleVerdict) -> Level | None:
             assert_never(verdict)
 
 
-def commands(account: Account) -> list[str]:
-    """A workflow command for each rule that was broken or not exercised, and for what went wrong; the loudest first."""
-    told: list[tuple[Level, str, str]] = [
-        ("error", "the run itself", harness_error.sentence) for harness_error in account.verdicts.harness_errors
+def commands(data: ReportData) -> list[str]:
+    """A workflow command for each rule that was broken or not exercised and each harness error, errors first."""
+    annotations: list[tuple[Level, str, str]] = [
+        ("error", "the run itself", harness_error.sentence) for harness_error in data.verdicts.harness_errors
     ]
-    for verdict in account.verdicts.rules:
+    for verdict in data.verdicts.rules:
         if level := level_of(verdict):
-            told.append((level, f"{verdict.rule.id} {label(verdict)}", _text(verdict, account)))
-    told.sort(key=lambda line: ("error", "warning", "notice").index(line[0]))
+            annotations.append((level, f"{verdict.rule.id} {label(verdict)}", _text(verdict, data)))
+    annotations.sort(key=lambda line: ("error", "warning", "notice").index(line[0]))
     shown = Counter[Level]()
     lines = []
-    for level, name, text in told:
+    for level, name, text in annotations:
         shown[level] += 1
         if shown[level] <= ANNOTATIONS_AT_MOST:
             lines.append(f"::{level} title={name.translate(_PROPERTY)}::{text.translate(_COMMAND)}")
     return lines
 
 
-def _text(verdict: RuleVerdict, account: Account) -> str:
-    """The rule and what is said of it, and how to see it again where that can be said."""
-    lines = [title(verdict.rule), _remark(verdict, account)]
-    lines += [f"Again: {story.command}" for story in account.stories.get(verdict.rule.id, ())[:1]]
+def _text(verdict: RuleVerdict, data: ReportData) -> str:
+    """The rule, the remark on it, and the command that replays its violation."""
+    lines = [title(verdict.rule), _remark(verdict, data)]
+    lines += [f"Again: {reported.command}" for reported in data.findings.get(verdict.rule.id, ())[:1]]
     return "\n".join(lines)
 
 
-def as_markdown(account: Account) -> str:
-    """The summary of a job: what was checked, the table, and how to see each violation again."""
-    verdicts = account.verdicts.rules
+def as_markdown(data: ReportData) -> str:
+    """The summary of a job: the headline, the table, and the commands that replay the violations."""
+    verdicts = data.verdicts.rules
     open_ = [verdict for verdict in verdicts if level_of(verdict)]
     rest = [verdict for verdict in verdicts if not level_of(verdict)]
-    parts = [f"## {_cell(headline(account))}", _counted(account)]
-    parts += [
-        f"> **Harness error:** {_cell(harness_error.sentence)}" for harness_error in account.verdicts.harness_errors
-    ]
+    parts = [f"## {_cell(headline(data))}", _counted(data)]
+    parts += [f"> **Harness error:** {_cell(harness_error.sentence)}" for harness_error in data.verdicts.harness_errors]
     if open_:
-        parts.append(_table(open_, account))
+        parts.append(_table(open_, data))
     for verdict in open_:
-        parts += _again(verdict, account)
+        parts += _again(verdict, data)
     if rest:
-        parts.append(
-            f"<details><summary>All other rules ({len(rest)})</summary>\n\n{_table(rest, account)}\n\n</details>"
-        )
+        parts.append(f"<details><summary>All other rules ({len(rest)})</summary>\n\n{_table(rest, data)}\n\n</details>")
     return "\n\n".join(parts) + "\n\n"
 
 
-def _counted(account: Account) -> str:
-    counted = Counter(label(verdict) for verdict in account.verdicts.rules)
+def _counted(data: ReportData) -> str:
+    counted = Counter(label(verdict) for verdict in data.verdicts.rules)
     signs = " · ".join(f"{SIGNS[name]} {counted[name]} {name}" for name in LABELS if counted[name])
-    told = (summary(account), mostly_excused(account))
-    return "\n\n".join([signs, *(_cell(sentence) for sentence in told if sentence is not None)])
+    sentences = (summary(data), mostly_excused(data))
+    return "\n\n".join([signs, *(_cell(sentence) for sentence in sentences if sentence is not None)])
 
 
-def _table(verdicts: list[RuleVerdict], account: Account) -> str:
+def _table(verdicts: list[RuleVerdict], data: ReportData) -> str:
     rows = ["| rule | verdict | exercised | excused | |", "|---|---|---:|---:|---|"]
     for verdict in verdicts:
         verdict_cell = f"{SIGNS[label(verdict)]} {label(verdict)}"
-        remark = _cell(_remark(verdict, account))
+        remark = _cell(_remark(verdict, data))
         counts = f"{times_exercised(verdict) or '-'} | {times_excused(verdict) or '-'}"
         rows.append(f"| {verdict.rule.id} | {verdict_cell} | {counts} | {remark} |")
     return "\n".join(rows)
 
 
-def _again(verdict: RuleVerdict, account: Account) -> list[str]:
-    """Each history of a violation by the command that replays it; the histories are in the report's folder."""
+def _again(verdict: RuleVerdict, data: ReportData) -> list[str]:
+    """The commands that replay a violation; the histories are in the report's folder."""
     return [
-        f"{verdict.rule.id}, {story.came_back}:\n\n```\n{story.command}\n```"
-        for story in account.stories.get(verdict.rule.id, ())
+        f"{verdict.rule.id}, {reported.came_back}:\n\n```\n{reported.command}\n```"
+        for reported in data.findings.get(verdict.rule.id, ())
     ]
 
 
-def _remark(verdict: RuleVerdict, account: Account) -> str:
+def _remark(verdict: RuleVerdict, data: ReportData) -> str:
     match verdict:
         case Held() | ModelOnly():
             return title(verdict.rule)
         case NotExercised(why=why) | NotDecidable(why=why):
             return why
         case Contradicted():
-            return because(verdict, account)
+            return diagnosis(verdict, data)
         case _:
             assert_never(verdict)
 
 
 def _cell(text: str) -> str:
-    """Text that cannot end its cell or be taken for HTML, of bounded length."""
+    """A table's cell: cut if it is long, and without Markdown or HTML of its own."""
     short = text if len(text) <= _REMARK_AT_MOST else f"{text[:_REMARK_AT_MOST]}…"
     return short.translate(_CELL)

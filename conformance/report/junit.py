@@ -1,8 +1,8 @@
 """The verdicts as JUnit XML, for CI systems: one test case a rule.
 
-A violation is a failure, with the history in words. What is only suspected, is a known deviation, was not exercised or
-is not decided here is skipped, with the reason: the exit status says whether it fails the gate. HarnessError is an
-error, in a test case of its own. The time of a test case is that of the examples that exercised its rule; they overlap.
+A violation is a failure, with its history in words. A suspected violation, a known deviation and a rule that was not
+exercised or decided are skipped, with the reason; the exit status says whether they fail the gate. A harness error is
+an error in a test case of its own. The time of a test case is that of all examples that exercised its rule.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import assert_never
 from xml.etree import ElementTree
 
-from conformance.report.account import Account, Story, because, title
+from conformance.report.data import ReportData, ReportedFinding, diagnosis, title
 from conformance.report.sentences.words import cut
 from conformance.verdicts import (
+    Contradicted,
     Deviated,
     Held,
     ModelOnly,
@@ -27,26 +28,26 @@ from conformance.verdicts import (
 )
 
 STEPS_AT_MOST = 200
-"""How many steps of a history a failure tells."""
+"""How many steps of a history a failure has."""
 
 _NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
-def write(account: Account, path: Path) -> None:
-    """Write the account of a run, replacing what is there."""
-    ElementTree.indent(tree := ElementTree.ElementTree(as_xml(account)))
+def write(data: ReportData, path: Path) -> None:
+    """Write the file; an older one is replaced."""
+    ElementTree.indent(tree := ElementTree.ElementTree(as_xml(data)))
     tree.write(path, encoding="utf-8", xml_declaration=True)
 
 
-def as_xml(account: Account) -> ElementTree.Element:
-    """The account of a run as a ``testsuites`` element."""
-    verdicts = account.verdicts
-    cases = [_case(verdict, account) for verdict in verdicts.rules]
+def as_xml(data: ReportData) -> ElementTree.Element:
+    """The verdicts as a ``testsuites`` element."""
+    verdicts = data.verdicts
+    cases = [_case(verdict, data) for verdict in verdicts.rules]
     if verdicts.harness_errors:
-        cases.append(_harness_error(account))
+        cases.append(_harness_error(data))
     suite = ElementTree.Element(
         "testsuite",
-        name=_clean(f"pulsar-conformance {verdicts.release or account.broker}"),
+        name=_clean(f"pulsar-conformance {verdicts.release or data.broker}"),
         tests=str(len(cases)),
         failures=str(sum(case.find("failure") is not None for case in cases)),
         errors=str(sum(case.find("error") is not None for case in cases)),
@@ -54,8 +55,8 @@ def as_xml(account: Account) -> ElementTree.Element:
         time=f"{verdicts.seconds:.3f}",
     )
     properties = ElementTree.SubElement(suite, "properties")
-    told = {"seed": str(account.seed), "operations": str(verdicts.operations), **account.clients}
-    for name, value in told.items():
+    values = {"seed": str(data.seed), "operations": str(verdicts.operations), **data.clients}
+    for name, value in values.items():
         ElementTree.SubElement(properties, "property", name=name, value=value)
     suite.extend(cases)
     suites = ElementTree.Element("testsuites")
@@ -63,25 +64,23 @@ def as_xml(account: Account) -> ElementTree.Element:
     return suites
 
 
-def _case(verdict: RuleVerdict, account: Account) -> ElementTree.Element:
+def _case(verdict: RuleVerdict, data: ReportData) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase", classname=verdict.rule.family, name=verdict.rule.id, time=f"{seconds_of(verdict):.3f}"
     )
     match verdict:
         case Held():
             excused = f", excused {verdict.excused} times" if verdict.excused else ""
-            held = f"{title(verdict.rule)}\nheld, exercised {verdict.exercised} times{excused}"
-            ElementTree.SubElement(case, "system-out").text = _clean(held)
+            output = f"{title(verdict.rule)}\nheld, exercised {verdict.exercised} times{excused}"
+            ElementTree.SubElement(case, "system-out").text = _clean(output)
         case Violated():
-            failure = _child(case, "failure", because(verdict, account))
-            told = [title(verdict.rule), *(_words(story) for story in account.stories[verdict.rule.id])]
-            failure.text = _clean("\n\n".join(told))
+            failure = _child(case, "failure", diagnosis(verdict, data))
+            failure.text = _findings(verdict, data)
         case Suspected():
-            _child(case, "skipped", f"suspected: {because(verdict, account)}")
-            told = [title(verdict.rule), *(_words(story) for story in account.stories[verdict.rule.id])]
-            ElementTree.SubElement(case, "system-out").text = _clean("\n\n".join(told))
+            _child(case, "skipped", f"suspected: {diagnosis(verdict, data)}")
+            ElementTree.SubElement(case, "system-out").text = _findings(verdict, data)
         case Deviated():
-            _child(case, "skipped", f"known deviation: {because(verdict, account)}")
+            _child(case, "skipped", f"known deviation: {diagnosis(verdict, data)}")
         case NotExercised(why=why):
             _child(case, "skipped", f"not exercised: {why}")
         case NotDecidable(why=why):
@@ -93,11 +92,11 @@ def _case(verdict: RuleVerdict, account: Account) -> ElementTree.Element:
     return case
 
 
-def _harness_error(account: Account) -> ElementTree.Element:
+def _harness_error(data: ReportData) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname="run", name="the run itself", time="0")
-    first, *_ = account.verdicts.harness_errors
+    first, *_ = data.verdicts.harness_errors
     error = _child(case, "error", first.sentence)
-    error.text = _clean("\n\n".join(f"{each.sentence}\n{each.log_tail}" for each in account.verdicts.harness_errors))
+    error.text = _clean("\n\n".join(f"{each.sentence}\n{each.log_tail}" for each in data.verdicts.harness_errors))
     return case
 
 
@@ -105,13 +104,18 @@ def _child(case: ElementTree.Element, name: str, message: str) -> ElementTree.El
     return ElementTree.SubElement(case, name, message=_clean(message))
 
 
-def _words(story: Story) -> str:
-    violation = story.finding.violation
-    steps = [str(telling) for telling in cut(story.tellings, at_most=STEPS_AT_MOST)]
-    problem = [] if story.problem is None else [story.problem]
-    return "\n".join([violation.because, *steps, *problem, *violation.evidence, f"again: {story.command}"])
+def _findings(verdict: Contradicted, data: ReportData) -> str:
+    findings = (_words(reported) for reported in data.findings[verdict.rule.id])
+    return _clean("\n\n".join([title(verdict.rule), *findings]))
+
+
+def _words(reported: ReportedFinding) -> str:
+    violation = reported.finding.violation
+    steps = [str(step) for step in cut(reported.steps, at_most=STEPS_AT_MOST)]
+    problem = [] if reported.problem is None else [reported.problem]
+    return "\n".join([violation.because, *steps, *problem, *violation.evidence, f"again: {reported.command}"])
 
 
 def _clean(text: str) -> str:
-    """The text without what no XML document may hold."""
+    """The text without characters that XML does not allow."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

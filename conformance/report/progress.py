@@ -1,7 +1,7 @@
-"""Shows a run while it goes on: rules ticking off, operations a second, the time that is left.
+"""Shows the progress of a run: the rules exercised, operations a second, the time left.
 
-On a terminal as a display that stays in place, elsewhere (a CI log) as plain lines. It goes to standard error, so that
-the table on standard output stands alone. It judges nothing: a rule ticks off when it was exercised.
+It is a live display on a terminal, and plain lines elsewhere (a CI log), on standard error. Standard output has only
+the table. A rule is ticked when it was exercised; nothing is judged here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from conformance.events import (
 from model.rules.catalogue import Rule
 
 PLAIN_EVERY_S = 15.0
-"""How often a plain display says how far the run is when nothing else happens, in seconds."""
+"""The interval of a plain display's lines when nothing else happens, in seconds."""
 
 
 LIVE_EVERY_S = 0.1
@@ -39,7 +39,7 @@ LIVE_EVERY_S = 0.1
 
 
 class Display(Protocol):
-    """A watcher of a run that has to be opened and closed."""
+    """A display of a run, which has to be opened and closed."""
 
     def __enter__(self) -> Self: ...
 
@@ -48,10 +48,10 @@ class Display(Protocol):
     ) -> None: ...
 
     def take(self, event: AnyEvent) -> None:
-        """Something happened."""
+        """Show an event."""
 
     def tick(self, elapsed_s: float) -> None:
-        """Time has passed, in seconds since the engine was started."""
+        """Show the time since the engine was started, in seconds."""
 
 
 def display(rules: Sequence[Rule], *, budget_s: float, console: Console) -> Display:
@@ -60,7 +60,7 @@ def display(rules: Sequence[Rule], *, budget_s: float, console: Console) -> Disp
 
 
 class _State:
-    """How far a run is."""
+    """The progress of a run."""
 
     def __init__(self, rules: Sequence[Rule], budget_s: float) -> None:
         self.rules = rules
@@ -88,7 +88,7 @@ class _State:
         return f"{minutes}:{seconds:02} left"
 
     def take(self, event: AnyEvent) -> str | None:
-        """Note an event; returns a line that tells it, where it deserves one."""
+        """Note an event; returns a line on it, or None."""
         match event:
             case RunStarted(release=release, machines=machines, at_s=at_s):
                 self._operations_since_s = at_s
@@ -118,10 +118,10 @@ class _State:
             case NotExercisable(rule=rule, why=why):
                 return f"{rule} cannot be exercised: {why}"
             case HarnessErrorHappened(sentence=sentence):
-                return f"TROUBLE: {sentence}"
+                return f"HARNESS ERROR: {sentence}"
             case RunFinished(operations=operations):
                 self.operations = max(self.operations, operations)
-                return "the machines are through"
+                return "the machines have ended"
             case _:
                 assert_never(event)
 

@@ -1,8 +1,7 @@
-"""Shows a soak while it goes on, and what came of it in the end.
+"""Shows the progress of a soak and its result: a live display on a terminal, plain lines elsewhere.
 
-On a terminal as a display that stays in place, elsewhere as a plain line now and then. *Anomalies* are what can be seen
-without the whole history: messages that came damaged, confirmed positions that do not rise, subscriptions that had to
-be helped. All else is for ``verify`` to find.
+*Anomalies* are visible without the whole history: damaged messages, confirmed positions that do not rise, subscriptions
+without progress. ``verify`` finds all others.
 """
 
 from __future__ import annotations
@@ -22,15 +21,13 @@ from conformance.soak.request import Result, SoakRequest, Stage, State
 from conformance.workers.protocol import Counts
 
 PLAIN_EVERY_S = 30.0
-"""How often a plain display says how far the soak is, in seconds."""
+"""The interval of the lines of a plain display, in seconds."""
 
 RATE_OVER_S = 5.0
-"""Over which time rates are reckoned, in seconds."""
+"""The time over which rates are computed, in seconds."""
 
 
 class Display:
-    """A display on a console; to be opened and closed."""
-
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
@@ -59,7 +56,7 @@ class Display:
         self._stage = state.stage
 
     def say(self, line: str, now_s: float) -> None:
-        """Say something that stays on the screen."""
+        """Print a line that stays on the screen."""
         self._said_s = now_s
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -69,38 +66,36 @@ def display(console: Console) -> Display:
 
 
 class _Rates:
-    """Messages a second, over the last few seconds."""
-
     def __init__(self) -> None:
         self._then: tuple[float, Counts] | None = None
-        self._told = (0.0, 0.0)
+        self._latest = (0.0, 0.0)
 
     def with_(self, state: State) -> tuple[float, float]:
-        """Sent and received a second."""
+        """Messages sent and received a second."""
         now_s = time.monotonic()
         if self._then is None or state.elapsed_s < 0:
             self._then = now_s, state.counts
         since_s, counts = self._then
         if now_s - since_s >= RATE_OVER_S:
             sent, received = state.counts.sent - counts.sent, state.counts.received - counts.received
-            self._told = sent / (now_s - since_s), received / (now_s - since_s)
+            self._latest = sent / (now_s - since_s), received / (now_s - since_s)
             self._then = now_s, state.counts
-        return self._told
+        return self._latest
 
 
-def anomalies(counts: Counts, helped: int = 0, stuck: int = 0) -> str:
-    """What was seen that should not be, in words."""
-    told = {
+def anomalies(counts: Counts, recovered: int = 0, stuck: int = 0) -> str:
+    """The anomalies in words."""
+    numbers = {
         "damaged": counts.damaged,
         "positions that do not rise": counts.backwards,
-        "subscriptions helped": helped,
+        "subscriptions that made no progress by themselves": recovered,
         "stuck": stuck,
     }
-    return _listed(told) or "none"
+    return _listed(numbers) or "none"
 
 
-def _listed(told: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in told.items() if number)
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
 
 
 def _lines(state: State, rates: tuple[float, float]) -> list[str]:
@@ -129,7 +124,7 @@ def _time(seconds: float) -> str:
 
 
 def show(result: Result, asked: SoakRequest, console: Console) -> None:
-    """Show what came of it, and how it is verified."""
+    """Show the result, and the command that verifies the history."""
     counts, quiesced = result.counts, result.quiesced
     sent_per_s = counts.sent / result.seconds if result.seconds else 0.0
     lines = [

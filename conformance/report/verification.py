@@ -1,4 +1,4 @@
-"""What the pipeline says of histories, on a terminal and as JSON, in the forms that ``check`` has."""
+"""The verdicts of ``verify`` on a terminal and as JSON, in the forms of ``check``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rich.text import Text
 
 from conformance.pipeline.judging import NO_FAULT
 from conformance.pipeline.verdict import Broken, ReportedCase, Verification, Verified
-from conformance.report.account import title
 from conformance.report.console import say, show_table
+from conformance.report.data import title
 from conformance.report.sentences.forms import VerifiedRuleForm, VerifyForm, encode, utc
 from conformance.report.sentences.lists import count, times
 from conformance.verdicts import Held, NotExercised, VerdictName
 
 CASES_AT_MOST = 3
-"""How many cases of one rule are told on the terminal; the JSON has more."""
+"""How many cases of one rule the terminal shows; the JSON has more."""
 
 LABELS = ("held", "violated", "known deviation", "not exercised")
 
@@ -37,11 +37,10 @@ _LEFT_OUT = {
     "invoked_ns",
     "completed_ns",
 }
-"""What an event's line says in words, or what its case has said already."""
+"""The fields of an event that its line or its case has in words."""
 
 
 def show(verification: Verification, console: Console) -> None:
-    """Print the whole of it."""
     console.print()
     events = f"{verification.events:,} events".replace(",", " ")
     console.print(Text(f"{events} in {verification.seconds:.0f} s", style="bold"))
@@ -62,13 +61,13 @@ def show(verification: Verification, console: Console) -> None:
         say(console, f"Note: {note}.", style="dim")
     console.print()
     counted = Counter(label(verdict) for verdict in verification.rules)
-    told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
+    verdicts = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
     harness_error = ", with a harness error" if verification.problems else ""
-    console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {told}{harness_error}.", style="bold"))
+    console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {verdicts}{harness_error}.", style="bold"))
 
 
 def form(verification: Verification, *, command: str, when: datetime) -> VerifyForm:
-    """The verdicts as of ``when``, in the form that ``check`` has."""
+    """The verdicts as of ``when``, in the form of ``check``."""
     return VerifyForm(
         date=utc(when),
         command=command,
@@ -84,12 +83,12 @@ def form(verification: Verification, *, command: str, when: datetime) -> VerifyF
 
 
 def write(verification: Verification, path: Path, *, command: str) -> None:
-    """Write the JSON, replacing what is there."""
+    """Write the JSON; an older file is replaced."""
     path.write_bytes(encode(form(verification, command=command, when=datetime.now(UTC))))
 
 
 def event_in_words(event: dict[str, Any]) -> str:
-    """One event in one line: what, where, when, and whatever else it says."""
+    """One event in one line: kind, place, time, and all other fields."""
     where = ""
     if event["ledger"] is not None:
         batch = f":{event['batch_index']}" if event["batch_index"] >= 0 else ""
@@ -113,7 +112,7 @@ def _row(verdict: Verified) -> tuple[Text, ...]:
 
 
 def label(verdict: Verified) -> str:
-    """What a verdict is called in tables."""
+    """The name of a verdict in tables."""
     return _name(verdict).replace("-", " ")
 
 
@@ -149,13 +148,13 @@ def _show_broken(verdict: Broken, console: Console) -> None:
     console.print()
     say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=_STYLES[label(verdict)])
     for name, number in ((None, verdict.times), *verdict.explained.items()):
-        told = [case for case in verdict.cases if case.deviation == name][:CASES_AT_MOST]
-        for case in told:
+        shown = [case for case in verdict.cases if case.deviation == name][:CASES_AT_MOST]
+        for case in shown:
             _show_case(case, console)
-        if number > len(told):
+        if number > len(shown):
             kept = sum(case.deviation == name for case in verdict.cases)
-            rest = f"; {kept} of all are in the JSON" if kept > len(told) else ""
-            console.print(Text(f"  … and {number - len(told)} more{_of_deviation(name)}{rest}."))
+            rest = f"; {kept} of all are in the JSON" if kept > len(shown) else ""
+            console.print(Text(f"  … and {number - len(shown)} more{_of_deviation(name)}{rest}."))
 
 
 def _times_in_topics(verdict: Broken) -> str:
@@ -179,7 +178,7 @@ def _where(case: ReportedCase) -> str:
 
 
 def _rule(verdict: Verified) -> VerifiedRuleForm:
-    told = VerifiedRuleForm(
+    plain = VerifiedRuleForm(
         id=verdict.rule.id,
         verdict=_name(verdict),
         exercised=0 if isinstance(verdict, NotExercised) else verdict.exercised,
@@ -187,8 +186,8 @@ def _rule(verdict: Verified) -> VerifiedRuleForm:
         because=None if isinstance(verdict, Held) else _remark(verdict),
     )
     if not isinstance(verdict, Broken):
-        return told
-    return told.__replace__(
+        return plain
+    return plain.__replace__(
         deviation=next(iter(verdict.explained), None) if verdict.is_known else None,
         met=verdict.explained,
         times=verdict.times,

@@ -15,7 +15,7 @@ import pytest
 
 from conformance.commands.running.supervisor import events_file
 from conformance.events import RunAsked, RunFinished, RunStarted, decode
-from conformance.report.account import title
+from conformance.report.data import title
 from conformance.report.sentences.words import explain
 from model.rules.catalogue import RULES, select
 from tests.cli.running import Ran, are_gone, engine_pids, run
@@ -97,7 +97,7 @@ DEDUP-03  violated          3        -  {VIOLATION.because}
 
 DEDUP-03: {title(RULES["DEDUP-03"])}
   Found by Deduplication: {VIOLATION.because}.
-{chr(10).join(f"    {telling}" for telling in explain(history()))}
+{chr(10).join(f"    {step}" for step in explain(history()))}
   Step 8 breaks the rule. Evidence:
     3:1 p0 4 (b4)
     3:2 p0 4 (b4)

@@ -11,7 +11,7 @@ from rich.console import Console
 from conformance.commands.listings import list_rules
 from conformance.report import table
 from model.rules.catalogue import CATALOGUE
-from tests.report.pages.test_page import account, written
+from tests.report.pages.test_page import report_data, written
 from tests.report.samples import FOUND, MINIMISED, example, history, run
 
 WIDTH = 80
@@ -25,7 +25,7 @@ def printed(show: Callable[[Console], None], *, terminal: bool) -> list[str]:
 
 
 def test_a_terminal_has_one_line_for_each_rule_within_its_width(tmp_path: Path) -> None:
-    made = account(tmp_path, run(example(**ALL), example(deviations=3)))
+    made = report_data(tmp_path, run(example(**ALL), example(deviations=3)))
     lines = printed(lambda console: table.show(made, console), terminal=True)
     assert max(map(len, lines)) <= WIDTH
     assert len(lines) == 3 + len(ALL) + 3
@@ -36,7 +36,7 @@ def test_a_terminal_has_one_line_for_each_rule_within_its_width(tmp_path: Path) 
 
 def test_rules_whose_checks_were_mostly_excused_are_named(tmp_path: Path) -> None:
     excused = example(**ALL).__replace__(excused={"DEDUP-02": 3, "DEDUP-04": 2})
-    made = account(tmp_path, run(excused))
+    made = report_data(tmp_path, run(excused))
     lines = printed(lambda console: table.show(made, console), terminal=False)
     assert "More than half of the checks were excused: DEDUP-02 (3 of 5)." in lines
     assert lines[4].split()[:4] == ["DEDUP-02", "held", "2", "3"]
@@ -44,7 +44,7 @@ def test_rules_whose_checks_were_mostly_excused_are_named(tmp_path: Path) -> Non
 
 def test_a_history_is_wrapped_on_a_terminal_and_has_long_lines_elsewhere(tmp_path: Path) -> None:
     written(tmp_path, history())
-    made = account(tmp_path, run(example(**ALL), FOUND, MINIMISED))
+    made = report_data(tmp_path, run(example(**ALL), FOUND, MINIMISED))
     on_terminal, elsewhere = (
         printed(lambda console: table.show(made, console), terminal=terminal) for terminal in (True, False)
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from conformance.report.docs.exploration import tell
+from conformance.report.docs.exploration import in_words
 from model.explorations import explorations
 from model.explore import Always, EveryStep, NamedExploration, System, explore
 
@@ -35,7 +35,7 @@ CLOCK = System(
 def lines_of(system: System[int, Tick], *, limit: int = 100) -> list[str]:
     run = partial(explore, system, limit=limit)
     named = NamedExploration(name="clock", what="a clock, for three hours", must_hold=True, run=run)
-    return tell(named, named.run()).splitlines()
+    return in_words(named, named.run()).splitlines()
 
 
 def test_statements_that_hold_are_listed_with_their_rules() -> None:
@@ -78,18 +78,18 @@ def test_a_dead_end_is_reported() -> None:
 def test_statements_not_exercised_and_steps_that_never_occurred_are_reported() -> None:
     backwards = replace(FORWARDS, kinds=frozenset({"tock"}))
     lines = lines_of(replace(CLOCK, every_step=(backwards,), kinds=frozenset({"tick", "tock"})))
-    assert lines[-2:] == ["  Not put to the test: time goes on (R-4)", "  Never happened: tock."]
+    assert lines[-2:] == ["  Not exercised: time goes on (R-4)", "  Never happened: tock."]
 
 
 def test_beyond_the_limit_nothing_is_claimed() -> None:
     lines = lines_of(CLOCK, limit=1)
-    assert lines[1].endswith("Stopped there: nothing is said of the rest.")
+    assert lines[1].endswith("It stopped there.")
     assert "  From everywhere a good ending is within reach." not in lines
 
 
 def test_a_variant_is_reported_with_its_shortest_counterexample() -> None:
     (named,) = explorations("overlapping-batch-dropped")
-    lines = tell(named, named.run()).splitlines()
+    lines = in_words(named, named.run()).splitlines()
     assert lines[0].startswith("overlapping-batch-dropped: A batch is judged by its lowest id")
     start = lines.index("  Broken: what is confirmed is stored (DEDUP-13, DEDUP-15)")
     assert lines[start + 1 : start + 6] == [

@@ -51,8 +51,8 @@ def test_every_defect_of_the_hunts_that_are_kept_was_found_in_one_of_them() -> N
 
 def test_a_defect_that_was_not_hunted_or_not_found_is_listed_as_such() -> None:
     missed, unhunted = catalogue.defects()[:2]
-    account = hunts.as_json([Missed(defect=missed, operations=9, seconds=1.0)], broker="4.0.8", seed=1, budget_s=60)
-    page = defects_page((missed, unhunted), [msgspec.json.decode(account, type=hunts.ToldHunt)])
+    encoded = hunts.as_json([Missed(defect=missed, operations=9, seconds=1.0)], broker="4.0.8", seed=1, budget_s=60)
+    page = defects_page((missed, unhunted), [msgspec.json.decode(encoded, type=hunts.HuntForm)])
     assert "0 of 1 defect found" in page
     assert f"| `{missed.name}` | not-found |" in page
     assert f"Not hunted yet: `{unhunted.name}`." in page
@@ -60,5 +60,5 @@ def test_a_defect_that_was_not_hunted_or_not_found_is_listed_as_such() -> None:
 
 def test_a_file_that_is_no_hunt_is_a_harness_error(tmp_path: Path) -> None:
     (tmp_path / "hunt.json").write_text("[]")
-    with pytest.raises(HarnessError, match="is not the account of a hunt"):
+    with pytest.raises(HarnessError, match="does not have the JSON of a hunt"):
         hunts.read(tmp_path / "hunt.json")

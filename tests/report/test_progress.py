@@ -66,8 +66,8 @@ def test_plain_lines_with_times_are_printed_without_a_terminal() -> None:
         f"[   9 s] VIOLATION of DEDUP-03: {FOUND.violation.because}",
         "[  11 s] its history was shortened to 8 steps; it came back in 4 of 5 replays",
         "[  12 s] KEY-01 cannot be exercised: no consumer can be stuck here",
-        "[  13 s] TROUBLE: The disk is full.",
-        "[  20 s] the machines are through",
+        "[  13 s] HARNESS ERROR: The disk is full.",
+        "[  20 s] the machines have ended",
     ]
 
 

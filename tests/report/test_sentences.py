@@ -93,7 +93,7 @@ def test_an_unexpected_observation_follows_the_outcome(snapshot: SnapshotAsserti
     )
     observed = [msgspec.structs.replace(step(Kill(), Done()), unexpected=(one,)) for one in unexpected]
     told = explain(history(*observed))
-    assert {telling.tone for telling in told} == {Tone.REFUSED}
+    assert {step.tone for step in told} == {Tone.REFUSED}
     assert "\n".join(map(str, told)) == snapshot
 
 
@@ -159,7 +159,7 @@ def test_an_answer_is_next_to_its_entry() -> None:
 
 
 def test_a_late_answer_is_reported_where_it_arrived() -> None:
-    told = [str(telling) for telling in explain(history(*STEPS))]
+    told = [str(step) for step in explain(history(*STEPS))]
     assert told[3].endswith("all in flight at once, and does not wait for the receipts.")
     assert told[4].endswith(
         "Before that, session s1 received stored at 3:1; unknown, because the connection was cut before the answer."

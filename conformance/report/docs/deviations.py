@@ -20,7 +20,7 @@ _FOLDER = "/".join(HISTORIES.parts[-3:])
 
 
 def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
-    """What is known of releases and clients, document by document."""
+    """The deviations, document by document."""
     return page(
         "Deviations",
         "What released brokers and clients do differently from the documents, from the entries in `model/deviations`. "
@@ -40,7 +40,7 @@ def _document(heading: str, entries: tuple[Deviation, ...]) -> str:
 
 
 def _shadows(entries: tuple[Deviation, ...]) -> str:
-    """What must be found beside each deviation, and was not while the deviation excused too much."""
+    """The shadow defect of each deviation."""
     rows = [
         (
             f"[`{one.name}`](#{one.name})",
@@ -70,8 +70,8 @@ def _section(deviation: Deviation) -> str:
         facts.append(f"History: `{_FOLDER}/{deviation.name}.json`.")
     if deviation.aliases:
         facts.append(f"Formerly {' and '.join(f'`{alias}`' for alias in deviation.aliases)}.")
-    told = " ".join(filter(None, (deviation.statement, deviation.occurrence)))
-    return "\n\n".join((f"### {deviation.name}", told, f"*Cause:* {deviation.cause}", " ".join(facts)))
+    seen = " ".join(filter(None, (deviation.statement, deviation.occurrence)))
+    return "\n\n".join((f"### {deviation.name}", seen, f"*Cause:* {deviation.cause}", " ".join(facts)))
 
 
 def _seen(deviation: Deviation) -> str:

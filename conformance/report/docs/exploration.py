@@ -1,7 +1,7 @@
-"""An exploration of the model in words: how much was seen, what holds everywhere, and how the rest is broken.
+"""An exploration of the model in words: its size, the statements that hold, and the counterexamples of the others.
 
-It tells; what is explored and what must hold is :mod:`model.explorations`. A broken promise is told step by step, other
-broken statements only by how many steps they take, unless there is nothing else to tell.
+:mod:`model.explorations` has the explorations and their statements. A broken promise is shown step by step, other
+broken statements only with the number of their steps, unless there is no broken promise.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ S = TypeVar("S", bound=Hashable)
 L = TypeVar("L", bound=Label)
 
 
-def tell(named: NamedExploration[S, L], found: Exploration[S, L]) -> str:
-    """One exploration and what it found, as lines for a terminal."""
+def in_words(named: NamedExploration[S, L], found: Exploration[S, L]) -> str:
+    """One exploration and its result, as lines for a terminal."""
     return "\n".join(_lines(named, found))
 
 
@@ -25,11 +25,11 @@ def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[
     yield f"{named.name}: {named.what}"
     yield f"  {_size(found)}"
     if found.held and not found.counterexamples:
-        yield "  In every one of them:" if found.complete else "  In what was seen:"
+        yield "  In every one of them:" if found.complete else "  In those that were visited:"
         yield from (f"    {_statement(statement)}" for statement in found.held)
     elif found.held:
         yield f"  {count(len(found.held), 'statement holds', 'statements hold')} in every one of them."
-    whole = _told_whole(found)
+    whole = _in_full(found)
     for counterexample in whole:
         yield f"  Broken: {_statement(counterexample.broken)}"
         yield from _steps(counterexample.path)
@@ -39,19 +39,19 @@ def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[
             yield f"  Broken after {steps}: {_statement(counterexample.broken)}"
     yield from _endings(found)
     for statement in found.unexercised:
-        yield f"  Not put to the test: {_statement(statement)}"
+        yield f"  Not exercised: {_statement(statement)}"
     if found.untaken:
         yield f"  Never happened: {', '.join(sorted(found.untaken))}."
 
 
 def _size(found: Exploration[S, L]) -> str:
-    seen = "" if found.complete else " Stopped there: nothing is said of the rest."
+    stop = "" if found.complete else " It stopped there."
     return (
-        f"{found.states:,} states, {found.transitions:,} transitions, at most {found.depth} steps from the start.{seen}"
+        f"{found.states:,} states, {found.transitions:,} transitions, at most {found.depth} steps from the start.{stop}"
     )
 
 
-def _told_whole(found: Exploration[S, L]) -> tuple[Counterexample[S, L], ...]:
+def _in_full(found: Exploration[S, L]) -> tuple[Counterexample[S, L], ...]:
     promises = tuple(c for c in found.counterexamples if c.broken.promise)
     return promises or found.counterexamples[:1]
 

@@ -1,4 +1,4 @@
-"""A hunt for seeded defects, told: line by line while it goes on, at the end as a table and as JSON."""
+"""Reports a hunt for seeded defects: its progress line by line, its result as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ from conformance.report.sentences.lists import count
 
 
 class Progress:
-    """Says what happens in the run for one defect, a line each time."""
+    """Prints the progress of the run for one defect."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def take(self, event: AnyEvent) -> None:
-        """Say what happened, if it matters here."""
         if (line := _line(event)) is not None:
             self._console.print(Text(f"  [{event.at_s:4.0f} s] {line}"), soft_wrap=True)
 
     def tick(self, elapsed_s: float) -> None:
-        """The lines come often enough."""
+        """Nothing: the events are frequent enough."""
 
 
 def _line(event: AnyEvent) -> str | None:
@@ -58,16 +57,16 @@ def _line(event: AnyEvent) -> str | None:
         case ReplayedSoundly(tries=tries, came_back=came_back):
             return f"without the defect a rule broke in {came_back} of {tries} replays"
         case HarnessErrorHappened(sentence=sentence):
-            return f"TROUBLE: {sentence}"
+            return f"HARNESS ERROR: {sentence}"
         case _:
             return None
 
 
 def show(hunted: Sequence[Hunted], console: Console) -> None:
-    """Print the table, what is wrong with those that were not found, and how many were.
+    """Print the table, the problem of each defect that was not found, and how many were found.
 
-    Operations and seconds are those until it was found, steps those of the history made short, replays how often that
-    came back. Each defect has two lines, so that 80 columns are enough.
+    Operations and seconds are those until the defect was found, steps those of the minimal history. Each defect has two
+    lines, so that 80 columns are enough.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("Defect", "Breaks", "Violated"):
@@ -118,7 +117,7 @@ def _cells(one: Hunted) -> tuple[str, ...]:
 
 
 def problem_of(one: Hunted) -> str | None:
-    """What is wrong, in a sentence without its full stop; None where the defect was found."""
+    """Why the defect does not count as found, without a full stop; None if it was found."""
     match one:
         case Found():
             return None
@@ -139,8 +138,8 @@ def problem_of(one: Hunted) -> str | None:
             assert_never(one)
 
 
-class ToldDefect(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One defect's hunt as it is kept: the fields of :class:`~conformance.hunting.Catch` are there if it was caught.
+class DefectForm(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One defect of a hunt in JSON, with the fields of :class:`~conformance.hunting.Catch` if a rule was violated.
 
     ``history``: its file, in the folder of the hunt's report. ``problem``: why it does not count as found.
     """
@@ -160,36 +159,36 @@ class ToldDefect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str | None = None
 
 
-class ToldHunt(Struct, frozen=True, kw_only=True):
-    """A hunt as it is kept; ``budget_s`` is what it had for each defect, in seconds."""
+class HuntForm(Struct, frozen=True, kw_only=True):
+    """A hunt in JSON; ``budget_s`` is the budget of each defect, in seconds."""
 
     broker: str
     seed: int
     budget_s: float
-    defects: tuple[ToldDefect, ...]
+    defects: tuple[DefectForm, ...]
 
 
 def as_json(hunted: Sequence[Hunted], *, broker: str, seed: int, budget_s: float) -> bytes:
-    """The hunt as one object, indented for people: a :class:`ToldHunt`."""
-    told = ToldHunt(broker=broker, seed=seed, budget_s=budget_s, defects=tuple(_told(one) for one in hunted))
-    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+    """The hunt as JSON, indented: a :class:`HuntForm`."""
+    form = HuntForm(broker=broker, seed=seed, budget_s=budget_s, defects=tuple(_form(one) for one in hunted))
+    return msgspec.json.format(msgspec.json.encode(form), indent=2) + b"\n"
 
 
-def read(path: Path) -> ToldHunt:
-    """A hunt that was kept; HarnessError when the file is none."""
+def read(path: Path) -> HuntForm:
+    """Read the JSON of a hunt."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ToldHunt)
+        return msgspec.json.decode(path.read_bytes(), type=HuntForm)
     except (OSError, msgspec.MsgspecError) as error:
-        raise HarnessError(f"{path} is not the account of a hunt: {error}") from error
+        raise HarnessError(f"{path} does not have the JSON of a hunt: {error}") from error
 
 
-def _told(one: Hunted) -> ToldDefect:
-    told = ToldDefect(id=one.defect.name, breaks=one.defect.breaks, result=_result(one), problem=problem_of(one))
+def _form(one: Hunted) -> DefectForm:
+    form = DefectForm(id=one.defect.name, breaks=one.defect.breaks, result=_result(one), problem=problem_of(one))
     if not isinstance(one, Found | NotItsDoing | Suspected):
-        return told
+        return form
     catch = one.catch
     return replace(
-        told,
+        form,
         machine=catch.machine,
         rule=catch.violation.rule,
         because=catch.violation.because,

@@ -1,4 +1,4 @@
-"""The pages of the documentation that follow from data: the rules, the seeded defects, what exploring the model shows.
+"""The generated pages of the documentation: rules, seeded defects, explorations of the model.
 
 Each is a function from the data to the page's text. ``make docs`` writes them (:mod:`conformance.documentation`).
 """
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from conformance.faults.defect import Defect
-from conformance.report.account import title
-from conformance.report.docs.exploration import tell
-from conformance.report.docs.hunts import ToldDefect, ToldHunt
+from conformance.report.data import title
+from conformance.report.docs.exploration import in_words
+from conformance.report.docs.hunts import DefectForm, HuntForm
 from conformance.report.sentences.lists import count
 from model.chunking import assembly
 from model.explorations import explorations
@@ -25,7 +25,7 @@ from model.rules.catalogue import DOCUMENTS, Rule, heading
 from model.variants import NamedVariant
 
 _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
-"""A configuration that is small enough to be drawn."""
+"""A configuration small enough for a drawing."""
 
 
 def rules_page(rules: Iterable[Rule]) -> str:
@@ -55,9 +55,9 @@ def rules_page(rules: Iterable[Rule]) -> str:
     )
 
 
-def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
-    """The seeded defects, and what hunts for them came to."""
-    hunted = {one.id for hunt in told for one in hunt.defects}
+def defects_page(defects: Sequence[Defect], hunts: Sequence[HuntForm]) -> str:
+    """The seeded defects, and the results of hunts for them."""
+    hunted = {one.id for hunt in hunts for one in hunt.defects}
     unhunted = [f"`{defect.name}`" for defect in defects if defect.name not in hunted]
     return page(
         "Seeded defects",
@@ -72,11 +72,11 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
         "## Hunts\n\n"
         "`pulsar-conformance defects --hunt --json FILE` switches one defect on after the other; `docs/hunts` has the "
         "results below. *Violated* is the rule that the minimal history breaks. It is often another rule than the "
-        "defect was made for: if the broker forgets a sequence id, a producer sees it in ProducerSuccess before a "
+        "defect breaks by design: if the broker forgets a sequence id, a producer sees it in ProducerSuccess before a "
         "message is stored twice. Operations and seconds are those until the defect was found, without the start of "
         "the broker. Steps are those of the minimal history, replays how many of its replays violated the rule again. "
         "Without the defect none did.",
-        *(_hunt(hunt) for hunt in told),
+        *(_hunt(hunt) for hunt in hunts),
         *([f"Not hunted yet: {', '.join(unhunted)}."] if unhunted else []),
     )
 
@@ -86,7 +86,7 @@ def _failpoint(name: AnyFailpoint) -> tuple[str, str, str]:
     return f"`{name}`", f"{failpoint.statement[0].upper()}{failpoint.statement[1:]}.", failpoint.details
 
 
-def _hunt(hunt: ToldHunt) -> str:
+def _hunt(hunt: HuntForm) -> str:
     caught = sum(one.result == "found" for one in hunt.defects)
     number = count(len(hunt.defects), "defect", "defects")
     return (
@@ -97,19 +97,19 @@ def _hunt(hunt: ToldHunt) -> str:
     )
 
 
-def _row(told: ToldDefect) -> tuple[str, ...]:
-    if told.replays is None:
-        return f"`{told.id}`", told.result, told.breaks, *([""] * 5)
-    found_by = told.machine if told.result == "found" else told.result
-    replays = f"{told.replays.came_back} of {told.replays.tries}"
-    numbers = (str(told.operations), str(told.seconds), str(told.steps))
-    return f"`{told.id}`", str(found_by), told.breaks, str(told.rule), *numbers, replays
+def _row(hunted: DefectForm) -> tuple[str, ...]:
+    if hunted.replays is None:
+        return f"`{hunted.id}`", hunted.result, hunted.breaks, *([""] * 5)
+    found_by = hunted.machine if hunted.result == "found" else hunted.result
+    replays = f"{hunted.replays.came_back} of {hunted.replays.tries}"
+    numbers = (str(hunted.operations), str(hunted.seconds), str(hunted.steps))
+    return f"`{hunted.id}`", str(found_by), hunted.breaks, str(hunted.rule), *numbers, replays
 
 
 def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
-    """A state graph small enough to be drawn, and the shortest counterexamples of every variant of the model."""
+    """A small state graph, and the shortest counterexamples of every variant of the model."""
     sections = [
-        f"### {variant.name}\n\nFrom: {variant.origin.value}.\n\n```\n{tell(named, named.run())}\n```"
+        f"### {variant.name}\n\nFrom: {variant.origin.value}.\n\n```\n{in_words(named, named.run())}\n```"
         for variant in variants
         for named in explorations(variant.name)
     ]
@@ -128,7 +128,7 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
 
 
 def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining.Transition]) -> str:
-    """The life of a draining hash: drawn, and as the table that the model goes by."""
+    """The life of a draining hash: the model's table and a drawing of it."""
     return _life_page(
         "The life of a draining hash",
         "Document 004: a hash that moved to another consumer drains until none of its messages is pending at the first "
@@ -140,7 +140,7 @@ def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining
 
 
 def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.Transition]) -> str:
-    """The life of what a consumer has of a chunked message: drawn, and as the table that the model goes by."""
+    """The life of a chunk buffer: the model's table and a drawing of it."""
     return _life_page(
         "The life of a chunk buffer",
         "Document 002: a consumer buffers the chunks of a message until it has them all. This is the table of "
@@ -152,7 +152,7 @@ def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.
 
 
 class _Transition(Protocol):
-    """What tables of lives have in common: an effect, and the state after it."""
+    """A transition of either table."""
 
     @property
     def effect(self) -> enum.Enum: ...
@@ -181,14 +181,14 @@ def _life_page(
 
 
 def _life(states: type[S], table: Mapping[tuple[S, N], T]) -> str:
-    """A table, drawn; everything begins in the first of the states."""
-    told = [f"  {state.name}: {state.value}" for state in states]
+    """A drawing of a table, which begins in the first state."""
+    declared = [f"  {state.name}: {state.value}" for state in states]
     changes = [
         f"  {state.name} --> {to.after.name}: {_short(happens)} / {to.effect.value}"
         for (state, happens), to in table.items()
         if state is not to.after
     ]
-    return "\n".join(("stateDiagram-v2", *told, f"  [*] --> {next(iter(states)).name}", *changes))
+    return "\n".join(("stateDiagram-v2", *declared, f"  [*] --> {next(iter(states)).name}", *changes))
 
 
 def _short(happens: enum.Enum) -> str:
@@ -206,8 +206,8 @@ def _drawing() -> str:
     return "\n".join(("flowchart TD", *states, *steps))
 
 
-def _words(told: str) -> str:
-    return told.replace("\n", "<br>or ")
+def _words(label: str) -> str:
+    return label.replace("\n", "<br>or ")
 
 
 def _state(world: World) -> str:
@@ -219,8 +219,8 @@ def _state(world: World) -> str:
 
 
 def page(heading: str, *parts: str) -> str:
-    """A generated page: it says that it is, has a heading, and these parts."""
-    note = "<!-- Written by `make docs`; what is changed here by hand is lost. -->"
+    """A generated page: a note that it is generated, a heading, and these parts."""
+    note = "<!-- Written by `make docs`; changes by hand are lost. -->"
     return "\n\n".join((note, f"# {heading}", *parts)) + "\n"
 
 

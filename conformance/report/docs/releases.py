@@ -1,4 +1,4 @@
-"""The pages of the documentation on releases: those that were tried, and what a release may lack."""
+"""The pages of the documentation on releases: releases that were tried, and capabilities that may be missing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _release(one: Tried) -> tuple[str, ...]:
         status,
         verdicts,
         ", ".join(check.violated) or "-",
-        _told(check),
+        _check(check),
     )
 
 
@@ -76,7 +76,7 @@ def _obtained(one: Tried) -> str:
     return f"assembled from {one.jars} jars in {one.seconds:.0f} s{own}"
 
 
-def _told(check: Check) -> str:
+def _check(check: Check) -> str:
     what = f"{check.rules}, seed {check.seed}, {check.seconds:g} s, {check.operations:,} operations"
     return f"{what}, pulsar-client {check.client}, {check.date}"
 

@@ -1,4 +1,4 @@
-"""The page of the documentation that lists the settings that runs change: which, to what, and why."""
+"""The page of the documentation on the settings that runs change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ settings narrow it."""
 
 
 def settings_page() -> str:
-    """Every setting that the suite changes, and why."""
     tables = {**_TABLES, **_DEPLOYMENT}
     sections = [f"## {title}\n\n" + _fixed(settings) for title, settings in tables.items()]
     return page("Settings", _INTRODUCTION, *sections, "## Drawn by a swarm\n\n" + _varied(SWARM))

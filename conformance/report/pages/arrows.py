@@ -1,7 +1,7 @@
-"""What passed between a client and the broker in one step of a history, as arrows for a space-time diagram.
+"""The frames between a client and the broker in one step of a history, as arrows for a space-time diagram.
 
-Where the outcome has the frames that the proxy saw, these are the arrows, and are marked as seen. Elsewhere they follow
-from the outcome: a send and what is known of its entries, messages and the consumer that got them, acknowledgments.
+If the outcome has the frames that the proxy saw, these are the arrows, marked as seen. Otherwise the arrows follow from
+the outcome: sends and their answers, deliveries, acknowledgments.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from model.traffic import (
 )
 
 ARROWS_AT_MOST = 8
-"""How many arrows of one step are drawn; of more, the first and the last."""
+"""How many arrows of one step are drawn: the first and the last ones."""
 
 _POSITIONS_AT_MOST = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """Something that went between a client and the broker: ``is_out`` to the broker, otherwise to the client.
+    """A frame between a client and the broker: ``is_out`` to the broker, otherwise to the client.
 
-    ``is_seen``: the proxy saw it. ``is_lost``: nobody knows whether it arrived.
+    ``is_seen``: the proxy saw it. ``is_lost``: whether it arrived is unknown.
     """
 
     client: str
@@ -118,7 +118,7 @@ def _of_outcome(step: Step, actor: str) -> Iterable[Arrow]:
 
 
 def _seen(step: Step, actor: str) -> Iterable[Arrow]:
-    """What the proxy saw, where the outcome has it."""
+    """The frames that the proxy saw, if the outcome has them."""
     match step.operation, step.outcome:
         case Send(interruption=interruption), Sent(lives=lives, other=other):
             yield from _lives(lives, actor)
@@ -169,7 +169,7 @@ def _answer(client: str, answer: Answer) -> Arrow:
             assert_never(answer)
 
 
-def _delivery(client: str, message: Delivery | Delivery) -> Arrow:
+def _delivery(client: str, message: Delivery) -> Arrow:
     within = f"[{message.batch_index}]" if message.batch_index >= 0 else ""
     return Arrow(client=client, label=f"{message.position}{within} {message.business_id}", is_out=False)
 
@@ -178,7 +178,7 @@ def _confirmed(one: Confirmed) -> str:
     return f"{one.sequence_id} {'a duplicate' if one.position is None else f'stored at {one.position}'}"
 
 
-def _few(told: Sequence[Position] | Sequence[str]) -> str:
-    shown = ", ".join(str(one) for one in told[:_POSITIONS_AT_MOST])
-    left = len(told) - _POSITIONS_AT_MOST
+def _few(positions: Sequence[Position]) -> str:
+    shown = ", ".join(str(one) for one in positions[:_POSITIONS_AT_MOST])
+    left = len(positions) - _POSITIONS_AT_MOST
     return f"{shown} and {left} more" if left > 0 else shown or "nothing"

@@ -1,8 +1,8 @@
-"""A history as a space-time diagram, as data: a lane for each client and broker, its steps in bands of time, arrows.
+"""A history as a space-time diagram, as data: a lane for each client and broker, a band for each step, arrows.
 
-Steps follow one another, so each has a band of its own, as high as it took long or as its arrows need. What would make
-the diagram endless is compressed: a long step or a long pause keeps its place and says how long it was. A diagram has
-at most :data:`STEPS_AT_MOST` steps: the last ones that concern the topic of the step that breaks the rule.
+The height of a band follows from the time of its step and from its arrows. A long step or pause is compressed, and
+labelled with its length. A diagram has the last :data:`STEPS_AT_MOST` steps that concern the topic of the step that
+breaks the rule.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from conformance.history.document import History, Step
 from conformance.report.pages.arrows import Arrow, arrows_of
 from conformance.report.sentences.participants import BROKER, SUITE
 from conformance.report.sentences.results import Tone
-from conformance.report.sentences.words import Telling, explain
+from conformance.report.sentences.words import StepInWords, explain
 from model.events import Skipped
 
 STEPS_AT_MOST = 60
 """How many steps a diagram has."""
 
 AFTERWARDS_AT_MOST = 3
-"""How many steps are drawn behind the one that breaks the rule."""
+"""How many steps are drawn after the one that breaks the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Who acts: a client, a broker or the suite itself."""
+    """The lane of an actor: a client, a broker or the suite itself."""
 
     name: str
     heading: str
@@ -36,12 +36,12 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """One step: in whose lane, what it does, what came of it, the arrows between a client and ``broker``."""
+    """One step in the lane of its actor, with the arrows between a client and ``broker``."""
 
     step: int
     lane: str
     broker: str
-    did: str
+    action: str
     words: str
     tone: Tone
     invoked_ms: float
@@ -67,16 +67,16 @@ class Diagram:
 
 
 def diagram_of(history: History) -> Diagram | None:
-    """The diagram; None where there is nothing to draw."""
+    """The diagram; None if no step is to be drawn."""
     chosen = _chosen(history)
     if not chosen:
         return None
-    tellings = explain(history)
+    steps_in_words = explain(history)
     homes = _homes(history.steps)
-    bands = tuple(_band(at, history, tellings[at], homes) for at in chosen)
+    bands = tuple(_band(at, history, steps_in_words[at], homes) for at in chosen)
     violation = history.violation
     return Diagram(
-        lanes=tuple(_lanes(bands, tellings)),
+        lanes=tuple(_lanes(bands, steps_in_words)),
         bands=bands,
         left_out=len(history.steps) - len(bands),
         because=violation.because if violation is not None else "",
@@ -84,7 +84,7 @@ def diagram_of(history: History) -> Diagram | None:
 
 
 def _chosen(history: History) -> list[int]:
-    """Which steps are drawn, counted from 0."""
+    """The indices of the steps that are drawn."""
     steps = history.steps
     breaks_at = history.violation.step - 1 if history.violation is not None else len(steps) - 1
     topics = topics_of([step.operation for step in steps])
@@ -103,26 +103,26 @@ def _homes(steps: Iterable[Step]) -> dict[str, str]:
     return {one.actor: one.cluster for one in operations if one.actor is not None and one.cluster is not None}
 
 
-def _band(at: int, history: History, telling: Telling, homes: dict[str, str]) -> Band:
+def _band(at: int, history: History, step_in_words: StepInWords, homes: dict[str, str]) -> Band:
     step, violation = history.steps[at], history.violation
-    lane, broker = telling.actor, homes.get(telling.actor, BROKER)
+    lane, broker = step_in_words.actor, homes.get(step_in_words.actor, BROKER)
     return Band(
-        step=telling.step,
+        step=step_in_words.step,
         lane=lane,
         broker=broker,
-        did=telling.did,
-        words=str(telling),
-        tone=telling.tone,
+        action=step_in_words.action,
+        words=str(step_in_words),
+        tone=step_in_words.tone,
         invoked_ms=step.invoked_ms,
         completed_ms=step.completed_ms,
         arrows=arrows_of(step, lane),
-        breaks=violation.rule if violation is not None and violation.step == telling.step else None,
+        breaks=violation.rule if violation is not None and violation.step == step_in_words.step else None,
     )
 
 
-def _lanes(bands: Sequence[Band], tellings: Sequence[Telling]) -> Iterable[Lane]:
+def _lanes(bands: Sequence[Band], steps_in_words: Sequence[StepInWords]) -> Iterable[Lane]:
     """The suite first, then brokers, then clients in the order of their first act."""
-    headings = {telling.actor: telling.subject for telling in reversed(tellings)}
+    headings = {step.actor: step.subject for step in reversed(steps_in_words)}
     brokers = dict.fromkeys(band.broker for band in bands if band.arrows)
     brokers |= dict.fromkeys(band.lane for band in bands if _is_broker(band.lane, headings))
     clients = dict.fromkeys(band.lane for band in bands)

@@ -1,6 +1,6 @@
-"""What the pipeline says of histories as one HTML page that stands alone: verdicts, cases, and plots of the runs.
+"""The verdicts of ``verify`` as one self-contained HTML page: rules, cases, and plots of the runs.
 
-Its looks are ``check``'s (:mod:`conformance.report.pages.page`). What can be long is cut and says so.
+It shares the style sheet and the filters of :mod:`conformance.report.pages.page`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from conformance.report.sentences.lists import count, times
 from conformance.report.verification import event_in_words, label
 
 RUNS_AT_MOST = 12
-"""How many runs are drawn; all are in the tables."""
+"""How many runs have plots; the tables have all runs."""
 
 CASES_AT_MOST = 25
-"""How many cases of one rule are told; they are of as many runs, faults and topics as there are."""
+"""How many cases of one rule are shown; they spread over the runs, faults and topics."""
 
 WHAT = {
     "send": "Sends, until they were confirmed",
-    "dispatch": "Messages, from being sent to being given for the first time",
+    "dispatch": "Messages, from send to first dispatch",
     "ack": "Acknowledgments, until they were confirmed",
-    "replication": "Messages, from being sent to being given in another cluster",
-    "position": "Replicated positions, from an acknowledgment to being passed in another cluster",
+    "replication": "Messages, from send to dispatch in another cluster",
+    "position": "Replicated positions, from an acknowledgment until another cluster's cursor passes them",
 }
 
 QUANTILES = {"p50_ms": "half", "p99_ms": "99 %"}
@@ -42,8 +42,6 @@ QUANTILES = {"p50_ms": "half", "p99_ms": "99 %"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plot:
-    """One plot and what is written about it."""
-
     svg: Markup
     title: str = ""
     cluster: str = ""
@@ -53,7 +51,7 @@ class _Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """A run: its name, its release where that is told, and its plots."""
+    """A run with its plots; ``release``: None if the history does not have it."""
 
     name: str
     release: str | None
@@ -63,7 +61,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
-    """What one run says of a rule."""
+    """The verdict of one run on a rule."""
 
     label: str
     text: str
@@ -71,7 +69,7 @@ class _Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A rule, by run and altogether."""
+    """The verdict on a rule, and a cell for each run."""
 
     verdict: Verified
     label: str
@@ -80,7 +78,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fault:
-    """Anomalies that came after a fault; ``share``: of the most that any fault has."""
+    """The anomalies after a fault; ``share``: their part of the largest number that any fault has."""
 
     fault: str
     times: int
@@ -89,7 +87,7 @@ class _Fault:
 
 
 def write(verification: Verification, summary: Summary, folder: Path) -> Path:
-    """Write the page into a folder, which is made; returns its path."""
+    """Write the page into a folder, which is created; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
     path.write_text(page(verification, summary, when=datetime.now(UTC)), encoding="utf-8")
@@ -128,8 +126,8 @@ def _runs(summary: Summary) -> Iterable[_Run]:
 
 
 def _row(verdict: Verified, runs: Iterable[_Run], summary: Summary) -> _Row:
-    told = {row["run"]: row for row in summary.rules if row["rule"] == verdict.rule.id}
-    return _Row(verdict=verdict, label=label(verdict), cells=tuple(_cell(told.get(run.name)) for run in runs))
+    by_run = {row["run"]: row for row in summary.rules if row["rule"] == verdict.rule.id}
+    return _Row(verdict=verdict, label=label(verdict), cells=tuple(_cell(by_run.get(run.name)) for run in runs))
 
 
 def _cell(row: dict[str, Any] | None) -> _Cell:
@@ -150,8 +148,8 @@ def _by_fault(summary: Summary) -> list[_Fault]:
         rules.setdefault(row["fault"], set()).add(row["rule"])
     most = max(number.values(), default=1)
     return [
-        _Fault(fault=fault, times=told, rules=tuple(sorted(rules[fault])), share=told / most)
-        for fault, told in number.most_common()
+        _Fault(fault=fault, times=anomalies, rules=tuple(sorted(rules[fault])), share=anomalies / most)
+        for fault, anomalies in number.most_common()
     ]
 
 
@@ -167,13 +165,13 @@ def _drawn(run: _Run, summary: Summary) -> _Run:
 def _rates(run: str, summary: Summary) -> Iterable[_Plot]:
     rows = [row for row in summary.rates if row["run"] == run]  # by cluster, kind and time
     for cluster, of_cluster in groupby(rows, key=lambda row: row["cluster"]):
-        told = [row for row in summary.faults if row["run"] == run and row["cluster"] == cluster]
-        marks = [Mark(from_=row["from_s"] or row["to_s"], to=row["to_s"], title=row["fault"]) for row in told]
+        injected = [row for row in summary.faults if row["run"] == run and row["cluster"] == cluster]
+        marks = [Mark(from_=row["from_s"] or row["to_s"], to=row["to_s"], title=row["fault"]) for row in injected]
         series = {
             kind: [(row["from_s"], row["events"] / row["lasts_s"]) for row in of_kind]
             for kind, of_kind in groupby(of_cluster, key=lambda row: row["kind"])
         }
-        faults = Counter(row["fault"] for row in told)
+        faults = Counter(row["fault"] for row in injected)
         yield _Plot(
             svg=lines(_with_gaps(series, rows), marks, unit="/s"),
             cluster=cluster,
@@ -185,7 +183,7 @@ def _rates(run: str, summary: Summary) -> Iterable[_Plot]:
 def _with_gaps(
     series: dict[str, list[tuple[float, float]]], rows: list[dict[str, Any]]
 ) -> dict[str, list[tuple[float, float]]]:
-    """The lines, down to nothing where an interval has no events."""
+    """The lines, at 0 where an interval has no events."""
     lasts_s = rows[0]["lasts_s"]
     number = round(max(row["from_s"] for row in rows) / lasts_s) + 1
     filled = {}
@@ -197,17 +195,17 @@ def _with_gaps(
 
 def _latencies(run: str, summary: Summary) -> Iterable[_Plot]:
     for color, (what, title) in enumerate(WHAT.items()):
-        told, spread = (
+        latencies, spread = (
             [row for row in rows if (row["run"], row["what"]) == (run, what)]
             for rows in (summary.latencies, summary.spread)
         )
-        if not told:
+        if not latencies:
             continue
         counts = [(row["up_to_ms"], row["number"]) for row in spread]
-        widest = max(told, key=lambda row: row["number"])
+        widest = max(latencies, key=lambda row: row["number"])
         marks = [Mark(from_=widest[name], to=widest[name], title=text) for name, text in QUANTILES.items()]
         marks = [mark for mark in marks if mark.from_ > 0]
-        longest = duration(max(row["longest_ms"] for row in told))
+        longest = duration(max(row["longest_ms"] for row in latencies))
         yield _Plot(
             svg=bars(counts, marks, ratio=2 ** (1 / BINS_OF_AN_OCTAVE), color=color),
             title=f"{title} (the longest {longest})",

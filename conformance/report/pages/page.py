@@ -1,8 +1,7 @@
-"""The verdicts as one HTML page that stands alone: no script, no font, no picture from anywhere else.
+"""The verdicts as one self-contained HTML page: no script, no font, no picture from elsewhere.
 
-Everything that comes from a run is escaped, and everything that can be long is cut and says so, so that the page stays
-a few megabytes at worst. Light or dark follows the reader's system, and it reads on a phone. Looks are in the template
-and its style sheet; here is only what they are given.
+Every text of a run is escaped, and cut if it is long, so that the page has a few megabytes at most. The template and
+its style sheet decide the looks: light or dark by the reader's system, readable on a phone.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import jinja2
 from markupsafe import Markup, escape
 
 from conformance.known import KnownDeviation
-from conformance.report.account import Account, Story, because, label
+from conformance.report.data import ReportData, ReportedFinding, diagnosis, label
 from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.space_time import draw
 from conformance.report.sentences.results import Tone
-from conformance.report.sentences.words import LeftOut, Telling, actors, cut
+from conformance.report.sentences.words import LeftOut, StepInWords, actors, cut
 from conformance.report.table import headline, mostly_excused, summary
 from conformance.verdicts import (
     Contradicted,
@@ -37,17 +36,17 @@ from conformance.verdicts import (
 )
 from model.rules.catalogue import DOCUMENTS
 
-STORIES_AT_MOST = 20
-"""How many histories are told step by step in one page; of more, the files are named."""
+HISTORIES_AT_MOST = 20
+"""How many histories a page shows step by step; it links the files of the others."""
 
 STEPS_AT_MOST = 100
-"""How many steps of one history are told."""
+"""How many steps of one history are shown."""
 
 LINES_AT_MOST = 40
 """How many lines of evidence, or last lines of a log, are shown."""
 
 TEXT_AT_MOST = 1000
-"""How many characters of one text that came from a run are shown."""
+"""How many characters of one text of a run are shown."""
 
 _SIGNS = {Tone.PLAIN: "", Tone.STORED: "✓ ", Tone.DUPLICATE: "= ", Tone.REFUSED: "✕ ", Tone.UNKNOWN: "? "}
 _EMPHASIS = re.compile(r"\*([^*]+)\*")
@@ -61,15 +60,13 @@ _MARKS = {
     "not decidable": "…",
     "model only": "◇",
 }
-"""A sign for each verdict, so that none is told by its colour alone."""
+"""A sign for each verdict, so that colour alone tells none apart."""
 
 _HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A rule with its verdict."""
-
     verdict: RuleVerdict
     label: str
     exercised: int
@@ -79,18 +76,18 @@ class _Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lanes:
-    """A history side by side: a lane for each actor (its name and its heading), and the steps that are told."""
+    """A history as a table: a lane for each actor (its name and its heading), and its steps."""
 
     actors: tuple[tuple[str, str], ...]
-    steps: tuple[Telling | LeftOut, ...]
+    steps: tuple[StepInWords | LeftOut, ...]
     breaks_at: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """A finding with its history in lanes; without lanes where the page has no room left for them."""
+class _Finding:
+    """A finding with its history in lanes; without lanes if the page has no room left."""
 
-    story: Story
+    reported: ReportedFinding
     file: str
     lanes: _Lanes | None
     diagram: Diagram | None
@@ -98,34 +95,34 @@ class _Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Violation:
-    """A broken rule with its findings; ``others`` counts those that are not told.
+    """A broken rule with its findings; ``others`` counts those that are not shown.
 
-    ``deviations``: the known ones that break it, found or met.
+    ``deviations``: the known deviations that break it.
     """
 
     verdict: Contradicted
     label: str
     deviations: tuple[KnownDeviation, ...]
     because: str
-    told: tuple[_Told, ...]
+    findings: tuple[_Finding, ...]
     others: int
 
 
-def write(account: Account, path: Path) -> None:
-    path.write_text(page(account, folder=path.parent, when=datetime.now(UTC)), encoding="utf-8")
+def write(data: ReportData, path: Path) -> None:
+    path.write_text(page(data, folder=path.parent, when=datetime.now(UTC)), encoding="utf-8")
 
 
-def page(account: Account, *, folder: Path, when: datetime) -> str:
+def page(data: ReportData, *, folder: Path, when: datetime) -> str:
     """The page for a report in ``folder``, as of ``when``."""
-    contradicted = list(_violations(account, folder))
+    contradicted = list(_violations(data, folder))
     return template_of("page.html.j2").render(
-        account=account,
-        verdicts=account.verdicts,
-        headline=headline(account),
-        summary=summary(account),
-        mostly_excused=mostly_excused(account),
-        status=account.verdicts.exit_status,
-        rows=[_row(verdict, account) for verdict in account.verdicts.rules],
+        data=data,
+        verdicts=data.verdicts,
+        headline=headline(data),
+        summary=summary(data),
+        mostly_excused=mostly_excused(data),
+        status=data.verdicts.exit_status,
+        rows=[_row(verdict, data) for verdict in data.verdicts.rules],
         new=[one for one in contradicted if not isinstance(one.verdict, Deviated)],
         deviating=[one for one in contradicted if isinstance(one.verdict, Deviated)],
         documents=DOCUMENTS,
@@ -135,12 +132,12 @@ def page(account: Account, *, folder: Path, when: datetime) -> str:
 
 
 def style() -> Markup:
-    """What pages look like: ours, and nothing of a run is in it."""
+    """The style sheet of the pages. It is not escaped, and has no text of a run."""
     return Markup((_HERE / "page.css").read_text("utf-8"))
 
 
 def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
-    """A template beside this module, with what all of them may use, and filters of its own."""
+    """A template of this folder, with the filters of all templates and those given here."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -165,12 +162,12 @@ def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
     return environment.get_template(name)
 
 
-def _row(verdict: RuleVerdict, account: Account) -> _Row:
+def _row(verdict: RuleVerdict, data: ReportData) -> _Row:
     remark = ""
     if isinstance(verdict, NotExercised | NotDecidable):
         remark = verdict.why
     elif isinstance(verdict, Contradicted):
-        remark = because(verdict, account)
+        remark = diagnosis(verdict, data)
     elif isinstance(verdict, ModelOnly):
         remark = "No broker can show it: exploration of the model decides it."
     return _Row(
@@ -182,44 +179,42 @@ def _row(verdict: RuleVerdict, account: Account) -> _Row:
     )
 
 
-def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
-    room = STORIES_AT_MOST
-    for verdict in sorted(account.verdicts.rules, key=lambda verdict: isinstance(verdict, Deviated)):
+def _violations(data: ReportData, folder: Path) -> Iterable[_Violation]:
+    room = HISTORIES_AT_MOST
+    for verdict in sorted(data.verdicts.rules, key=lambda verdict: isinstance(verdict, Deviated)):
         if isinstance(verdict, Contradicted):
-            stories = account.stories[verdict.rule.id]
-            told = tuple(_told(story, folder, in_lanes=at < room) for at, story in enumerate(stories))
-            room = max(0, room - len(stories))
-            others = len(verdict.findings) - len(stories)
+            shown = data.findings[verdict.rule.id]
+            findings = tuple(_finding(reported, folder, in_lanes=at < room) for at, reported in enumerate(shown))
+            room = max(0, room - len(shown))
             yield _Violation(
                 verdict=verdict,
                 label=label(verdict),
-                deviations=tuple(_deviations(verdict, account)),
-                because=because(verdict, account),
-                told=told,
-                others=others,
+                deviations=tuple(_deviations(verdict, data)),
+                because=diagnosis(verdict, data),
+                findings=findings,
+                others=len(verdict.findings) - len(shown),
             )
 
 
-def _deviations(verdict: Contradicted, account: Account) -> Iterable[KnownDeviation]:
+def _deviations(verdict: Contradicted, data: ReportData) -> Iterable[KnownDeviation]:
     found = [verdict.deviation] if verdict.deviation is not None else []
     for name in dict.fromkeys([*found, *verdict.occurrences]):
-        deviation = account.deviation(name)
+        deviation = data.deviation(name)
         if deviation is not None:
             yield deviation
 
 
-def _told(story: Story, folder: Path, *, in_lanes: bool) -> _Told:
-    file = quote(os.path.relpath(story.path, folder))
-    if story.history is None or not in_lanes:
-        return _Told(story=story, file=file, lanes=None, diagram=None)
-    return _Told(story=story, file=file, lanes=_lanes(story), diagram=diagram_of(story.history))
+def _finding(reported: ReportedFinding, folder: Path, *, in_lanes: bool) -> _Finding:
+    file = quote(os.path.relpath(reported.path, folder))
+    if reported.history is None or not in_lanes:
+        return _Finding(reported=reported, file=file, lanes=None, diagram=None)
+    return _Finding(reported=reported, file=file, lanes=_lanes(reported), diagram=diagram_of(reported.history))
 
 
-def _lanes(story: Story) -> _Lanes:
-    tellings = story.tellings
-    steps = cut(tellings, at_most=STEPS_AT_MOST)
-    headings = {telling.actor: telling.subject for telling in reversed(tellings)}
-    violation = story.history.violation if story.history is not None else None
+def _lanes(reported: ReportedFinding) -> _Lanes:
+    steps = cut(reported.steps, at_most=STEPS_AT_MOST)
+    headings = {step.actor: step.subject for step in reversed(reported.steps)}
+    violation = reported.history.violation if reported.history is not None else None
     return _Lanes(
         actors=tuple((actor, headings[actor]) for actor in actors(steps)),
         steps=steps,
@@ -235,7 +230,7 @@ def linked(text: str) -> Markup:
 
 
 def emphasised(statement: str) -> Markup:
-    """A statement of the catalogue as HTML, with what stands between asterisks emphasised."""
+    """A statement of the catalogue as HTML, with the text between asterisks emphasised."""
     parts = _EMPHASIS.split(statement)
     return Markup().join(
         Markup("<em>{}</em>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
@@ -243,7 +238,7 @@ def emphasised(statement: str) -> Markup:
 
 
 def shortened(text: str) -> str:
-    """A text that came from a run, cut where it is very long."""
+    """A text of a run, cut if it is very long."""
     if len(text) <= TEXT_AT_MOST:
         return text
     return f"{text[:TEXT_AT_MOST]} … ({len(text) - TEXT_AT_MOST} characters more)"
@@ -251,8 +246,8 @@ def shortened(text: str) -> str:
 
 def _lines(lines: Sequence[str], *, keep_last: bool) -> str:
     kept = lines[-LINES_AT_MOST:] if keep_last else lines[:LINES_AT_MOST]
-    told = [shortened(line) for line in kept]
+    shown = [shortened(line) for line in kept]
     if len(kept) < len(lines):
         note = f"… {len(lines) - len(kept)} lines more …"
-        told = [note, *told] if keep_last else [*told, note]
-    return "\n".join(told)
+        shown = [note, *shown] if keep_last else [*shown, note]
+    return "\n".join(shown)

@@ -1,4 +1,4 @@
-"""Plots as inline SVG: lines over time with marks, and bars over a logarithmic scale. Colours are the style sheet's.
+"""Plots as inline SVG: lines over time with marks, and bars over a logarithmic scale.
 
 A plot is drawn into a box of :data:`WIDTH` units and scales with the page. All texts are escaped.
 """
@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 WIDTH = 720
 LEFT, RIGHT, BELOW, ABOVE = 52, 12, 26, 12
-"""What is left free around a plot for the texts of its axes."""
+"""The margins of a plot, for the texts of its axes."""
 
 TICKS = 5
 """About how many marks an axis has."""
@@ -21,7 +21,7 @@ TICKS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Something that went on from one place of the horizontal axis to another, or a moment of it."""
+    """A span or a point of the horizontal axis, with a title."""
 
     from_: float
     to: float
@@ -30,7 +30,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Box:
-    """Where values are in the plot: the horizontal axis goes from ``least`` to ``most``, the vertical one from 0."""
+    """The place of values in the plot: the horizontal axis is from ``least`` to ``most``, the vertical one from 0."""
 
     least: float
     most: float
@@ -63,7 +63,7 @@ def ticks(least: float, most: float, number: int = TICKS) -> list[float]:
 def lines(
     series: Mapping[str, Sequence[tuple[float, float]]], marks: Iterable[Mark] = (), *, unit: str, height: int = 240
 ) -> Markup:
-    """A line for each name, over seconds; ``marks`` lie behind them as bands. ``unit`` is the vertical axis's."""
+    """A line for each name, over seconds; ``marks`` are bands behind them, ``unit`` is that of the vertical axis."""
     points = [point for line in series.values() for point in line]
     most = max((x for x, _ in points), default=1.0)
     box = _Box(least=0.0, most=most, top=max((y for _, y in points), default=1.0) * 1.05, height=height)
@@ -80,7 +80,7 @@ def lines(
 def bars(
     counts: Sequence[tuple[float, int]], marks: Iterable[Mark] = (), *, ratio: float, color: int, height: int = 150
 ) -> Markup:
-    """How many things lie below each value and above ``1 / ratio`` times it, over a logarithmic scale in milliseconds.
+    """A histogram over a logarithmic scale in milliseconds: bins up to each value, ``ratio`` times as wide as the last.
 
     ``marks`` are lines with a text.
     """
@@ -119,12 +119,12 @@ def duration(milliseconds: float) -> str:
 def _axes(box: _Box, across: Sequence[tuple[float, str]], unit: str) -> list[Markup]:
     drawn = []
     for value in ticks(0, box.top, 4):
-        told = f"{_short(value)}{unit if value else ''}"
+        label = f"{_short(value)}{unit if value else ''}"
         drawn.append(
             Markup(
                 '<line class="grid" x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}"/>'
                 '<text class="side" x="{3}" y="{4:.1f}">{5}</text>'
-            ).format(LEFT, WIDTH - RIGHT, box.y(value), LEFT - 6, box.y(value) + 4, told)
+            ).format(LEFT, WIDTH - RIGHT, box.y(value), LEFT - 6, box.y(value) + 4, label)
         )
     for value, text in across:
         drawn.append(
@@ -153,7 +153,7 @@ def _line(box: _Box, mark: Mark) -> Markup:
     return Markup(
         '<line class="at" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2:.1f}"/>'
         '<text class="{3}" x="{4:.1f}" y="{5}">{6}</text>'
-    ).format(x, ABOVE, box.floor, "before" if is_far else "behind", x + (-4 if is_far else 4), ABOVE + 10, mark.title)
+    ).format(x, ABOVE, box.floor, "before" if is_far else "after", x + (-4 if is_far else 4), ABOVE + 10, mark.title)
 
 
 def _svg(drawn: Iterable[Markup], height: int) -> Markup:

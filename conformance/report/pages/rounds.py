@@ -1,4 +1,4 @@
-"""The page on the second round of snapshots (document 001, REPL-07): what is missed without it, as the model has it."""
+"""The page on the second round of snapshots (document 001, REPL-07): the messages that are missed without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.explorations.replication.world import Step, World
 from model.explore import Path
 
 _SENT = frozenset({"replicates", "sends"})
-"""The kinds of steps in which something goes from one cluster to another."""
+"""The kinds of steps that send from one cluster to another."""
 
 
 def rounds_page() -> str:
@@ -33,7 +33,7 @@ def _section(heading: str, variant: str) -> str:
 
 
 def sequence(path: Path[World, Step]) -> str:
-    """A way through the states of replicated subscriptions as a sequence diagram: a lane for each cluster."""
+    """A path of replicated subscriptions as a sequence diagram: a lane for each cluster."""
     lanes = [f"  participant {cluster.name}" for cluster in path.states[0].clusters]
     return "\n".join(("sequenceDiagram", *lanes, *(_drawn(step) for step in path.labels)))
 

@@ -1,8 +1,8 @@
 """A space-time diagram as inline SVG: time goes down, a lane for each client and broker, a band for each step.
 
-Colours are the style sheet's, and nothing is told by colour alone: the step that breaks the rule has a sign, an arrow
-that nobody knows the arrival of ends in a cross. All texts are escaped, and cut to the room that they have; each step
-has its whole sentence as a title.
+The style sheet has the colours. Signs repeat what they mean: the step that breaks the rule has a cross, and so has an
+arrow whose arrival is unknown. All texts are escaped and cut to their room. Each step has its whole sentence as a
+title.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from conformance.report.pages.diagram import Band, Diagram, Lane
 from conformance.report.sentences.lists import count
 
 AXIS, RIGHT = 92, 200
-"""The widths of the axis, and of what is left free to the right of the last lane, in pixels."""
+"""The widths of the axis and of the margin to the right of the last lane, in pixels."""
 
 WIDEST, NARROWEST, FITTING = 190, 108, 1180
-"""The widths of a lane: as many as there are fit into a page on a wide screen, unless they would be too narrow."""
+"""The widest and narrowest lane, and the width into which all lanes should fit, in pixels."""
 
 HEAD, LINE, GAP = 44, 18, 7
-"""The heights of the lanes' headings, of a line of text or an arrow, and of the least pause between two steps."""
+"""The heights of the lanes' headings, of a line of text or an arrow, and of the shortest pause between two steps."""
 
 TALLEST, LONGEST_GAP = 84, 22
-"""What takes long is compressed to so many pixels."""
+"""The heights to which a long step and a long pause are compressed, in pixels."""
 
 PIXELS_A_MS = 0.05
 LETTERS_AT_MOST = 400
-"""How long the sentence of a step, or of the violation, is told."""
+"""How many letters of a sentence are shown."""
 
 _LETTER = 6.7
 """About how wide a letter is, in pixels."""
@@ -38,7 +38,7 @@ _LETTER = 6.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Placed:
-    """A band with its place; ``pause_ms``: the pause before it, where that is compressed."""
+    """A band with its place; ``pause_ms``: the pause before it, if that is compressed."""
 
     band: Band
     top: float
@@ -78,7 +78,7 @@ def _description(diagram: Diagram) -> str:
 
 
 def _placed(bands: Iterable[Band]) -> Iterable[_Placed]:
-    """Each band below the one before: as high as its lines need, or as it took long, but not endlessly."""
+    """Place each band below the one before; the height of its lines or of its time, with a limit."""
     y, before_ms = float(HEAD), None
     for band in bands:
         pause = 0.0 if before_ms is None else max(0.0, band.invoked_ms - before_ms) * PIXELS_A_MS
@@ -97,7 +97,7 @@ def _placed(bands: Iterable[Band]) -> Iterable[_Placed]:
 
 
 def _heading(lane: Lane, x: float, width: int, height: float) -> Markup:
-    """Two lines; where a lane is too narrow for its name, that takes both of them."""
+    """Two lines; the name takes both of them if the lane is too narrow."""
     name, _, rest = lane.heading.partition(" (")
     below = f"({rest}" if rest else ""
     if len(name) * _LETTER > width - 8:
@@ -135,9 +135,9 @@ def _band(placed: _Placed, at: dict[str, float], width: float) -> Markup:
     if placed.is_compressed:
         parts.append(_zigzag(x, y + placed.height - 12))
     parts += [_arrow(arrow, band, at, y + LINE * (number + 1) + 12) for number, arrow in enumerate(band.arrows)]
-    told = f"✕ breaks {band.breaks} · {band.did}" if band.breaks else band.did
+    words = f"✕ breaks {band.breaks} · {band.action}" if band.breaks else band.action
     parts.append(
-        Markup('<text class="did" x="{:.0f}" y="{:.1f}">{}</text>').format(x + 10, y + 12, _cut(told, width - x - 14))
+        Markup('<text class="did" x="{:.0f}" y="{:.1f}">{}</text>').format(x + 10, y + 12, _cut(words, width - x - 14))
     )
     return Markup('<g class="step{}">{}</g>').format(" breaks" if band.breaks else "", Markup("").join(parts))
 
@@ -145,19 +145,19 @@ def _band(placed: _Placed, at: dict[str, float], width: float) -> Markup:
 def _axis(placed: _Placed) -> Markup:
     band, y = placed.band, placed.top
     took_ms = band.completed_ms - band.invoked_ms
-    told = Markup(
+    parts = Markup(
         '<text class="when" x="6" y="{:.1f}"><tspan class="step-number">{}</tspan><tspan x="32">{}</tspan></text>'
     ).format(y + 12, band.step, _ms(band.invoked_ms))
     if placed.is_compressed or placed.height > 2 * LINE:
-        told += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y + 12 + LINE, f"+{_ms(took_ms)}")
+        parts += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y + 12 + LINE, f"+{_ms(took_ms)}")
     if placed.pause_ms is not None:
-        told += _zigzag(AXIS - 12, y - LONGEST_GAP / 2)
-        told += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y - 7, f"⋮ {_ms(placed.pause_ms)}")
-    return told
+        parts += _zigzag(AXIS - 12, y - LONGEST_GAP / 2)
+        parts += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y - 7, f"⋮ {_ms(placed.pause_ms)}")
+    return parts
 
 
 def _zigzag(x: float, y: float) -> Markup:
-    """The sign of something that is compressed."""
+    """The sign that time is compressed."""
     return Markup('<path class="zigzag" d="M{:.0f} {:.0f}l5 -3l5 6l5 -6l5 3"/>').format(x - 10, y)
 
 

@@ -1,7 +1,7 @@
-"""Operations in words: who acts, and what it does.
+"""Operations in words: the actor and its action.
 
-A sentence about an operation is put together from its subject ("producer p0 (session s1, wire client)") and its deed
-("sends 4 (b7)"). What came of it is told elsewhere.
+The sentence for an operation has a subject ("producer p0 (session s1, wire client)") and an action ("sends 4 (b7)").
+Outcomes are left to :mod:`conformance.report.sentences.results`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from conformance.report.sentences import deployment, key_shared, network, replication
-from conformance.report.sentences.consumption import deed
+from conformance.report.sentences.consumption import action
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
 from model.cluster_operations import ReplicationOperation
@@ -62,25 +62,25 @@ _MEANWHILE: dict[Meanwhile, str] = {
 }
 
 
-def who_did_what(operation: AnyOperation, participants: Participants) -> tuple[str, str, str]:
+def actor_and_action(operation: AnyOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     if isinstance(operation, CursorOperation):
-        return deed(operation, participants)
+        return action(operation, participants)
     if isinstance(operation, KeyOperation):
-        return key_shared.deed(operation, participants)
+        return key_shared.action(operation, participants)
     if isinstance(operation, NetworkOperation):
-        return network.deed(operation)
+        return network.action(operation)
     if isinstance(operation, ReplicationOperation):
-        return replication.deed(operation)
+        return replication.action(operation)
     if isinstance(operation, DeploymentOperation):
-        return deployment.deed(operation)
+        return deployment.action(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
-            return session, participants.producer(session), _deed_of_producer(operation)
+            return session, participants.producer(session), _action_of_producer(operation)
         case Send(session=session):
-            return session, participants.producer(session), _deed_of_producer(operation)
+            return session, participants.producer(session), _action_of_producer(operation)
         case StartSource(source=source) | FinishSource(source=source) | CrashSource(source=source):
-            return f"source {source}", f"source {source}", _deed_of_source(operation)
+            return f"source {source}", f"source {source}", _action_of_source(operation)
         case Consume(consumer=consumer):
             return f"consumer {consumer}", f"consumer {consumer}", _consumes(operation)
         case RunReader(program=program) | RunSubscriber(program=program):
@@ -90,14 +90,14 @@ def who_did_what(operation: AnyOperation, participants: Participants) -> tuple[s
         case Unload() | Restart() | Kill() | SetFailpoint() | ClearFailpoints():
             return BROKER, "the broker", _done_to_broker(operation)
         case CreateTopic() | SetDeduplication() | ReadSnapshot() | ReadLog() | ReadChunkRate():
-            return SUITE, "the suite", _deed_of_suite(operation)
+            return SUITE, "the suite", _action_of_suite(operation)
         case Drain() | ReadDatabase():
-            return SUITE, "the suite", _deed_of_suite(operation)
+            return SUITE, "the suite", _action_of_suite(operation)
         case _:
             assert_never(operation)
 
 
-def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
+def _action_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
     match operation:
         case OpenProducer(topic=topic, cluster=cluster, is_chunking=is_chunking, compression=compression):
             chunks = ", with chunking" if is_chunking else ""
@@ -127,12 +127,12 @@ def _interrupted(interruption: Interruption | None) -> str:
         case CutAfterSends(sends, meanwhile):
             return f"; after SEND {sends} its connection is cut, {_MEANWHILE[meanwhile]}"
         case HoldAfterSends(sends, session, entries):
-            return f"; after SEND {sends} it is held until session {session} has sent {_entries(entries)}"
+            return f"; after SEND {sends} it is blocked until session {session} has sent {_entries(entries)}"
         case _:
             assert_never(interruption)
 
 
-def _deed_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
+def _action_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
     match operation:
         case StartSource(topic=topic, entries=entries, goes_on=goes_on, back=back, client=client):
             last = "its last confirmed entry" if back == 1 else f"its last {back} confirmed entries"
@@ -250,7 +250,7 @@ def _implemented(classic: bool | None) -> str:
             return ", with the implementation of Key_Shared that has draining hashes"
 
 
-def _deed_of_suite(
+def _action_of_suite(
     operation: CreateTopic | SetDeduplication | ReadSnapshot | ReadLog | ReadChunkRate | Drain | ReadDatabase,
 ) -> str:
     match operation:
@@ -301,10 +301,10 @@ def _on_bookies(quorum: Quorum | None) -> str:
 def _limited(limits: Limits | None) -> str:
     if limits is None:
         return ""
-    told = [f"{limits.consumers} consumers"] if limits.consumers else []
-    told += [f"{limits.unacknowledged} unacknowledged messages at a consumer"] if limits.unacknowledged else []
-    told += [f"{limits.in_all} unacknowledged messages of a subscription"] if limits.in_all else []
-    return f", at most {' and '.join(told)}" if told else ""
+    parts = [f"{limits.consumers} consumers"] if limits.consumers else []
+    parts += [f"{limits.unacknowledged} unacknowledged messages at a consumer"] if limits.unacknowledged else []
+    parts += [f"{limits.in_all} unacknowledged messages of a subscription"] if limits.in_all else []
+    return f", at most {' and '.join(parts)}" if parts else ""
 
 
 def _persisted(persistence: Persistence) -> str:

@@ -1,4 +1,4 @@
-"""What a proxy saw of document 002, in words: chunks sent and stored, commands to and from consumers."""
+"""Frames of document 002 in words: chunks sent and stored, commands to and from consumers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from model.traffic import (
 
 
 def read_in_words(outcome: CursorMoved | UnacknowledgedRead | ChunkRate) -> str:
-    """What was read of a chunked topic."""
+    """The cursors and stats of a chunked topic."""
     match outcome:
         case CursorMoved(before, after):
             return f"{count(len(before), 'entry', 'entries')} unacknowledged before, {_positions(after)} after"
@@ -37,7 +37,7 @@ def read_in_words(outcome: CursorMoved | UnacknowledgedRead | ChunkRate) -> str:
 
 
 def lives_in_words(outcome: Sent) -> list[str]:
-    """What passed of a send, where a proxy watched, and of the other session's in between."""
+    """The frames of a send that a proxy saw, and those of the other session in between."""
     if not outcome.lives:
         return []
     own = f"on the wire: {'; then '.join(map(_life, outcome.lives))}"
@@ -62,7 +62,7 @@ def _positions(positions: Sequence[Position]) -> str:
 
 
 def traffic_in_words(traffic: Sequence[Traffic]) -> str:
-    """What passed to and from consumers, and what their applications received."""
+    """The frames to and from consumers, and the messages that their applications received."""
     return "; ".join(map(_of_consumer, traffic))
 
 

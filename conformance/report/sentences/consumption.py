@@ -1,7 +1,6 @@
-"""Document 003 in words: what consumers and cursors were asked for, and what came of it.
+"""Document 003 in words: operations on consumers and cursors, and their outcomes.
 
-:mod:`conformance.report.sentences.actions` and :mod:`conformance.report.sentences.results`, which tell all others, ask
-this module for these.
+:mod:`conformance.report.sentences.actions` and :mod:`conformance.report.sentences.results` have all others.
 """
 
 from __future__ import annotations
@@ -64,18 +63,18 @@ from model.vocabulary import Start, Withheld
 ConsumerOperation = (
     Subscribe | CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | CutConnection
 )
-"""What a consumer does; the rest is done by the suite, through the admin interface."""
+"""Operations of a consumer; the suite does the others by the admin API."""
 
 
-def deed(operation: CursorOperation, participants: Participants) -> tuple[str, str, str]:
+def action(operation: CursorOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case Subscribe() | CloseConsumer() | CrashConsumer() | Receive() | Acknowledge() | AckById():
-            return operation.consumer, participants.consumer(operation.consumer), _deed_of_consumer(operation)
+            return operation.consumer, participants.consumer(operation.consumer), _action_of_consumer(operation)
         case Nack() | Seek() | CutConnection():
-            return operation.consumer, participants.consumer(operation.consumer), _deed_of_consumer(operation)
+            return operation.consumer, participants.consumer(operation.consumer), _action_of_consumer(operation)
         case CutDuring(doing, fault):
-            does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
+            does = f"{_action_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
             return doing.consumer, participants.consumer(doing.consumer), does
         case NackRepeatedly(topic=topic, times=number):
             what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
@@ -88,7 +87,7 @@ def deed(operation: CursorOperation, participants: Participants) -> tuple[str, s
             return SUITE, "the suite", _asked_of_cursor(operation)
 
 
-def _deed_of_consumer(operation: ConsumerOperation) -> str:
+def _action_of_consumer(operation: ConsumerOperation) -> str:
     match operation:
         case Subscribe():
             return _subscribes(operation)
@@ -202,14 +201,14 @@ def _message_named(name: str | int) -> str:
 
 
 def blocked_in_words(withheld: Withheld | None) -> str:
-    """What the broker says of a subscription that is blocked."""
+    """The broker's words on a blocked subscription."""
     if withheld is None:
         return ""
     return f"; the broker says that {withheld.unacknowledged} unacknowledged messages block the subscription"
 
 
 def outcome_in_words(outcome: CursorOutcome) -> str:
-    """What came of an operation on a consumer or a cursor."""
+    """The outcome of an operation on a consumer or a cursor."""
     match outcome:
         case Subscribed():
             return "subscribed"
@@ -223,9 +222,9 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return _listed(messages)
         case RedeliveryTimes(message=message, first_ms=first_ms, after_ms=after_ms, others=others):
             delays = ", ".join(f"{after:.0f}" for after in after_ms)
-            besides = f"; {_listed(others)} too" if others else ""
+            others_listed = f"; {_listed(others)} too" if others else ""
             first = f"the first delay is {first_ms:.0f} ms"
-            return f"{message.business_id} was redelivered after {delays} ms ({first}){besides}"
+            return f"{message.business_id} was redelivered after {delays} ms ({first}){others_listed}"
         case CursorRead():
             return _state(outcome)
         case MessagePeeked(position=position):
@@ -258,11 +257,11 @@ def _beyond(ranges: Sequence[Range]) -> str:
 
 def _state(read: CursorRead) -> str:
     waiting = count(read.backlog, "entry", "entries")
-    held = count(read.unacknowledged, "message", "messages")
+    unacknowledged = count(read.unacknowledged, "message", "messages")
     parts = [
         f"mark-delete at {read.mark_delete}",
         _beyond(read.ranges),
-        f"{waiting} in the backlog, {held} unacknowledged at consumers",
+        f"{waiting} in the backlog, {unacknowledged} unacknowledged at consumers",
         *(_arrived(one) for one in read.arrived),
     ]
     return "; ".join(parts)
@@ -273,7 +272,7 @@ def _arrived(one: ConsumerRead) -> str:
 
 
 def messages_in_words(messages: Sequence[Delivery]) -> str:
-    """Messages that were delivered: how many, and which."""
+    """Delivered messages: their number, and each of them."""
     number = count(len(messages), "message", "messages")
     return f"{number} ({_listed(messages)})" if messages else number
 

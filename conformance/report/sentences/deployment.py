@@ -1,4 +1,4 @@
-"""What is done to one of several brokers, and what came of it, in words."""
+"""Operations on one of several brokers, and their outcomes, in words."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from model.operations import (
 )
 
 BROKERS = "brokers"
-"""The actor of what happens to one of several brokers."""
+"""The actor of operations on one of several brokers."""
 
 
-def deed(operation: DeploymentOperation) -> tuple[str, str, str]:
+def action(operation: DeploymentOperation) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case TakeOver(topic, how):
@@ -35,7 +35,7 @@ def deed(operation: DeploymentOperation) -> tuple[str, str, str]:
             return session, f"session {session}", f"sends {sends} to the frozen broker, which it is still connected to"
         case AcknowledgeAtFrozen(consumer, nth):
             which = joined([str(number) for number in nth])
-            did = f"acknowledges, at the frozen broker, numbers {which} of what it received"
+            did = f"acknowledges, at the frozen broker, what it received as no. {which}"
             return consumer, f"consumer {consumer}", did
         case LoseBookie(number, how):
             did = "is killed (SIGKILL)" if how == "kill" else "is frozen (SIGSTOP), and its session ends"
@@ -61,7 +61,6 @@ def _leaves(how: Departure) -> str:
 
 
 def outcome_in_words(outcome: TakenOver | Thawed | BookiesLeft) -> str:
-    """What came of it."""
     match outcome:
         case BookiesLeft(number=number):
             return f"{count(number, 'bookie', 'bookies')} left"

@@ -1,6 +1,6 @@
-"""The verdicts as JSON: what ``verdicts.json`` and ``--json`` hold, as types; their JSON schema follows from these.
+"""The types of ``verdicts.json`` and ``--json``, and their JSON schema.
 
-A field may be added within a schema version. One that is renamed, removed or means something else raises it.
+A new field keeps the schema version. A field that is renamed, removed or redefined raises it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from conformance.history.document import Replays
 from conformance.verdicts import Rate, VerdictName
 
 SchemaVersion = Literal[3]
-"""The version of these forms. Version 1, which did not say so, had no verdict for known deviations; version 2 counted
-checks that only a known deviation passed as exercised."""
+"""The version of these forms. Version 1 had no version and no verdict for known deviations. Version 2 counted checks
+that only a known deviation passed as exercised."""
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
@@ -28,13 +28,12 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     """One rule with its verdict.
 
     ``exercised`` counts the checks that could have failed, ``excused`` those that could not, or that only a known
-    deviation passed. ``seconds`` is the time of all examples that exercised the
-    rule; an example counts in full for each rule that it exercises. ``deviation`` names what the model knows of what
-    broke the rule, ``met`` counts each known deviation that was met, ``replays`` how often the history came back,
-    ``interval`` in what part of all replays it does (95 % confidence), and ``rate`` in how many examples something else
-    broke the rule. ``history`` is relative to the folder of this file; ``left_out`` counts the steps of the recording
-    that are not in it, if it is a part of that, and ``shortening`` says how it was made short. ``because`` says why the
-    rule did not simply hold.
+    deviation passed. ``seconds`` is the time of all examples that exercised the rule; an example counts in full for
+    each rule that it exercises. ``deviation`` is the model's name for the cause, ``met`` counts each known deviation
+    that was met, ``replays`` counts those in which the violation came back, ``interval`` is their share of all replays
+    (95 % confidence), and ``rate`` in how many examples the rule broke in the same way. ``history`` is relative to the
+    folder of this file; ``left_out`` counts the steps of the recording that it lacks, and ``shortening`` has the stages
+    of its shortening. ``because`` says why the rule did not simply hold.
     """
 
     id: str
@@ -54,9 +53,9 @@ class RuleForm(Struct, frozen=True, kw_only=True):
 
 
 class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):
-    """One rule over recorded histories; ``times`` it broke for no known reason, ``met`` counts what deviations explain.
+    """One rule over recorded histories; ``times`` it broke for no known reason; ``met`` counts the known deviations.
 
-    ``topics``: in how many it broke. ``cases`` are some of each run, fault and topic, with the events that show it.
+    ``topics``: in how many it broke. ``cases`` has examples from each run, fault and topic, with their events.
     """
 
     times: Count = 0
@@ -65,7 +64,7 @@ class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):
 
 
 class _Form(Struct, frozen=True, kw_only=True, tag_field="by"):
-    """What both have: ``suite`` is this suite's version, ``date`` when the verdicts were written, in UTC."""
+    """Fields of both: ``suite`` is this suite's version, ``date`` when the verdicts were written, in UTC."""
 
     schema: SchemaVersion = 3
     suite: str = msgspec.field(default_factory=lambda: version("pulsar-conformance"))
@@ -80,7 +79,7 @@ class _Form(Struct, frozen=True, kw_only=True, tag_field="by"):
 
 
 class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
-    """A run of ``check``. ``unseen``: known deviations not met. ``release`` is null where the broker never came up."""
+    """A run of ``check``. ``unseen``: known deviations not met. ``release`` is null if the broker never started."""
 
     broker: str
     clients: dict[str, str]
@@ -96,17 +95,17 @@ class VerifyForm(_Form, frozen=True, kw_only=True, tag="verify"):
 
 
 def utc(when: datetime) -> str:
-    """A time as these forms have it."""
+    """A time in the format of these forms."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def encode(form: CheckForm | VerifyForm) -> bytes:
-    """The JSON, indented for people."""
+    """The JSON, indented."""
     return msgspec.json.format(msgspec.json.encode(form), indent=2) + b"\n"
 
 
 def json_schema() -> bytes:
-    """The JSON schema of both forms, indented for people."""
+    """The JSON schema of both forms, indented."""
     schema = msgspec.json.schema(CheckForm | VerifyForm)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Verdicts of pulsar-conformance"}
     return msgspec.json.format(msgspec.json.encode({**head, **schema}), indent=2) + b"\n"

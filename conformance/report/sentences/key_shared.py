@@ -1,4 +1,4 @@
-"""Document 004 in words: permits, and what was gathered of a Key_Shared subscription."""
+"""Document 004 in words: permits, and the state of a Key_Shared subscription."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.events import ConsumerRead, DueReceived
 from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 
 
-def deed(operation: KeyOperation, participants: Participants) -> tuple[str, str, str]:
+def action(operation: KeyOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case Permit(consumer=consumer, count=number):
@@ -21,14 +21,14 @@ def deed(operation: KeyOperation, participants: Participants) -> tuple[str, str,
             return (
                 SUITE,
                 "the suite",
-                f"waits until the consumers of subscription {subscription} of topic {topic} received all that is due",
+                f"waits until the consumers of subscription {subscription} of topic {topic} receive all that is due",
             )
         case _:
             assert_never(operation)
 
 
 def outcome_in_words(outcome: DueReceived) -> str:
-    """What came of an operation of document 004."""
+    """The outcome of an operation of document 004."""
     reads = "; ".join(_consumer(read) for read in outcome.consumers) or "no consumer is connected"
     return reads + blocked_in_words(outcome.withheld)
 

@@ -1,4 +1,4 @@
-"""Numbers and lists in sentences: singular and plural, and lists that are too long to be told whole."""
+"""Numbers and lists in sentences: singular and plural, and lists that are cut if they are long."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 LISTED_AT_MOST = 40
-"""How many entries of a log, a send or a snapshot are told one by one; the middle of more is left out."""
+"""How many entries of a log, a send or a snapshot are listed; of more, the middle is left out."""
 
 T = TypeVar("T")
 
 
-def ends(told: Sequence[T], note: Callable[[str], T]) -> list[T]:
-    """The parts to tell one by one; of very many, the first and the last, and a note on the others between them."""
-    if len(told) <= LISTED_AT_MOST:
-        return list(told)
+def ends(parts: Sequence[T], note: Callable[[str], T]) -> list[T]:
+    """The parts of a list; if it is long, its first and last parts with a note in between."""
+    if len(parts) <= LISTED_AT_MOST:
+        return list(parts)
     half = LISTED_AT_MOST // 2
-    return [*told[:half], note(f"… {len(told) - 2 * half} more …"), *told[-half:]]
+    return [*parts[:half], note(f"… {len(parts) - 2 * half} more …"), *parts[-half:]]
 
 
-def joined(told: Sequence[str], between: str = ", ") -> str:
-    """The same for words, joined."""
-    return between.join(ends(told, str))
+def joined(parts: Sequence[str], between: str = ", ") -> str:
+    """The parts of a list as text; the middle of a long one is left out."""
+    return between.join(ends(parts, str))
 
 
 def count(number: int, one: str, many: str) -> str:

@@ -9,25 +9,25 @@ from model.operations import ClearNetworkFaults, InjectNetworkFault, UseProxy
 from model.vocabulary import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 NETWORK = "network"
-"""The actor of what happens between clients and the broker."""
+"""The actor of faults between clients and the broker."""
 
 
-def deed(operation: UseProxy | InjectNetworkFault | ClearNetworkFaults) -> tuple[str, str, str]:
+def action(operation: UseProxy | InjectNetworkFault | ClearNetworkFaults) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case UseProxy():
-            did = "leads through a proxy from now on"
+            did = "has a proxy from now on"
         case InjectNetworkFault(topic, fault):
             did = f"will {in_words(fault)}, for producers of topic {topic}"
         case ClearNetworkFaults():
-            did = "has no faults any more"
+            did = "has no more faults"
         case _:
             assert_never(operation)
     return NETWORK, "the network", did
 
 
 def in_words(fault: NetworkFault) -> str:
-    """What the network does, as a verb with its object."""
+    """A fault as a verb with its object."""
     match fault:
         case CutAt(kind, nth, where):
             return f"cut the connection {where} {kind} number {nth}"

@@ -1,7 +1,4 @@
-"""Who acts in a history: producers' sessions, consumers, the broker and the suite, as subjects of sentences.
-
-What they do is told elsewhere.
-"""
+"""The participants of a history as subjects of sentences: sessions of producers, consumers, the broker, the suite."""
 
 from __future__ import annotations
 
@@ -11,29 +8,29 @@ from model.operations import AnyOperation, OpenProducer
 from model.subscription_operations import Subscribe
 
 BROKER = "broker"
-"""The actor of what is done to the broker itself, or to a topic inside it."""
+"""The actor of operations on the broker itself, or on a topic inside it."""
 
 SUITE = "suite"
-"""The actor of what the suite does by itself, over the REST interface or with a client of its own."""
+"""The actor of the suite's own operations, by the admin API or with a client of its own."""
 
 CLIENTS = {"wire": "wire client", "official": "pulsar-client"}
-"""How the two clients are called."""
+"""The names of the two clients."""
 
 
 def at_cluster(cluster: str | None) -> str:
-    """Where something is done, if there are several clusters."""
+    """The cluster of an operation, if there are several."""
     return "" if cluster is None else f" at cluster {cluster}"
 
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """How each session was opened, and each consumer subscribed, so far in a history that is told step by step."""
+    """How each session was opened and each consumer subscribed, in the history so far."""
 
     sessions: dict[str, OpenProducer] = field(default_factory=dict)
     consumers: dict[str, Subscribe] = field(default_factory=dict)
 
-    def meet(self, operation: AnyOperation) -> None:
-        """Remember whoever enters with this operation."""
+    def add(self, operation: AnyOperation) -> None:
+        """Add the session or consumer that this operation opens."""
         match operation:
             case OpenProducer(session=session):
                 self.sessions[session] = operation

@@ -1,4 +1,4 @@
-"""Document 001 in words: what is done at clusters, and what they have."""
+"""Document 001 in words: operations on clusters, and their outcomes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from model.cluster_operations import (
 )
 
 
-def deed(operation: ReplicationOperation) -> tuple[str, str, str]:
+def action(operation: ReplicationOperation) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case AwaitTimedOut(cluster):
@@ -51,12 +51,12 @@ def deed(operation: ReplicationOperation) -> tuple[str, str, str]:
         case AwaitIdle(cluster, topic):
             return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
         case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink() | CatchUp() | ReadClusters():
-            return SUITE, "the suite", _deed_of_suite(operation)
+            return SUITE, "the suite", _action_of_suite(operation)
         case _:
             assert_never(operation)
 
 
-def _deed_of_suite(
+def _action_of_suite(
     operation: CutLink | HealLink | HoldLink | SlowLink | ReleaseLink | CatchUp | ReadClusters,
 ) -> str:
     match operation:
@@ -80,7 +80,7 @@ def _deed_of_suite(
 
 
 def outcome_in_words(outcome: ReplicationOutcome) -> str:
-    """What came of an operation of document 001."""
+    """The outcome of an operation of document 001."""
     match outcome:
         case LinkCut() | LinkHealed() | ReplicatorsClosed():
             return ""
@@ -101,7 +101,7 @@ def outcome_in_words(outcome: ReplicationOutcome) -> str:
 
 
 def settings_in_words(settings: ReplicationSettings) -> str:
-    """In which clusters a topic is, and how they make snapshots."""
+    """The clusters of a topic, and the period of their snapshots."""
     return f"it is in clusters {joined(list(settings.clusters))}, with a snapshot every {settings.period_ms} ms at most"
 
 

@@ -1,4 +1,4 @@
-"""Outcomes in words: what came of an operation, and of each entry of a send."""
+"""Outcomes in words: the results of an operation, one for each entry of a send."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from model.vocabulary import Entry
 
 
 class Tone(enum.Enum):
-    """What kind of thing came of an operation; reports colour by it."""
+    """The kind of a result, for the colours of reports."""
 
     PLAIN = "plain"
     STORED = "stored"
@@ -70,7 +70,7 @@ class Tone(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One thing that came of an operation, in words; a send has as many as it has entries."""
+    """One result of an operation in words; a send has one for each entry."""
 
     words: str
     tone: Tone = Tone.PLAIN
@@ -83,19 +83,19 @@ def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
         return (Result(words, _tone(outcome)),) if words else ()
     if not outcome.answers:
         return (Result("no answer"),) if operation.wait else ()
-    account = _account(operation, outcome)
+    reported = _last_sequence_id(operation, outcome)
     if len(operation.entries) == 1 and not outcome.lives:
-        return (*(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers), *account)
+        return (*(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers), *reported)
     answered = zip(operation.entries, outcome.answers, strict=False)
-    told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
+    answers = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
     seen = map(Result, chunking.lives_in_words(outcome))
     missing = len(operation.entries) - len(outcome.answers)
     silence = [Result(f"no answer for the other {missing}")] if missing > 0 else []
-    return (*ends(told, Result), *silence, *account, *seen)
+    return (*ends(answers, Result), *silence, *reported, *seen)
 
 
-def _account(operation: Send, outcome: Sent) -> list[Result]:
-    """The producer's own account of its last sequence id, where it is not the highest that was sent."""
+def _last_sequence_id(operation: Send, outcome: Sent) -> list[Result]:
+    """The last sequence id that the producer reports, if it is not the highest that was sent."""
     last = outcome.last_sequence_id
     if last is None or last == max(entry.highest for entry in operation.entries):
         return []
@@ -103,7 +103,7 @@ def _account(operation: Send, outcome: Sent) -> list[Result]:
 
 
 def unexpected_in_words(unexpected: Unexpected) -> str:
-    """What a broker did beside the outcome of a step."""
+    """What a broker did in a step besides the outcome."""
     match unexpected:
         case ErrorAnswer(request=request, code=code, message=message, is_last=is_last):
             return f"{request} is {'' if is_last else 'first '}answered with {code} ({message})"
@@ -117,8 +117,8 @@ def unexpected_in_words(unexpected: Unexpected) -> str:
             assert_never(unexpected)
 
 
-def told_late(late: Late) -> str:
-    """Answers that came when nobody waited for them any more; those that are alike are counted."""
+def late_in_words(late: Late) -> str:
+    """Answers that arrived after the wait for them ended; equal ones are counted."""
     answers = [
         f"{_outcome(answer)}{f' ({number} times)' if (number := len(list(alike))) > 1 else ''}"
         for answer, alike in groupby(late.answers)
@@ -138,7 +138,7 @@ def _outcome(outcome: AnyOutcome) -> str:
 
 
 def _plain(outcome: AnyOutcome) -> str:
-    """An outcome without what passed a proxy."""
+    """An outcome without the frames that passed a proxy."""
     if isinstance(outcome, CursorMoved | UnacknowledgedRead | ChunkRate):
         return chunking.read_in_words(outcome)
     if isinstance(outcome, ReplicationOutcome):
@@ -187,12 +187,12 @@ def _plain(outcome: AnyOutcome) -> str:
         case LogRead(entries=()):
             return "it is empty"
         case LogRead(entries=entries):
-            told = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
-            return f"{count(len(entries), 'entry', 'entries')}: " + joined(told, "; ")
+            listed = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
+            return f"{count(len(entries), 'entry', 'entries')}: " + joined(listed, "; ")
         case SnapshotRead(position=position, producers=producers, last=last, waited_s=waited_s):
-            told = [f"{name} at {highest}" for name, highest in producers.items()]
+            listed = [f"{name} at {highest}" for name, highest in producers.items()]
             awaited = "" if last is None else f", {waited_s:.1f} s after the log's end was at {last}"
-            return f"taken at {position}, with {joined(told) or 'no producer'}{awaited}"
+            return f"taken at {position}, with {joined(listed) or 'no producer'}{awaited}"
         case SourceEnded() | Consumed() | Drained() | Ran() | DatabaseRead() | Stuck():
             return _of_application(outcome)
         case _:
@@ -208,10 +208,10 @@ def _opened(last: int | None) -> str:
 def _of_application(outcome: SourceEnded | Consumed | Drained | Ran | DatabaseRead | Stuck) -> str:
     match outcome:
         case SourceEnded(confirmed=confirmed, left=left, came_back=came_back, stalled=stalled):
-            told = joined([_confirmed(one) for one in confirmed]) or "nothing"
+            ids = joined([_confirmed(one) for one in confirmed]) or "nothing"
             silent = f", {times(stalled)} because its client did not respond" if stalled else ""
             reconnected = f"; it reconnected {times(came_back)}{silent}" if came_back else ""
-            return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{reconnected}"
+            return f"confirmed: {ids}; {count(left, 'entry', 'entries')} left unconfirmed{reconnected}"
         case Consumed(messages=messages, acknowledged=acknowledged):
             acks = joined([_message(one) for one in acknowledged]) or "nothing"
             return f"{_messages(messages)}; acknowledged: {acks}"
@@ -233,9 +233,9 @@ def _confirmed(one: Confirmed) -> str:
 
 
 def _messages(messages: Sequence[Delivery]) -> str:
-    told = [_message(one) for one in messages]
+    listed = [_message(one) for one in messages]
     number = count(len(messages), "message", "messages")
-    return f"{number} ({joined(told)})" if told else number
+    return f"{number} ({joined(listed)})" if listed else number
 
 
 def _message(one: Delivery) -> str:

@@ -1,7 +1,6 @@
-"""A history in words: who did what, and what came of it, as numbered sentences that a person can follow.
+"""A history in words: each step as a numbered sentence with its actor, its action and its results.
 
-The terminal, the HTML page and the JUnit file all tell a history through this module. It describes, in the terms of the
-documents; whether something was right is not its business.
+The terminal, the HTML page and the JUnit file all use this module. It judges nothing.
 """
 
 from __future__ import annotations
@@ -10,23 +9,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.history.document import History, Step
-from conformance.report.sentences.actions import who_did_what
+from conformance.report.sentences.actions import actor_and_action
 from conformance.report.sentences.participants import BROKER, SUITE, Participants
-from conformance.report.sentences.results import Result, Tone, results, told_late, unexpected_in_words
+from conformance.report.sentences.results import Result, Tone, late_in_words, results, unexpected_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """One step, told: ``actor`` did ``did``, and ``results`` came of it.
+class StepInWords:
+    """One step: the ``action`` of an ``actor`` and its ``results``.
 
-    ``late`` tells what arrived before it, for earlier operations whose answers nobody awaited. ``subject`` is who the
-    actor is, for a sentence of its own; a lane that is headed by the actor needs only ``did``.
+    ``subject`` describes the actor in a sentence. ``late``: answers to earlier operations that arrived before it.
     """
 
     step: int
     actor: str
     subject: str
-    did: str
+    action: str
     results: tuple[Result, ...]
     late: str = ""
     invoked_ms: float = 0.0
@@ -41,12 +39,12 @@ class Telling:
     def __str__(self) -> str:
         came = "; ".join(result.words for result in self.results)
         late = f" Before that, {self.late}." if self.late else ""
-        return f"{self.step}. {self.subject} {self.did}{': ' if came else ''}{came}.{late}"
+        return f"{self.step}. {self.subject} {self.action}{': ' if came else ''}{came}.{late}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Steps in the middle of a history that is too long to be told whole: from one number to another."""
+    """The steps in the middle of a long history, by the numbers of the first and the last."""
 
     first: int
     last: int
@@ -55,45 +53,44 @@ class LeftOut:
         return f"… {self.last - self.first + 1} steps, {self.first} to {self.last}, are left out …"
 
 
-def explain(history: History) -> tuple[Telling, ...]:
-    """Tell every step of a history, in its order."""
+def explain(history: History) -> tuple[StepInWords, ...]:
     participants = Participants()
-    told = []
+    steps = []
     for number, step in enumerate(history.steps, start=1):
-        participants.meet(step.operation)
-        told.append(_telling(number, step, participants))
-    return tuple(told)
+        participants.add(step.operation)
+        steps.append(_step_in_words(number, step, participants))
+    return tuple(steps)
 
 
-def cut(tellings: Sequence[Telling], *, at_most: int) -> tuple[Telling | LeftOut, ...]:
-    """Keep a telling within ``at_most`` steps: a third of them from the beginning, the rest from the end."""
-    if len(tellings) <= at_most:
-        return tuple(tellings)
+def cut(steps: Sequence[StepInWords], *, at_most: int) -> tuple[StepInWords | LeftOut, ...]:
+    """Keep a history within ``at_most`` steps: a third of them from the beginning, the rest from the end."""
+    if len(steps) <= at_most:
+        return tuple(steps)
     head = at_most // 3
     tail = at_most - head
-    gap = LeftOut(first=tellings[head].step, last=tellings[-tail].step - 1)
-    return (*tellings[:head], gap, *tellings[-tail:])
+    gap = LeftOut(first=steps[head].step, last=steps[-tail].step - 1)
+    return (*steps[:head], gap, *steps[-tail:])
 
 
-def actors(tellings: Iterable[Telling | LeftOut]) -> tuple[str, ...]:
-    """Everyone who acts, sessions first and in the order of their first act, then the broker and the suite."""
-    seen = dict.fromkeys(telling.actor for telling in tellings if isinstance(telling, Telling))
+def actors(steps: Iterable[StepInWords | LeftOut]) -> tuple[str, ...]:
+    """The actors in the order of their first action; the broker and the suite last."""
+    seen = dict.fromkeys(step.actor for step in steps if isinstance(step, StepInWords))
     last = [actor for actor in (BROKER, SUITE) if actor in seen]
     return (*(actor for actor in seen if actor not in last), *last)
 
 
-def _telling(number: int, step: Step, participants: Participants) -> Telling:
-    actor, subject, did = who_did_what(step.operation, participants)
-    return Telling(
+def _step_in_words(number: int, step: Step, participants: Participants) -> StepInWords:
+    actor, subject, action = actor_and_action(step.operation, participants)
+    return StepInWords(
         step=number,
         actor=actor,
         subject=subject,
-        did=did,
+        action=action,
         results=(
             *results(step.operation, step.outcome),
             *(Result(unexpected_in_words(one), Tone.REFUSED) for one in step.unexpected),
         ),
-        late="; ".join(told_late(late) for late in step.late),
+        late="; ".join(late_in_words(late) for late in step.late),
         invoked_ms=step.invoked_ms,
         completed_ms=step.completed_ms,
     )

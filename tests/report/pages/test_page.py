@@ -14,9 +14,9 @@ from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable
 from conformance.history import document
 from conformance.history.document import History, Step
 from conformance.known import KnownDeviation
-from conformance.report.account import Account, because, stories
-from conformance.report.data import form
+from conformance.report.data import ReportData, diagnosis, reported_findings
 from conformance.report.pages.page import STEPS_AT_MOST, emphasised, page
+from conformance.report.verdicts_json import form
 from conformance.verdicts import Deviated, verdicts
 from model.events import LoggedEntry, LogRead, Refused
 from model.log import Position
@@ -60,18 +60,18 @@ class Reader(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def account(
+def report_data(
     folder: Path,
     events: Sequence[AnyEvent],
     *,
     broker: str = "4.0.8",
     known: tuple[KnownDeviation, ...] = (QUIRK,),
-) -> Account:
+) -> ReportData:
     judged = verdicts(events, select("DEDUP"), known)
-    return Account(
+    return ReportData(
         verdicts=judged,
         known=known,
-        stories=stories(judged, folder=folder, broker=broker),
+        findings=reported_findings(judged, folder=folder, broker=broker),
         broker=broker,
         seed=7,
         budget_s=240.0,
@@ -86,13 +86,13 @@ def written(folder: Path, told: History) -> None:
     document.write(told, path)
 
 
-def read(told: Account, folder: Path) -> Reader:
+def read(told: ReportData, folder: Path) -> Reader:
     return Reader(page(told, folder=folder, when=WHEN))
 
 
 def test_the_page_has_the_rule_the_reason_the_steps_the_evidence_and_the_replay_command(tmp_path: Path) -> None:
     written(tmp_path, history())
-    text = read(account(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED)), tmp_path).text
+    text = read(report_data(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED)), tmp_path).text
     for part in (
         "confirmed to the producer, not stored, never delivered",
         FOUND.violation.because,
@@ -114,7 +114,7 @@ def test_the_page_has_the_rule_the_reason_the_steps_the_evidence_and_the_replay_
 
 def test_only_the_step_that_breaks_the_rule_is_marked(tmp_path: Path) -> None:
     written(tmp_path, history())
-    marked = page(account(tmp_path, run(FOUND, MINIMISED)), folder=tmp_path, when=WHEN)
+    marked = page(report_data(tmp_path, run(FOUND, MINIMISED)), folder=tmp_path, when=WHEN)
     assert marked.count('<tr class="breaks">') == 1
 
 
@@ -122,7 +122,7 @@ def test_each_participant_has_a_lane(tmp_path: Path) -> None:
     written(tmp_path, history())
     lanes = [
         value
-        for name, value in read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path).attributes
+        for name, value in read(report_data(tmp_path, run(FOUND, MINIMISED)), tmp_path).attributes
         if name == "data-lane"
     ]
     assert set(lanes) == {
@@ -139,14 +139,14 @@ def test_harness_errors_and_rules_not_exercised_are_shown(tmp_path: Path) -> Non
         NotExercisable(at_s=1, rule="DEDUP-04", why="no write can fail here"),
         HarnessErrorHappened(at_s=2, sentence="The disk is full.", log_tail="last words"),
     ]
-    text = read(account(tmp_path, events), tmp_path).text
+    text = read(report_data(tmp_path, events), tmp_path).text
     assert "The disk is full." in text
     assert "last words" in text
     assert "no write can fail here" in text
 
 
 def test_a_known_deviation_is_explained(tmp_path: Path) -> None:
-    text = read(account(tmp_path, run(example(DEDUP_03=2, deviations=3))), tmp_path).text
+    text = read(report_data(tmp_path, run(example(DEDUP_03=2, deviations=3))), tmp_path).text
     assert "known deviation DEDUP-03" in text
     assert f"{QUIRK.name}, met 3 times" in text
     assert QUIRK.cause in text
@@ -155,14 +155,14 @@ def test_a_known_deviation_is_explained(tmp_path: Path) -> None:
 def test_each_deviation_is_shown_with_how_often_it_was_met(tmp_path: Path) -> None:
     met = {QUIRK.name: 3, OTHER_QUIRK.name: 2}
     events = run(msgspec.structs.replace(example(DEDUP_03=2), deviations=met))
-    made = account(tmp_path, events, known=(QUIRK, OTHER_QUIRK))
+    made = report_data(tmp_path, events, known=(QUIRK, OTHER_QUIRK))
     text = read(made, tmp_path).text
     for quirk in (QUIRK, OTHER_QUIRK):
         assert f"{quirk.name}, met {met[quirk.name]} times" in text
         assert quirk.cause in text
     (verdict,) = [one for one in made.verdicts.rules if isinstance(one, Deviated)]
     for quirk in (QUIRK, OTHER_QUIRK):
-        assert f"{quirk.summary} (deviation {quirk.name}, seen {met[quirk.name]} times)" in because(verdict, made)
+        assert f"{quirk.summary} (deviation {quirk.name}, seen {met[quirk.name]} times)" in diagnosis(verdict, made)
     told = form(made, folder=tmp_path, when=WHEN)
     assert next(one for one in told.rules if one.id == "DEDUP-03").met == met
 
@@ -170,18 +170,18 @@ def test_each_deviation_is_shown_with_how_often_it_was_met(tmp_path: Path) -> No
 @pytest.mark.parametrize(("release", "known"), [("4.0.8", "known"), ("4.1.0", "not known")])
 def test_a_deviation_with_a_violation_is_named(release: str, known: str, tmp_path: Path) -> None:
     found = FOUND.__replace__(violation=FOUND.violation.__replace__(deviation=QUIRK.name))
-    text = read(account(tmp_path, [STARTED.__replace__(release=release), found]), tmp_path).text
+    text = read(report_data(tmp_path, [STARTED.__replace__(release=release), found]), tmp_path).text
     assert f"The deviation {QUIRK.name}, {known} of this release." in text
 
 
 def test_a_known_deviation_that_was_not_met_is_shown(tmp_path: Path) -> None:
     assert f"known deviation {QUIRK.name} (DEDUP-03) was not seen" in (
-        read(account(tmp_path, run(example(DEDUP_03=2))), tmp_path).text
+        read(report_data(tmp_path, run(example(DEDUP_03=2))), tmp_path).text
     )
 
 
 def test_an_unreadable_history_hides_nothing_else(tmp_path: Path) -> None:
-    text = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
+    text = read(report_data(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
     assert "Its history cannot be shown: cannot read" in text
     assert FOUND.violation.because in text
 
@@ -210,7 +210,7 @@ def test_text_from_a_run_is_never_markup(tmp_path: Path) -> None:
             step(Send(HOSTILE, (Entry((Message(1, HOSTILE),)),)), answers(Refused(HOSTILE))),
         ),
     )
-    reader = read(account(tmp_path, hostile_events(), broker=HOSTILE), tmp_path)
+    reader = read(report_data(tmp_path, hostile_events(), broker=HOSTILE), tmp_path)
     assert "script" not in reader.elements
     assert "img" not in reader.elements
     assert not [name for name, _ in reader.attributes if name.startswith("on")]
@@ -219,7 +219,7 @@ def test_text_from_a_run_is_never_markup(tmp_path: Path) -> None:
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     written(tmp_path, history())
-    told = page(account(tmp_path, run(FOUND, MINIMISED)), folder=tmp_path, when=WHEN)
+    told = page(report_data(tmp_path, run(FOUND, MINIMISED)), folder=tmp_path, when=WHEN)
     references = [value for name, value in Reader(told).attributes if name in ("href", "src")]
     assert references
     public = {page.address for document in DOCUMENTS.values() for page in document.pages}
@@ -244,7 +244,7 @@ def long_history(steps: int) -> History:
 
 def test_a_long_history_is_cut_and_says_so(tmp_path: Path) -> None:
     written(tmp_path, long_history(300))
-    text = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
+    text = read(report_data(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
     assert f"… {300 - STEPS_AT_MOST} steps, 34 to 233, are left out …" in text
     assert "characters more)" in text
 
@@ -257,7 +257,7 @@ def test_the_page_stays_small_whatever_happened(tmp_path: Path) -> None:
         violation = FOUND.violation.__replace__(rule=rule.id, because=endless, evidence=(endless,) * 200)
         events += [FOUND.__replace__(violation=violation, history=MINIMISED.history)] * 10
     events += [HarnessErrorHappened(at_s=1, sentence=endless, log_tail=f"{endless}\n" * 100)] * 100
-    told = page(account(tmp_path, events), folder=tmp_path, when=WHEN)
+    told = page(report_data(tmp_path, events), folder=tmp_path, when=WHEN)
     assert len(told) < 8_000_000
 
 
@@ -278,14 +278,14 @@ def test_verdicts_come_first_and_known_deviations_have_a_separate_section(tmp_pa
     met = example(DEDUP_03=2).__replace__(deviations={OTHER_QUIRK.name: 1})
     other = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-12"))
     known = (OTHER_QUIRK,)
-    told = page(account(tmp_path, run(met, other), known=known), folder=tmp_path, when=WHEN)
+    told = page(report_data(tmp_path, run(met, other), known=known), folder=tmp_path, when=WHEN)
     places = [told.index(f'id="{name}"') for name in ("rules", "violations", "violation-DEDUP-12", "deviations")]
     assert places == sorted(places)
     assert told.index('id="violation-DEDUP-03"') > places[-1]
 
 
 def test_a_run_with_only_known_deviations_has_no_violations(tmp_path: Path) -> None:
-    made = account(tmp_path, run(example(DEDUP_03=2, deviations=3)))
+    made = report_data(tmp_path, run(example(DEDUP_03=2, deviations=3)))
     told = page(made, folder=tmp_path, when=WHEN)
     assert 'id="violations"' not in told
     assert 'id="deviations"' in told
@@ -294,14 +294,14 @@ def test_a_run_with_only_known_deviations_has_no_violations(tmp_path: Path) -> N
 def test_an_upstream_issue_is_a_link(tmp_path: Path) -> None:
     address = "https://github.com/apache/pulsar/issues/6273"
     upstream = msgspec.structs.replace(QUIRK, upstream=f"{address} (open), javascript:alert(1)")
-    made = account(tmp_path, run(example(DEDUP_03=2, deviations=3)), known=(upstream,))
+    made = report_data(tmp_path, run(example(DEDUP_03=2, deviations=3)), known=(upstream,))
     public = {page.address for document in DOCUMENTS.values() for page in document.pages}
     links = [value for name, value in read(made, tmp_path).attributes if name == "href" and ":" in value]
     assert [link for link in links if link not in public] == [address]
 
 
 def test_no_verdict_is_shown_by_its_colour_alone(tmp_path: Path) -> None:
-    made = account(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED))
+    made = report_data(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED))
     strip = [value for name, value in read(made, tmp_path).attributes if name == "aria-label"]
     assert "DEDUP-03: violated" in strip
     text = read(made, tmp_path).text
@@ -311,7 +311,7 @@ def test_no_verdict_is_shown_by_its_colour_alone(tmp_path: Path) -> None:
 
 def test_a_violation_has_its_space_time_diagram(tmp_path: Path) -> None:
     written(tmp_path, history())
-    reader = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path)
+    reader = read(report_data(tmp_path, run(FOUND, MINIMISED)), tmp_path)
     assert reader.elements.count("svg") == 1
     assert "✕ breaks DEDUP-03" in reader.text
     identities = [value for name, value in reader.attributes if name == "id"]
