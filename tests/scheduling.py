@@ -31,7 +31,7 @@ SHARES = {
     "tests/test_actions.py": BROKERS,
     "tests/test_pytest_plugin.py": BROKERS,
     "tests/pipeline/test_cluster.py": SPARK,
-    "tests/pipeline/test_following.py": SPARK,
+    "tests/pipeline/test_follower.py": SPARK,
     "tests/pipeline/test_known.py": SPARK,
     "tests/pipeline/test_memory.py": SPARK,
     "tests/pipeline/test_on_spark.py": SPARK,

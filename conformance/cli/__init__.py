@@ -1,9 +1,8 @@
-"""The command line: reads what the user asks, hands it to :mod:`conformance.commands`, and ends with a status.
+"""The command line: reads the arguments, calls :mod:`conformance.commands`, and ends with a status.
 
-0: held; 1: a rule was violated; 2: the run failed, left a rule unexercised, or was asked for something that is not
-there (one sentence on standard error); 3: a violation is only suspected; 130: interrupted. It decides nothing itself.
-Each command has a module here, which imports what performs the command only when it is run: help, completion and errors
-in options are instant.
+0: held; 1: a rule was violated; 2: the run failed, did not exercise a rule, or has invalid arguments (one sentence on
+standard error); 3: a violation is only suspected; 130: interrupted. Each command has a module here, which imports its
+implementation only when it runs. So help, completion and errors in options are instant.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from conformance.commands.running.interrupting import INTERRUPTED
 from conformance.harness_error import HarnessError
 
 FAILED = 2
-"""The exit status of everything that is no verdict."""
+"""The exit status of a failure without a verdict."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -64,7 +63,7 @@ for command in (
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
-    """Run the command line and end the process; tests give another engine."""
+    """Run the command line and end the process; tests pass another engine."""
     if arguments is None:
         hide_token()
     sys.exit(_status(arguments, engine or Engine()))
@@ -83,7 +82,7 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
         return _failed(str(harness_error))
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has gone, as in `... | head`
+    except BrokenPipeError:  # the reader of our output has ended, as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return status if isinstance(status, int) else 0

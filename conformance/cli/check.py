@@ -1,4 +1,4 @@
-"""``check`` as it is typed."""
+"""The command line of ``check``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.commands.running.engine import Engine
 from model.rules.catalogue import Selection
 
 MOST_LANES = 64
-"""More do not help on one machine: each has a process and connections of its own."""
+"""More lanes are no faster on one machine: each has a process and connections of its own."""
 
 
 @click.command()
@@ -43,7 +43,7 @@ MOST_LANES = 64
 @connection_options
 @options.tenant_option
 @options.cluster_settings_option
-@options.settings_option(CHOICES, "The suite's own, the release's, or some drawn from the seed.  [default: quick]")
+@options.settings_option(CHOICES, "The suite's own, the release's, or a random subset.  [default: quick]")
 @click.pass_obj
 def check(
     engine: Engine,

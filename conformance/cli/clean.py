@@ -1,4 +1,4 @@
-"""``clean`` as it is typed."""
+"""The command line of ``clean``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.clients.security.service import Security
 @click.option("--force", is_flag=True, help="Also remove what may belong to a run in progress on another machine.")
 @connection_options
 def clean(broker: str, tenant: str | None, force: bool, security: Security) -> int:
-    """Remove what runs that were killed left on a running cluster, and set back what they changed."""
+    """Remove what killed runs left on a running cluster, and restore the settings that they changed."""
     from conformance.commands import clean as cleaning
 
     asked = cleaning.Asked(broker=broker, within=tenant, force=force, security=security)

@@ -1,4 +1,4 @@
-"""``compact`` as it is typed."""
+"""The command line of ``compact``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``defects`` as it is typed."""
+"""The command line of ``defects``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def defects(
 
 
 def _demand_hunt() -> None:
-    """Refuse what says how to hunt where nothing is hunted."""
+    """Refuse options of a hunt without --hunt."""
     context = click.get_current_context()
     for name in ("broker", "budget", "seed", "report"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

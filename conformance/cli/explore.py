@@ -1,4 +1,4 @@
-"""``explore`` as it is typed."""
+"""The command line of ``explore``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fetch`` as it is typed."""
+"""The command line of ``fetch``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.cli.parameters.types import CLIENT, PULSAR
 @click.argument("releases", metavar="RELEASE...", nargs=-1, required=True, type=PULSAR)
 @click.option("--client", "clients", type=CLIENT, multiple=True, help="A pulsar-client, too; may be repeated.")
 def fetch(releases: tuple[str, ...], clients: tuple[str, ...]) -> int:
-    """Fetch each Pulsar RELEASE into the cache, with all that checking it takes, so that it needs no network later."""
+    """Fetch each Pulsar RELEASE into the cache, with all that a check of it needs."""
     from conformance.commands import fetch as fetching
 
     return fetching.fetch(releases, clients, out=consoles()[0])

@@ -1,4 +1,4 @@
-"""``machines`` as it is typed."""
+"""The command line of ``machines``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``releases`` as it is typed."""
+"""The command line of ``releases``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``replay`` as it is typed."""
+"""The command line of ``replay``."""
 
 from __future__ import annotations
 

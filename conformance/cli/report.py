@@ -1,4 +1,4 @@
-"""``report`` as it is typed."""
+"""The command line of ``report``."""
 
 from __future__ import annotations
 

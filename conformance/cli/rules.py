@@ -1,4 +1,4 @@
-"""``rules`` as it is typed."""
+"""The command line of ``rules``."""
 
 from __future__ import annotations
 

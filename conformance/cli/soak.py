@@ -1,4 +1,4 @@
-"""``soak`` as it is typed."""
+"""The command line of ``soak``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def soak(
     tenant: str | None,
     allow_cluster_settings: bool,
 ) -> int:
-    """Run many clients and faults against a broker, for long, and write the history that `verify` judges."""
+    """Run many clients and faults against a broker for a long time, and write a history for `verify`."""
     from conformance.commands import soak as soaking
     from conformance.soak.request import SoakRequest
 
@@ -74,7 +74,7 @@ def soak(
         defects=defects,
         settings=settings,
         security=security,
-        # The quiesce phase and reading back take as long as there is much to deliver.
+        # The quiesce phase and the reading of the logs take longer with more messages.
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=2 * length_s + 3600),
     )
     out, err = consoles()

@@ -1,4 +1,4 @@
-"""``verify`` as it is typed."""
+"""The command line of ``verify``."""
 
 from __future__ import annotations
 
@@ -21,18 +21,24 @@ from model.rules.catalogue import Selection
 @click.option(
     "--conf", multiple=True, type=SparkOption(), metavar="NAME=VALUE", help="An option of Spark's; may be repeated."
 )
-@click.option("--persisted-after", type=Duration(), help="What a kill may undo.  [default: as the runs tell, or 61s]")
+@click.option(
+    "--persisted-after",
+    type=Duration(),
+    help="How long a kill may undo an ack.  [default: by the runs' settings, or 61s]",
+)
 @options.known_option
 @click.option(
     "--release",
     type=PULSAR,
-    help="What the histories are of, where they do not tell it themselves: 4.0.8.",
+    help="The release of histories that did not record it: 4.0.8.",
 )
 @click.option("--summary", metavar="FOLDER", help="Write rates, latencies and verdicts by run as Parquet.")
 @options.folder_option("--report", "Folder for a report in HTML.")
 @options.json_file_option
 @click.option("--follow", is_flag=True, help="Judge histories while they grow, until Ctrl-C or --settled.")
-@click.option("--settled", type=Duration(), help="With --follow: the end without news.  [default: 120s]")
+@click.option(
+    "--settled", type=Duration(), help="With --follow: end after this time without a new file.  [default: 120s]"
+)
 def verify(
     histories: tuple[str, ...],
     rules: Selection | None,

@@ -1,1 +1,1 @@
-"""What stands behind the commands of ``pulsar-conformance``: their options, and the supervision of the engine."""
+"""The commands of ``pulsar-conformance``, without their command line, and the supervision of the engine."""

@@ -1,4 +1,4 @@
-"""``check``: runs the machines against a broker, and says rule by rule what came of it."""
+"""``check``: runs the machines against a broker, and gives each rule a verdict."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user asked of ``check``, and how (``command``), to be told in the report."""
+    """The options of ``check``; ``command`` is the command line for the report."""
 
     broker: str
     rules: Sequence[Rule]
@@ -50,21 +50,21 @@ class Asked:
     settings: Sequence[tuple[str, str]]
     command: str
     choice: Choice | None = None
-    """What the settings go on top of; None: of the quick ones."""
+    """The settings below those of ``settings``; None: the quick ones."""
     size: Size = SMALLEST
     client: str | None = None
     connection: tuple[str, ...] = ()
-    """The options for TLS and authentication, without secrets, as they are told in the report."""
+    """The options for TLS and authentication, without secrets, for the report."""
     verbose: bool = False
-    """Whether the terminal is told everything."""
+    """Whether the terminal shows everything."""
     named: frozenset[str] = frozenset()
     """The ids of the rules that were asked for by id."""
     footprint: Footprint | None = None
-    """What the run may leave on a running cluster while it goes on; None for a broker of the suite's own."""
+    """What the run may leave on a running cluster; None for a broker of the suite's own."""
     lanes: int = 1
     """How many examples run at once."""
     history: Path | None = None
-    """Where a history of all examples is to be written, for ``verify``."""
+    """The folder for a history of all examples, for ``verify``."""
 
 
 def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
@@ -80,7 +80,7 @@ def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
 
 
 def _demand_decided(asked: Asked) -> None:
-    """HarnessError where a machine was named that decides no rule that was asked for: it would not run."""
+    """Reject a named machine that decides none of the rules: it would not run."""
     rules = {rule.id for rule in asked.rules}
     for name in asked.machines:
         decides = BY_NAME[name].decides
@@ -102,7 +102,7 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
             folder=folder,
             budget_s=asked.budget_s,
             watcher=shown,
-            asked=_told(asked),
+            asked=_run_asked(asked),
             security=engine.security,
         )
     data = read(folder)
@@ -147,10 +147,7 @@ def read(folder: Path) -> ReportData:
 
 
 def read_events(folder: Path) -> Iterator[AnyEvent]:
-    """The events of a run, as its supervisor kept them; a last line that was cut off is left out.
-
-    HarnessError where they cannot be read, or are no events.
-    """
+    """The events of a run, as its supervisor kept them, without a truncated last line."""
     file = events_file(folder)
     try:
         with file.open("rb") as kept:
@@ -162,7 +159,7 @@ def read_events(folder: Path) -> Iterator[AnyEvent]:
 
 
 def release_of(broker: str) -> str | None:
-    """The release that the text after ``--broker`` names; None where only the broker itself can say."""
+    """The release that ``--broker`` names; None if only the broker knows it."""
     named = _RELEASE.fullmatch(broker)
     return named[1] if named else None
 
@@ -185,7 +182,7 @@ def _order(asked: Asked, folder: Path) -> Order:
     )
 
 
-def _told(asked: Asked) -> RunAsked:
+def _run_asked(asked: Asked) -> RunAsked:
     return RunAsked(
         at_s=0.0,
         command=asked.command,
@@ -202,7 +199,7 @@ def _told(asked: Asked) -> RunAsked:
 
 
 def _record(history: Path, folder: Path) -> None:
-    """Write what was done as a history. Imported here, because pyarrow is not needed otherwise."""
+    """Write the examples as a history. Imported here, because pyarrow is not needed otherwise."""
     from conformance.history.about import About
     from conformance.history.from_journal import record_journals
 

@@ -1,4 +1,4 @@
-"""``clean``: removes what runs left on a running cluster that were killed, and sets back the settings they changed."""
+"""``clean``: removes what killed runs left on a running cluster, and restores the settings that they changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.tenancy.run_tenant import RunTenant, places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user asked of ``clean``. ``force``: also what may belong to a run that goes on elsewhere."""
+    """The options of ``clean``. ``force``: also remove what may belong to a run in progress elsewhere."""
 
     broker: str
     within: str | None
@@ -26,10 +26,10 @@ class Asked:
 
 
 def clean(asked: Asked, *, out: Console) -> int:
-    """Remove, and say what was removed and what was not; returns the exit status.
+    """Remove it, and print what was removed and what was not; returns the exit status.
 
     Raises:
-        HarnessError: it is no running cluster, or the cluster does not let us.
+        HarnessError: it is not a running cluster, or the cluster refuses.
     """
     if not is_running_cluster(asked.broker):
         raise HarnessError(
@@ -48,7 +48,7 @@ def clean(asked: Asked, *, out: Console) -> int:
 
 
 def _cleaned(admin: Admin, tenant: RunTenant, *, force: bool) -> str:
-    """Remove what one run left, unless it may go on; say so."""
+    """Remove what one run left, unless it may be in progress; returns a sentence on it."""
     state = state_of(tenant)
     until = tenant.name.over_at.strftime("%Y-%m-%d %H:%M UTC")
     if state is State.RUNNING:

@@ -1,4 +1,4 @@
-"""``compact``: a few large files, in order, of the many segments of a history."""
+"""``compact``: rewrites the many segments of a history as a few large files in order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ NEEDED = ("pyarrow",)
 
 
 def compact(folder: Path, *, out: Console, err: Console) -> int:
-    """Compact the history in a folder; a line on ``err`` for each bucket, and one on ``out`` at the end.
+    """Compact the history in a folder, with a line on ``err`` for each bucket, and one on ``out`` at the end.
 
     Raises:
-        HarnessError: pyarrow is not there, there is no history, a segment is damaged, or nothing can be written.
+        HarnessError: pyarrow or the history is missing, a segment is damaged, or the folder cannot be written.
     """
     demand_installed(NEEDED, "compact")
-    from conformance.history.compacting import Compacted  # here, because `check` does without pyarrow
+    from conformance.history.compacting import Compacted  # here, because `check` does not need pyarrow
     from conformance.history.compacting import compact as compacted
 
-    def told(bucket: Compacted) -> None:
+    def show(bucket: Compacted) -> None:
         before, after = count(bucket.files_before, "file", "files"), count(bucket.files, "file", "files")
         what = f"{after} made of {before}" if bucket.is_rewritten else f"{after}, compacted before"
         err.print(f"{bucket.bucket}: {what}", markup=False)
 
-    rewritten = compacted(folder, told=told)
+    rewritten = compacted(folder, show=show)
     out.print(f"{folder}: {count(rewritten, 'bucket', 'buckets')} compacted", markup=False, soft_wrap=True)
     return 0

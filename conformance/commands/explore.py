@@ -1,4 +1,4 @@
-"""``explore``: every reachable state of the model's small configurations, and what holds in all of them."""
+"""``explore``: every reachable state of the model's small configurations, and the statements that hold in all."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from model.explorations import VARIANTS, explorations
 
 
 def explore(variant: str | None, out: Console) -> int:
-    """Explore the documents' configurations, or one variant, and in_words what was found.
+    """Explore the documents' configurations, or one variant, and print the results.
 
-    Returns 1 when something is broken that must hold, 2 when an exploration stopped at its limit before that was seen
-    or put nothing to the test, 0 otherwise: a variant is there to be broken, and its counterexample is no failure.
-    HarnessError when there is no such variant.
+    Returns 1 if a statement is broken that must hold, 2 if an exploration stopped at its limit before that or exercised
+    nothing, 0 otherwise. A variant is expected to break a statement, so its counterexample is no failure.
     """
     try:
         named = explorations(variant)
@@ -33,7 +32,7 @@ def explore(variant: str | None, out: Console) -> int:
 
 
 def list_variants(out: Console) -> None:
-    """Print every variant of the model: its name, where it comes from, and what it does differently."""
+    """Print every variant of the model: its name, its origin, and the difference that it makes."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(ratio=1)

@@ -1,4 +1,4 @@
-"""``fetch``: puts into the cache what checks need from elsewhere, so that they run without a network."""
+"""``fetch``: downloads the artifacts of checks into the cache, so that checks need no network."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from conformance.commands.running.clients import python_with_client
 
 
 def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> int:
-    """Fetch and verify releases, the agent that they are started with and clients; returns the exit status.
+    """Fetch and verify releases, clients and Byteman; returns the exit status.
 
     Raises:
-        HarnessError: one of them cannot be had, or there is no Java to run them; what was fetched before it stays.
+        HarnessError: one of them is not available, or there is no Java. Earlier ones stay in the cache.
     """
 
     def say(line: str) -> None:

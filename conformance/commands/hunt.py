@@ -1,7 +1,6 @@
-"""``defects --hunt``: gives a broker one seeded defect after the other, and sees whether the machines find it.
+"""``defects --hunt``: seeds one defect after the other in a broker, and has the machines look for it.
 
-Each defect gets a run of the engine and a broker of its own, with the settings that it needs, so that none of them sees
-what another one left.
+Each defect gets a run of the engine and a new broker with the settings that it needs.
 """
 
 from __future__ import annotations
@@ -26,16 +25,15 @@ from conformance.report.sentences.lists import count
 from model.rules.catalogue import RULES, select
 
 SHORTENING_S = 20.0
-"""How long, in seconds, a history may be made short, after the time in which the defect is to be found."""
+"""The time for shortening a history after the budget, in seconds."""
 
 AFTERWARDS_S = 180.0
-"""What else a run may take, in seconds, when its defect was found at the last moment: where a client waits in vain for
-messages, each replay takes 40 seconds."""
+"""The time for replays after that, in seconds; a replay in which a client receives nothing takes 40 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user asked: ``budget_s`` is for finding one defect, the start of its broker included."""
+    """The options of a hunt; ``budget_s``: for one defect, with the start of its broker."""
 
     defects: Sequence[Defect]
     broker: str
@@ -46,9 +44,9 @@ class Asked:
 
 
 def hunt(asked: Asked, engine: Engine, *, err: Console) -> tuple[int, list[Hunted]]:
-    """Hunt every defect and show progress on ``err``; the exit status, and what each hunt came to."""
-    number_of_defects = count(len(asked.defects), "defect", "defects")
-    err.print(Text(f"Seed {asked.seed}, broker {asked.broker}, {number_of_defects}, {asked.budget_s:g} s for each"))
+    """Hunt every defect with progress on ``err``; returns the exit status and the results."""
+    defects = count(len(asked.defects), "defect", "defects")
+    err.print(Text(f"Seed {asked.seed}, broker {asked.broker}, {defects}, {asked.budget_s:g} s for each"))
     engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, "hunt", asked.broker, str(asked.seed))
     hunted: list[Hunted] = []

@@ -1,4 +1,4 @@
-"""``rules`` and ``defects``: what there is, for people and for programs."""
+"""Lists rules, defects and machines, for people and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``releases``: which releases there are to check, and how each is obtained."""
+"""``releases``: lists releases and how each is obtained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.report.console import show_table
 
 
 class Available(msgspec.Struct, frozen=True, kw_only=True):
-    """A release, how it is obtained, whether the cache has it, and what there is to say of it."""
+    """A release, how it is obtained, and whether the cache has it."""
 
     version: str
     how: How
@@ -27,7 +27,7 @@ class Available(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def releases(versions: Sequence[str]) -> list[Available]:
-    """Those of these versions, asked for at Maven Central; without any, those that were tried or are in the cache.
+    """These versions, looked up at Maven Central; without any, those that were tried or are in the cache.
 
     Raises:
         HarnessError: Maven Central cannot be asked.
@@ -39,7 +39,6 @@ def releases(versions: Sequence[str]) -> list[Available]:
 
 
 def list_releases(found: Sequence[Available], out: Console) -> None:
-    """Print them as a table."""
     rows = [(one.version, one.how, "in the cache" if one.is_cached else "-", one.note or "-") for one in found]
     headings = ("Release", "Obtained", "Cache", "Note")
     show_table(out, [tuple(map(Text, row)) for row in rows], justify=("left",) * 4, headings=headings)
@@ -70,7 +69,7 @@ def _note(one: Tried) -> str:
 
 
 def order(version: str) -> tuple[bool, Version, str]:
-    """By version; what is no version comes last."""
+    """The sort key of a release; a name that is no version is last."""
     try:
         return False, Version(version.replace("-M", "a")), version
     except InvalidVersion:

@@ -1,6 +1,6 @@
-"""``replay``: runs one saved history again, step by step, as many times as asked, and says how often it came back.
+"""``replay``: runs one saved history again, step by step, a number of times, and prints how often it broke a rule.
 
-A known deviation that it shows is tolerated and told, as ``check`` does; with ``--known none`` it breaks its rule.
+A known deviation is tolerated and printed, as in ``check``; with ``--known none`` it breaks its rule.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from conformance.tenancy.footprint import Footprint
 from model.rules.catalogue import CATALOGUE, RULES
 
 NO_DEFECT = "none"
-"""What stands for no defect, where one may be named."""
+"""The value of ``--defect`` for no defect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user asked of ``replay``; ``defect``: the name of one, ``none``, or None for the history's own."""
+    """The options of ``replay``; ``defect``: a name, ``none``, or None for the history's own."""
 
     history: Path
     broker: str
@@ -60,21 +60,21 @@ class Asked:
     defect: str | None
     footprint: Footprint | None = None
     base: Base | None = None
-    """What the settings go on top of, instead of all that the history was recorded with; None: of that."""
+    """The settings below those of ``settings``; None: the history's own."""
     brokers: int | None = None
-    """How many, instead of as many as the history was recorded with."""
+    """The number of brokers; None: the history's own."""
     bookies: int | None = None
-    """The same of bookies."""
+    """The number of bookies; None: the history's own."""
 
     def size(self, history: History) -> Size:
-        """The size of the deployment to replay a history on."""
+        """The size of the deployment for this history."""
         return Size(brokers=self.brokers or history.size.brokers, bookies=self.bookies or history.size.bookies)
 
 
 def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
-    """Tell the history, run it, say how often a rule broke.
+    """Print the history, run it, and print how often a rule broke.
 
-    Returns 1 when one broke at least once, 0 when the history ran as often as asked and none did, 2 otherwise.
+    Returns 1 if a rule broke at least once, 0 if the history ran as often as asked and no rule broke, 2 otherwise.
     """
     history = document.read(asked.history)
     if (what := nonsense(history)) is not None:
@@ -88,7 +88,7 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
 
 
 def _defect(asked: str | None, history: History) -> Defect | None:
-    """The defect to switch on. HarnessError where there is none of that name."""
+    """The defect to switch on; None without one."""
     name = history.defect if asked is None else asked
     return None if name in (None, NO_DEFECT) else catalogue.find(name)
 
@@ -129,8 +129,8 @@ def _replay(
 
 def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -> int:
     broke = [event for event in events if isinstance(event, ViolationFound)]
-    held = [event for event in events if isinstance(event, ExampleFinished)]
-    tries = len(broke) + len(held)
+    passed = [event for event in events if isinstance(event, ExampleFinished)]
+    tries = len(broke) + len(passed)
     for number, found in enumerate(broke, start=1):
         name = f" (deviation {found.violation.deviation})" if found.violation.deviation else ""
         out.print(Text(f"{number}. {found.violation.rule} was broken: {found.violation.because}{name}", style="red"))
@@ -138,12 +138,10 @@ def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -
         if isinstance(event, HarnessErrorHappened):
             out.print(Text(f"Harness error: {event.sentence}", style="yellow"))
     known = _known_here(asked, events)
-    is_new = _say_deviations(held, tries, known, out)
+    is_new = _say_deviations(passed, tries, known, out)
     shown = history.violation.deviation if history.violation else None
-    if shown in known and tries == asked.times and not any(event.deviations.get(shown) for event in held):
-        gone = (
-            f"The known deviation {shown}, which this history is there to show, was met in none: it seems to be gone."
-        )
+    if shown in known and tries == asked.times and not any(event.deviations.get(shown) for event in passed):
+        gone = f"The known deviation {shown}, which this history shows, was met in no replay: it seems to be fixed."
         out.print(Text(gone, style="bold"))
     if history.violation is not None and Replays(tries=tries, came_back=len(broke)).are_in_vain:
         out.print(Text("A violation that comes back in none of so many replays is only suspected.", style="bold"))
@@ -166,16 +164,16 @@ def _say_short(made: ViolationMinimised, out: Console) -> None:
 
 
 def _known_here(asked: Asked, events: list[AnyEvent]) -> set[str]:
-    """The names of the deviations that are known of the release that the broker says it is, and of our clients."""
+    """The names of the deviations that are known of the broker's release and of our clients."""
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:
         return {deviation.name for deviation in asked.known}
     return {one.name for one in asked.known if one.concerns(started.release, started.clients, started.settings)}
 
 
-def _say_deviations(held: list[ExampleFinished], tries: int, known: set[str], out: Console) -> bool:
-    """Tell which deviations were met and tolerated; whether one of them is not known of this release."""
-    met = Counter(name for event in held for name, times in event.deviations.items() if times)
+def _say_deviations(passed: list[ExampleFinished], tries: int, known: set[str], out: Console) -> bool:
+    """Print the deviations that were met and tolerated; returns whether one of them is unknown for this release."""
+    met = Counter(name for event in passed for name, times in event.deviations.items() if times)
     for name, times in met.items():
         what = "The known deviation" if name in known else "Not known of this release: the deviation"
         out.print(Text(f"{what} {name} was met in {times} of {tries} replays.", style="magenta"))

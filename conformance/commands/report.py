@@ -1,4 +1,4 @@
-"""``report``: the reports of a check made anew from its events, as after a kill."""
+"""``report``: writes the reports of a check again from its events, for example after a kill."""
 
 from __future__ import annotations
 

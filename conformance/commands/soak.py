@@ -1,4 +1,4 @@
-"""``soak``: many clients and faults on one broker, a history of all of it, and what can be seen at once."""
+"""``soak``: runs many clients and faults on one broker, records a history, and shows anomalies."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def soak(asked: SoakRequest, *, out: Console, err: Console) -> int:
     """Run a soak, show its progress on ``err`` and its result on ``out``; returns the exit status.
 
     Raises:
-        HarnessError: what writes histories is not installed, or the soak failed.
+        HarnessError: pyarrow is not installed, or the soak failed.
     """
     demand_installed(("pyarrow",), "soak")
     from conformance.brokers.select import demand_settings
-    from conformance.soak.run import soak as run  # here, because `check` does without pyarrow
+    from conformance.soak.run import soak as run  # here, because `check` does not need pyarrow
 
     if any(asked.history.glob("bucket-*")):
         raise HarnessError(f"there is a history in {asked.history} already; name another folder")
@@ -36,7 +36,7 @@ def soak(asked: SoakRequest, *, out: Console, err: Console) -> int:
 
 
 class _Watcher:
-    """Shows how far the soak is, until its load is to end."""
+    """Shows the progress of a soak, and ends its load at an interrupt."""
 
     def __init__(self, shown: report.Display) -> None:
         self._shown = shown

@@ -21,47 +21,47 @@ if TYPE_CHECKING:
     from conformance.pipeline.topic import Setting
     from conformance.pipeline.verdict import Verification
 
-SO_FAR = "So far; what explains an event may be in a file that is not there yet:"
+SO_FAR = "So far; the event that explains another one may be in a later file:"
 AT_THE_END = "At the end:"
 
 SETTLED_S = 120.0
-"""How long no file comes before a history that is followed has come to its end, unless told otherwise."""
+"""The default time without a new file after which a followed history counts as complete."""
 
 NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user asked of ``verify``; ``rules`` None: all there are; ``master`` None: Spark's own choice."""
+    """The options of ``verify``; ``rules`` None: all; ``master`` None: Spark's own choice."""
 
     histories: Sequence[str]
     rules: Sequence[Rule] | None
     master: str | None
     persisted_after_s: float | None
-    """What a kill may undo; None: as long as each history's settings say."""
+    """How long a kill may undo an ack; None: by the settings of each history."""
     known: tuple[KnownDeviation, ...]
     release: str | None
-    """The broker's, of histories that do not tell it."""
+    """The release of histories that did not record it."""
     json: Path | None
     command: str = "pulsar-conformance verify"
-    """What the user ran, to be told in the JSON."""
+    """The command line, for the JSON."""
     summary: str | None = None
     """The folder for the tables, on any file system that Spark writes to."""
     report: Path | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    """Spark's options, by their names."""
+    """Spark's options by name."""
     follow_s: float | None = None
-    """Follow histories that grow, until no file has come for so long."""
+    """Follow growing histories until no file has arrived for so long."""
 
 
 def verify(asked: Asked, *, out: Console) -> int:
     """Verify, print the table on ``out``, write the JSON; returns the exit status.
 
     Raises:
-        HarnessError: Spark or Java is not there, or a folder is not.
+        HarnessError: Spark, Java or a folder is missing.
     """
     demand_installed(NEEDED, "verify")
-    # Here, because `check` does without them.
+    # Here, because `check` does not need them.
     from conformance.pipeline.session import session
     from conformance.pipeline.verdict import verify as verified
     from conformance.report import verification
@@ -81,7 +81,7 @@ def verify(asked: Asked, *, out: Console) -> int:
 
 
 def setting_of(asked: Asked) -> Setting:
-    """What the user says for a whole verification."""
+    """The setting that follows from the options."""
     from conformance.pipeline.topic import Setting
 
     within_s = asked.persisted_after_s
@@ -89,8 +89,8 @@ def setting_of(asked: Asked) -> Setting:
 
 
 def _follow(spark: SparkSession, asked: Asked, setting: Setting, settled_s: float, out: Console) -> Verification:
-    """The verdicts at the end; those before it are shown when one of them has changed."""
-    from conformance.pipeline.following import Follower, News, follow, watching
+    """The verdicts at the end; earlier ones are shown whenever one has changed."""
+    from conformance.pipeline.follower import Arrivals, Follower, follow, watching
     from conformance.report import verification
 
     shown: list[object] = [None]
@@ -102,10 +102,10 @@ def _follow(spark: SparkSession, asked: Asked, setting: Setting, settled_s: floa
             out.print(f"\n{SO_FAR}", markup=False)
             verification.show(found, out)
 
-    news = News()
+    arrivals = Arrivals()
     follower = Follower(spark, asked.histories, setting, asked.rules, known=asked.known, release=asked.release)
-    with at_first_interrupt(news.end), watching(spark, asked.histories, news):
-        found = follow(follower, news, settled_s=settled_s, told=show)
+    with at_first_interrupt(arrivals.end), watching(spark, asked.histories, arrivals):
+        found = follow(follower, arrivals, settled_s=settled_s, show=show)
     out.print(f"\n{AT_THE_END}", markup=False)
     return found
 

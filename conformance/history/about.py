@@ -1,7 +1,7 @@
-"""What a run's events were recorded against: the broker's release, its clients, the settings that were changed.
+"""The systems that a run recorded: the broker's release, its clients, the changed settings.
 
-It stands in the footer of every file, by run, so that it is there however a recording ended. ``verify`` needs it to
-know which deviations are known there. A run of several clusters may tell of several.
+The footer of every file has them, by run, so that they survive any end of the recording. ``verify`` chooses the known
+deviations by them. A run of several clusters may have several.
 """
 
 from __future__ import annotations
@@ -13,33 +13,32 @@ import msgspec
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """One system. ``clients``: versions by the names that runs tell of them (``official``: pulsar-client)."""
+    """One system. ``clients``: versions by the names of runs (``official``: pulsar-client)."""
 
     release: str
     clients: dict[str, str] = {}
     settings: dict[str, str] = {}
-    """The broker's, where they are not what the release ships with."""
+    """The broker's settings that differ from the shipped ones."""
 
 
 ByRun: TypeAlias = Mapping[str, tuple[About, ...]]
-"""What is told of each run; of one that nothing is told of there is nothing."""
+"""The systems of each run that recorded any."""
 
 
-def as_footer(told: ByRun) -> bytes:
-    """As it is written."""
-    return msgspec.json.encode(dict(told))
+def as_footer(about: ByRun) -> bytes:
+    return msgspec.json.encode(dict(about))
 
 
 def of_footer(footer: bytes | str) -> dict[str, tuple[About, ...]]:
-    """As it was written. Raises ``msgspec.MsgspecError`` where it is something else."""
+    """Read a footer. Raises ``msgspec.MsgspecError`` if it is something else."""
     return msgspec.json.decode(footer, type=dict[str, tuple[About, ...]])
 
 
 def together(parts: Iterable[ByRun]) -> dict[str, tuple[About, ...]]:
-    """What several files tell, each thing once."""
+    """The systems of several files, each once."""
     found: dict[str, tuple[About, ...]] = {}
     for part in parts:
-        for run, told in part.items():
+        for run, systems in part.items():
             before = found.get(run, ())
-            found[run] = (*before, *(about for about in told if about not in before))
+            found[run] = (*before, *(about for about in systems if about not in before))
     return found

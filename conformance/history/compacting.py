@@ -1,8 +1,8 @@
-"""Compacts histories: of a bucket's many segments a few files, in order, with every topic whole in one of them.
+"""Compacts histories: rewrites the many segments of a bucket as a few files in order, each with whole topics.
 
-What is larger than one file is first scattered over as many parts as there will be files, by topic, and each part
-sorted by itself; so memory holds one file, or the largest topic, and time grows with the number of events. It can be
-ended at any moment: the new files count when all of them are there, and only then the old ones go.
+A bucket that is larger than one file is first split by topic into as many parts as it will have files, and each part is
+sorted alone. So memory holds one file, or the largest topic, and time grows with the number of events. It can be killed
+at any time: the new files count when all of them exist, and only then the old ones are removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EVENTS_OF_A_FILE = 4_000_000
 """How many events a file has at most, unless one topic has more."""
 
 _IDENTITY = ("run", "topic")
-"""What stays in one file: a topic of all clusters, because those that replicate it are judged together."""
+"""One file has a topic of all clusters, because these are judged together."""
 
 _SORTED_BY = ("run", "topic", "cluster")
 _SCRATCH = ".compacting-"
@@ -52,7 +52,7 @@ _ENCODED = pa.schema(
         for field in SCHEMA
     ]
 )
-"""The schema in memory: names as dictionaries, but for those that are sorted by."""
+"""The schema in memory: names are dictionaries, except those of the sort order."""
 
 Identity = tuple[str, str | None]
 """Run and topic."""
@@ -60,7 +60,7 @@ Identity = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """A bucket that was looked at: how many files it had and has, and whether they are other ones."""
+    """A bucket: its number of files before and now, and whether it was rewritten."""
 
     bucket: str
     files_before: int
@@ -69,16 +69,15 @@ class Compacted:
 
 
 def compact(
-    folder: Path, *, told: Callable[[Compacted], None] | None = None, events_of_a_file: int = EVENTS_OF_A_FILE
+    folder: Path, *, show: Callable[[Compacted], None] | None = None, events_of_a_file: int = EVENTS_OF_A_FILE
 ) -> int:
-    """Compact every bucket of a history that nobody writes to; returns how many were rewritten.
+    """Compact every bucket of a complete history; returns how many were rewritten.
 
-    ``told`` hears of each bucket when it is done.
+    ``show`` is called with each bucket when it is done.
 
     Raises:
-        HarnessError: there is no history, a file is damaged or gone, or nothing can be written. What was compacted
-        before
-            stays, and nothing is lost.
+        HarnessError: there is no history, a file is damaged or missing, or the folder cannot be written. Buckets
+            that were compacted stay, and nothing is lost.
     """
     buckets = sorted(path for path in folder.glob("bucket-*") if path.is_dir())
     if not buckets:
@@ -87,8 +86,8 @@ def compact(
     for bucket in buckets:
         compacted = _compacted(bucket, events_of_a_file)
         rewritten += compacted.is_rewritten
-        if told is not None:
-            told(compacted)
+        if show is not None:
+            show(compacted)
     return rewritten
 
 
@@ -144,7 +143,7 @@ def _compact(bucket: Path, parts: Sequence[Path], events_of_a_file: int) -> None
 
 
 def _planned(parts: Sequence[Path], events_of_a_file: int) -> Mapping[Identity, int]:
-    """Which file each topic goes to, in the order of files."""
+    """The number of each topic's file."""
     events: dict[Identity, int] = {}
     for path in parts:
         for topic, count in _topics_of(_read(path, _IDENTITY)):
@@ -165,14 +164,14 @@ def _in_order(topic: Identity) -> tuple[str, bool, str]:
 
 
 def _topics_of(table: pa.Table) -> Iterator[tuple[Identity, int]]:
-    """The topics in a table that is in order, with how many rows each has."""
+    """The topics of a table in order, with their numbers of rows."""
     groups = table.group_by(list(_IDENTITY), use_threads=False).aggregate([([], "count_all")])
     for group in groups.to_pylist():
         yield (group["run"], group["topic"]), group["count_all"]
 
 
 def _scattered(parts: Sequence[Path], file_of: Mapping[Identity, int], scratch: Path) -> list[list[Path]]:
-    """The same events in as many parts as there will be files, each with its own topics."""
+    """The same events, split by topic into a part for each new file."""
     paths = [scratch / f"{file}.part" for file in range(max(file_of.values()) + 1)]
     with ExitStack() as stack:
         writers = [stack.enter_context(pq.ParquetWriter(path, _ENCODED, compression="zstd")) for path in paths]

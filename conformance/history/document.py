@@ -1,7 +1,7 @@
-"""A history as one document: the steps of one example, in order, with what they ran against.
+"""A history as a JSON document: the steps of one example in order, with the broker, clients and settings.
 
-It is what ``replay`` reads, what a report explains, and what a violation is kept as. The file is JSON, one document a
-file, with every operation and outcome typed by ``model.operations``. Long recordings for Spark are not this.
+A violation is stored as such a document, ``replay`` reads it, and a report explains it. ``model.operations`` has the
+types of operations and outcomes. Long recordings for Spark have another format (``parquet``).
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     late: tuple[Late, ...] = ()
     """Answers to earlier sends that were not awaited; they are judged before this operation."""
     unexpected: tuple[Unexpected, ...] = ()
-    """What the broker did beside the outcome; it is judged first."""
+    """What the broker did besides the outcome; it is judged first."""
 
     @property
     def at(self) -> Interval:
-        """When it was performed, as the model has it."""
+        """The time of the step as an interval of the model."""
         return Interval(self.invoked_ms, self.completed_ms)
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that was broken: which, why in one sentence, at which step (from 1), and the evidence in lines of text.
+    """A broken rule: the reason in one sentence, the step (from 1), and the evidence as lines.
 
-    ``side``: on which side of the wire it happened, where that was watched.
+    ``side``: the side of the wire that broke it, if a proxy saw that.
     """
 
     rule: str
@@ -63,22 +63,22 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replays(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a history was run again, and in how many of these the same rule broke."""
+    """How often a history was replayed, and how often the same rule broke."""
 
     tries: int
     came_back: int
 
     @property
     def are_in_vain(self) -> bool:
-        """Whether it was replayed often enough, and never came back: what it shows is only suspected."""
+        """Whether the violation never came back in enough replays, and so is only suspected."""
         return self.tries >= ENOUGH_REPLAYS and self.came_back == 0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """In what part of all replays it comes back, with a confidence of 95 %, from the least to the most.
+        """The share of replays in which it comes back, as a 95 % confidence interval.
 
         This is Wilson's score interval (Journal of the American Statistical Association 22, 1927), which also holds
-        where nothing came back, or everything.
+        for shares of 0 and 1.
         """
         if not self.tries:
             return 0.0, 1.0
@@ -98,28 +98,28 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     clients: dict[str, str]
     seed: int
     settings: dict[str, str]
-    """What the suite gave the broker, and all of it that is not in the base's own configuration."""
+    """The settings that the suite gave the broker on top of the base's."""
     steps: tuple[Step, ...]
     violation: Violation | None = None
     defect: str | None = None
     replays: Replays | None = None
     minimal: bool = False
     left_out: int = 0
-    """How many steps of the recording are left out, where this is a part of it that was not performed by itself."""
+    """How many steps of the recording are left out, if this is a part of it that was not performed alone."""
     base: Base = "quick"
     size: Size = SMALLEST
     format: int = FORMAT
 
 
 def write(history: History, path: Path) -> None:
-    """Write a history to ``path``, replacing an existing file in one step."""
+    """Write a history to ``path``; an existing file is replaced atomically."""
     temporary = path.with_name(path.name + ".part")
     temporary.write_bytes(encode(history))
     temporary.replace(path)
 
 
 def encode(history: History) -> bytes:
-    """The history as JSON with a line for each field and for each step, so that a diff shows the step that changed."""
+    """The history as JSON with a line for each field and each step, so that a diff shows the changed step."""
     fields = {name: getattr(history, name) for name in history.__struct_fields__ if name != "steps"}
     lines = [msgspec.json.encode(name) + b": " + msgspec.json.encode(value) for name, value in fields.items()]
     steps = b",\n ".join(map(msgspec.json.encode, history.steps))
@@ -127,8 +127,7 @@ def encode(history: History) -> bytes:
 
 
 def read(path: Path) -> History:
-    """Read a history; HarnessError, in one sentence, when the file is not one, or says what this suite does not
-    know."""
+    """Read a history; HarnessError if the file is not one, or has an unknown field."""
     written = content(path)
     try:
         written_as = msgspec.json.decode(written, type=_Format).format
@@ -147,6 +146,6 @@ def read(path: Path) -> History:
 
 
 class _Format(msgspec.Struct, frozen=True):
-    """What is looked at first: all else may differ in another format."""
+    """The only field that every format has."""
 
     format: int = FORMAT

@@ -1,4 +1,4 @@
-"""Makes a long history of a run's journal: every example of every machine, for ``verify``."""
+"""Writes a run's journal, every example of every machine, as a history for ``verify``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LANE = "machines"
 
 
 def record_journals(report: Path, folder: Path, *, run: str, about: About) -> int:
-    """Write the examples of a run, those of its lanes too, into a history; returns how many events these are.
+    """Write the examples of a run and its lanes into a history; returns the number of events.
 
-    ``report`` has their journals; ``run``: a name that no other run has. Raises
-    :class:`~conformance.harness_error.HarnessError` if it cannot be written.
+    ``report`` has their journals; ``run`` is a unique name. Raises :class:`~conformance.harness_error.HarnessError` if
+    the history cannot be written.
     """
     events = 0
     with HistoryWriter(folder, LANE, about=about) as writer:
@@ -33,7 +33,7 @@ def record_journals(report: Path, folder: Path, *, run: str, about: About) -> in
 
 
 def examples_of(journal: Path) -> Iterator[tuple[ExampleBegins, list[Step]]]:
-    """Each example with its steps; several may have one number, because a replay is an example as well."""
+    """Each example with its steps; several may have the same number, because a replay is an example, too."""
     lines = read_journal(journal)
     example: ExampleBegins | None = None
     for begins, group in itertools.groupby(lines, key=lambda line: isinstance(line, ExampleBegins)):

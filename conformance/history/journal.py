@@ -1,7 +1,7 @@
-"""The journal of a run: every step of every example, a line each, on disk before it is judged.
+"""The journal of a run: every step of every example as a line, on disk before the step is judged.
 
-It is for the case that the suite itself is ended in the middle: whatever was done up to then can be read. Lines are
-JSON; an example begins with a line that names its machine, and all steps that follow it are its own.
+If the suite is killed, the journal has all steps up to then. Lines are JSON. The first line of an example has its
+machine, and the lines after it have its steps.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ _decoder = msgspec.json.Decoder(ExampleBegins | JournalStep)
 
 
 class Journal:
-    """Writes the journal; each line reaches the system at once, so that a kill of this process loses none."""
+    """Writes the journal, unbuffered, so that a kill of this process loses no line."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
 
     def begin(self, number: int, machine: str) -> None:
-        """Begin an example."""
         self._file.write(_encoder.encode(ExampleBegins(number, machine)) + b"\n")
 
     def record(self, step: Step) -> None:
@@ -46,12 +45,11 @@ class Journal:
         self._file.write(_encoder.encode(JournalStep(step)) + b"\n")
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 def read_journal(path: Path) -> Iterator[ExampleBegins | JournalStep]:
-    """Read a journal; a last line that was cut off is left out."""
+    """Read a journal, without a truncated last line."""
     with path.open("rb") as lines:
         for line in lines:
             if line.endswith(b"\n"):

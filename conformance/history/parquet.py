@@ -1,12 +1,12 @@
-"""Histories on Parquet: a folder of segments that grows while a run goes on, laid out for one pass in order.
+"""Histories on Parquet: a folder of segments that grows during a run, laid out for one pass in order.
 
-A folder has one sub-folder for each *bucket*, which is chosen by a topic's name; what concerns no one topic has one
-of its own. A writer collects some thousands of events a bucket and puts them down as one segment: a complete file under
-its final name, or none. So what was written before a ``kill -9`` can be read, but for the events of the last, open
-segments. Every file is sorted by :data:`ORDER`. ``compacting`` makes a few large files of a bucket's segments, in the
-same order, a topic whole in one of them; :func:`in_force` says which files of a bucket count meanwhile.
+A folder has a sub-folder for each *bucket*, which a topic's name selects; events without a topic have their own. A
+writer collects some thousands of events of a bucket and writes them as one segment: a complete file under its final
+name, or none. So a ``kill -9`` loses only the last, open segments. Every file is sorted by :data:`ORDER`.
+``compacting`` rewrites a bucket's segments as a few large files with whole topics; :func:`in_force` decides which files
+count.
 
-It writes; reading is the pipeline's, over Spark.
+The pipeline reads histories, on Spark.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ SCHEMA = pa.schema(
 """The columns, in the order of :class:`Recorded`."""
 
 ORDER = ("run", "topic", "cluster", "ledger", "entry", "batch_index", "completed_ns")
-"""What a file is sorted by, nothing (None) before anything: topic by topic, there by position, and there by time."""
+"""The sort order of a file, None first: by topic, then by position, then by time."""
 
 VERSION_KEY = b"pulsar-conformance.version"
 RUNS_KEY = b"pulsar-conformance.runs"
 REPLACES_KEY = b"pulsar-conformance.replaces"
 ABOUT_KEY = b"pulsar-conformance.about"
-"""What a footer says: the schema's version, the runs in the file, the names of what the compacted files replace, and
-what is told of its runs (:mod:`conformance.history.about`)."""
+"""The keys of a footer: the schema's version, the runs of the file, the names of the files that it replaces, and the
+systems of its runs (:mod:`conformance.history.about`)."""
 
 _COMPACTED = re.compile(r"compacted-(?P<token>\w+)-\d+-of-(?P<number>\d+)\.parquet")
 
 EVERYWHERE = "bucket-all"
-"""The bucket of events that concern no one topic."""
+"""The bucket of events without a topic."""
 
-NOTHING_TOLD: ByRun = MappingProxyType({})
+NO_SYSTEMS: ByRun = MappingProxyType({})
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -95,31 +95,30 @@ def bucket_of(topic: str | None, buckets: int) -> str:
 
 
 def compacted_name(token: str, number: int, of: int) -> str:
-    """The name of one of so many files, counted from 1, that compacting made of a bucket at once."""
+    """The name of a file, counted from 1, of those that one compacting writes for a bucket."""
     return f"compacted-{token}-{number:04d}-of-{of:04d}.parquet"
 
 
 def compacted_together(name: str) -> str | None:
-    """What the names of files have in common that were compacted at once; None for any other file."""
+    """The common part of the names of files that were compacted at once; None for any other file."""
     found = _COMPACTED.fullmatch(name)
     return f"{found['token']} of {found['number']}" if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """Which files of a bucket count, and which should be there but are ``gone``; by their names."""
+    """The names of the files of a bucket that count, and of those that are missing (``gone``)."""
 
     names: frozenset[str]
     gone: frozenset[str]
 
 
 def in_force(replaces: Mapping[str, Collection[str]]) -> InForce:
-    """Which files of a bucket are to be read, of those there are, each with the names of what it replaces.
+    """The files of a bucket to read; ``replaces``: each existing file with the names that it replaces.
 
-    Compacted files count when all that were made at once are there; what they replace counts until then, and goes only
-    then. So nothing is counted twice, or missing, wherever compacting was ended; and where something that they replace
-    is not there, all of them once were. One of them that says nothing (because it cannot be read) is spoken for by the
-    others.
+    Compacted files count when all of one compacting exist. The files that they replace count until then, and are
+    removed only then. So no event counts twice or is missing, whenever compacting ends. If a replaced file is missing,
+    all compacted ones existed before. A compacted file that cannot be read replaces what the others replace.
     """
     there = replaces.keys()
     unfinished, replaced, gone = set[str](), set[str](), set[str]()
@@ -134,7 +133,7 @@ def in_force(replaces: Mapping[str, Collection[str]]) -> InForce:
 
 
 def _made_at_once(names: Collection[str]) -> set[frozenset[str]]:
-    """Of each compacting that left one of these files, the names of all that it makes."""
+    """For each compacting that wrote one of these files, the names of all its files."""
     made = {(one["token"], int(one["number"])) for one in map(_COMPACTED.fullmatch, names) if one}
     return {frozenset(compacted_name(token, index + 1, of) for index in range(of)) for token, of in made}
 
@@ -150,9 +149,9 @@ def in_order(table: pa.Table) -> pa.Table:
 
 
 def completed(rows: Rows, names: Sequence[str]) -> Rows:
-    """The columns of these names, with nothing in those that were added to the schema after the rows were written.
+    """These columns, with nulls in those that were added to the schema later.
 
-    KeyError for another one that is not there.
+    KeyError for another missing column.
     """
     for name in ADDED.intersection(names).difference(rows.schema.names):
         rows = rows.append_column(SCHEMA.field(name), pa.nulls(rows.num_rows, SCHEMA.field(name).type))
@@ -162,8 +161,8 @@ def completed(rows: Rows, names: Sequence[str]) -> Rows:
 class HistoryWriter:
     """Writes the events of one lane of a run; not for several threads.
 
-    ``buckets`` must be the same for all writers of one folder; what a segment holds is bounded by ``segment_events``.
-    ``about``: what the run's events were recorded against.
+    ``buckets`` must be the same for all writers of one folder. A segment has at most ``segment_events``. ``about``: the
+    system that the run records.
     """
 
     def __init__(
@@ -180,24 +179,23 @@ class HistoryWriter:
         self._buckets = buckets
         self._segment_events = segment_events
         self._open: dict[str, list[Recorded]] = {}
-        self._names = f"{lane}-{secrets.token_hex(4)}"  # a name is never used again, not even by the next writer
+        self._names = f"{lane}-{secrets.token_hex(4)}"  # unique among all writers
         self._numbers = itertools.count(1)
 
     def record(self, event: Recorded) -> None:
-        """Take one event; a segment that is full is put down."""
+        """Take one event; a full segment is written."""
         bucket = bucket_of(event.topic, self._buckets)
         waiting = self._open.setdefault(bucket, [])
         waiting.append(event)
         if len(waiting) >= self._segment_events:
-            self._put_down(bucket)
+            self._write_segment(bucket)
 
     def flush(self) -> None:
-        """Put down everything taken so far: from then on it can be read, whatever happens to this process."""
+        """Write all events so far; a kill of this process no longer loses them."""
         for bucket in sorted(self._open):
-            self._put_down(bucket)
+            self._write_segment(bucket)
 
     def close(self) -> None:
-        """Put down what is left."""
         self.flush()
 
     def __enter__(self) -> HistoryWriter:
@@ -206,15 +204,15 @@ class HistoryWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _put_down(self, bucket: str) -> None:
+    def _write_segment(self, bucket: str) -> None:
         events = self._open.pop(bucket)
         name = f"{self._names}-{next(self._numbers):06d}.parquet"
-        told = {event.run: (self._about,) for event in events} if self._about is not None else {}
-        write_file(in_order(table_of(events)), self._folder / bucket / name, about=told)
+        about = {event.run: (self._about,) for event in events} if self._about is not None else {}
+        write_file(in_order(table_of(events)), self._folder / bucket / name, about=about)
 
 
-def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = (), about: ByRun = NOTHING_TOLD) -> None:
-    """Write one file of a history under its name in one step; ``table`` is sorted.
+def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = (), about: ByRun = NO_SYSTEMS) -> None:
+    """Write one file of a history atomically; ``table`` is sorted.
 
     Raises:
         HarnessError: it cannot be written.
@@ -223,14 +221,14 @@ def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = (), abo
 
 
 def write_tables(
-    tables: Iterable[pa.Table], path: Path, *, replaces: Sequence[str] = (), about: ByRun = NOTHING_TOLD
+    tables: Iterable[pa.Table], path: Path, *, replaces: Sequence[str] = (), about: ByRun = NO_SYSTEMS
 ) -> None:
-    """The same of one table or more, which follow one another in order; one is held at a time.
+    """The same for one or more tables in order, one in memory at a time.
 
     Raises:
         HarnessError: it cannot be written.
     """
-    part = path.with_name(f".{path.name}.part")  # Spark, too, leaves out what begins with a dot
+    part = path.with_name(f".{path.name}.part")  # Spark also ignores names with a leading dot
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:

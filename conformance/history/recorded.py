@@ -1,8 +1,7 @@
-"""The events of a long history: what happened, one flat value each.
+"""The events of a long history, one flat value each.
 
-A history on Parquet is a set of these, from any number of writers; ``docs/histories.md`` says what each field means for
-each kind. This module is the vocabulary, without files: ``parquet.py`` writes it, ``conformance.pipeline`` judges it.
-Nothing here is tied to one rule.
+A history on Parquet is a set of events from any number of writers; ``docs/histories.md`` defines the fields of each
+kind. ``parquet.py`` writes them, ``conformance.pipeline`` judges them.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import hashlib
 import msgspec
 
 VERSION = 1
-"""The version of this schema. It rises when a field changes its meaning or goes; a field that is added keeps it."""
+"""The version of this schema. It rises when a field is removed or changes its meaning; a new field keeps it."""
 
 ADDED = frozenset({"replicated", "replicated_from"})
-"""The fields that files of this version may lack, because they were added later: nobody told them there."""
+"""The fields that were added later, which files of this version may lack."""
 
 
 class Kind(enum.StrEnum):
@@ -30,34 +29,34 @@ class Kind(enum.StrEnum):
     ACK_CUMULATIVE = "ack-cumulative"
     """Everything up to ``position`` is acknowledged."""
     NACK = "nack"
-    """The consumer gives the message back, by a negative acknowledgment or because its time was up."""
+    """The consumer nacks the message, or its ack timeout expires."""
     REDELIVER = "redeliver"
-    """The consumer gives back everything that it holds."""
+    """The consumer requests redelivery of all its unacknowledged messages."""
     SUBSCRIBE = "subscribe"
     """A consumer joins."""
     UNSUBSCRIBE = "unsubscribe"
-    """A consumer leaves: it closes, or its connection is gone."""
+    """A consumer leaves: it closes or loses its connection."""
     BEGIN = "begin"
-    """A subscription is made; ``position`` is the mark-delete that it begins with."""
+    """A subscription is created; ``position`` is its first mark-delete position."""
     SEEK = "seek"
-    """A subscription is set to ``position``, which is the first to be delivered from then on."""
+    """A subscription is set to ``position``, the first one to be delivered afterwards."""
     SKIP = "skip"
-    """An administrator, or an expiry, leaves out everything up to ``position``."""
+    """An administrator or an expiry skips everything up to ``position``."""
     FAULT = "fault"
     LOG = "log"
     """A message as it was read back from the log."""
     LOG_END = "log-end"
     """The log was read back from its first entry to ``position``, its last."""
     CURSOR = "cursor"
-    """A subscription's mark-delete as it was read."""
+    """A subscription's mark-delete position as it was read."""
     PASSED_ON = "passed-on"
-    """A cluster's replicators said that what its log has up to ``position`` has been sent to all other clusters."""
+    """A cluster's replicators have sent the log up to ``position`` to all other clusters, according to their stats."""
     DRAINED = "drained"
-    """The broker said that a subscription has nothing left up to ``position``, and everything sent had arrived."""
+    """A subscription has no backlog up to ``position``, by the broker's stats, and its consumers received all."""
 
 
 class Outcome(enum.StrEnum):
-    """What is known of how a call ended."""
+    """The known outcome of a call."""
 
     OK = "ok"
     DUPLICATE = "duplicate"
@@ -69,15 +68,15 @@ class Outcome(enum.StrEnum):
 
 
 KILL = "kill"
-"""The fault that ends a broker at once: what it had not persisted is lost. Others (unload, pause, cut) lose nothing."""
+"""The fault that loses state that is not persisted. Others (unload, pause, cut) lose nothing."""
 
 UNLOAD = "unload"
 RESTART = "restart"
 
-GRACEFUL_MOVES = frozenset({UNLOAD, RESTART})
-"""The faults after which a topic is reloaded, everything being persisted: graceful unload or shutdown."""
+GRACEFUL_RELOADS = frozenset({UNLOAD, RESTART})
+"""The faults that persist everything before the topic is reloaded: graceful unload or shutdown."""
 
-MOVES = GRACEFUL_MOVES | {KILL}
+RELOADS = GRACEFUL_RELOADS | {KILL}
 """The faults after which a topic is reloaded."""
 
 FIRST_OF_ALL = (-1, -1)
@@ -85,25 +84,25 @@ FIRST_OF_ALL = (-1, -1)
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """One event. What a kind has no use for is None; a message that stands alone in its entry has batch index -1."""
+    """One event. Fields that its kind does not use are None; an unbatched message has batch index -1."""
 
     run: str
     lane: str
-    """Who recorded it: a worker of the run."""
+    """The worker of the run that recorded it."""
     cluster: str = ""
     topic: str | None = None
-    """The topic, partitions by their own names; None where the whole cluster is meant (a fault)."""
+    """The topic or partition; None for a fault of the whole cluster."""
     kind: Kind
     outcome: Outcome = Outcome.OK
     deduplication: bool | None = None
     replicated: bool | None = None
-    """Of a topic: its messages are replicated between this cluster and the others of the run that say so as well. Of a
-    subscription that begins: its state is replicated with it."""
+    """Of a topic: its messages are replicated between this cluster and the others of the run with this flag. Of a
+    subscription that begins: it is a replicated subscription."""
     producer: str | None = None
     sequence_id: int | None = None
     highest_sequence_id: int | None = None
     replicated_from: str | None = None
-    """In a log: the cluster in which the message was first stored, by its name in ``cluster``; None for this one."""
+    """In a log: the cluster of origin, by its name in ``cluster``; None for this one."""
     subscription: str | None = None
     subscription_type: str | None = None
     consumer: str | None = None
@@ -116,15 +115,15 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     chunk_id: int | None = None
     chunks: int | None = None
     digest: int | None = None
-    """The payload's, by :func:`digest`."""
+    """The :func:`digest` of the payload."""
     size_bytes: int | None = None
     fault: str | None = None
     invoked_ns: int | None
-    """When it began; for a dispatch, when the broker sent it as the proxy saw it, or None where nobody did."""
+    """When it began; for a dispatch, when the proxy saw it, or None without a proxy."""
     completed_ns: int
     """When it ended; all times of a run are on one monotonic clock."""
 
 
 def digest(payload: bytes) -> int:
-    """The digest of a payload: the first 8 bytes of its BLAKE2b, as a signed number, so that it compares quickly."""
+    """The digest of a payload: the first 8 bytes of its BLAKE2b, as a signed number."""
     return int.from_bytes(hashlib.blake2b(payload, digest_size=8).digest(), "big", signed=True)

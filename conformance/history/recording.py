@@ -1,7 +1,6 @@
-"""What a process writes into a history while it runs: one lane, from any number of its threads.
+"""Records the events of one process into a history: one lane, from any number of threads.
 
-It stamps each event with who recorded it and puts everything down every few seconds, so that a process that is killed
-loses little. What the events say is up to whoever records them.
+It adds run, lane and cluster to each event, and flushes periodically, so that a killed process loses little.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import Kind, Outcome, Recorded
 
 FLUSH_EVERY_S: Final = 30.0
-"""How much a process that is killed loses at most, in seconds; each time makes a file of every bucket."""
+"""The longest interval between flushes, in seconds; each flush writes a file for every bucket."""
 
 FIRST_FLUSH_S: Final = 2.0
-"""When events are put down for the first time; from then on after twice as long each time, up to that."""
+"""The time of the first flush; the interval then doubles up to the longest."""
 
 
 def now_ns() -> int:
-    """The time that histories are told in: this machine's monotonic clock, the same in all of its processes."""
+    """The time of events: this machine's monotonic clock, which all of its processes share."""
     return time.monotonic_ns()
 
 
@@ -40,7 +39,7 @@ class Recording:
         about: About | None = None,
         flush_every_s: float = FLUSH_EVERY_S,
     ) -> None:
-        """``lane``: who records, a name that no other writer of the run has; ``about``: what is recorded against."""
+        """``lane``: the unique name of this writer in the run; ``about``: the system that is recorded."""
         self._writer = HistoryWriter(folder, lane, about=about)
         self._who: dict[str, Any] = {"run": run, "lane": lane, "cluster": cluster}
         self._at_most_ns = round(flush_every_s * 1e9)
@@ -51,17 +50,16 @@ class Recording:
 
     @property
     def events(self) -> int:
-        """How many events it has taken."""
         return self._events
 
-    def record(self, kind: Kind, *, invoked_ns: int | None, completed_ns: int | None = None, **told: Any) -> None:
-        """Take one event that ends now, unless ``completed_ns`` says when; ``told``: fields of :class:`Recorded`.
+    def record(self, kind: Kind, *, invoked_ns: int | None, completed_ns: int | None = None, **fields: Any) -> None:
+        """Take one event that ends at ``completed_ns``, or now; ``fields``: those of :class:`Recorded`.
 
         Raises :class:`~conformance.harness_error.HarnessError` if it cannot be written.
         """
         now = now_ns()
         completed_ns = now if completed_ns is None else completed_ns
-        event = Recorded(kind=kind, invoked_ns=invoked_ns, completed_ns=completed_ns, **self._who, **told)
+        event = Recorded(kind=kind, invoked_ns=invoked_ns, completed_ns=completed_ns, **self._who, **fields)
         with self._lock:
             self._events += 1
             self._writer.record(event)
@@ -70,7 +68,7 @@ class Recording:
                 self._flush_every_ns = min(2 * self._flush_every_ns, self._at_most_ns)
 
     def fault(self, name: str, *, invoked_ns: int, completed_ns: int | None = None, topic: str | None = None) -> None:
-        """A fault that is over, or has ``completed_ns`` None; then it is only said that it began, and at once."""
+        """Record a fault that has ended; ``completed_ns`` None records its beginning, and flushes."""
         outcome = Outcome.UNKNOWN if completed_ns is None else Outcome.OK
         self.record(
             Kind.FAULT,
@@ -84,12 +82,11 @@ class Recording:
             self.flush()
 
     def flush(self) -> None:
-        """Put down everything taken so far."""
         with self._lock:
             self._flush(now_ns())
 
     def close(self) -> None:
-        """Put down what is left; nothing is to be recorded any more."""
+        """Flush; nothing may be recorded afterwards."""
         self.flush()
 
     def _flush(self, now: int) -> None:

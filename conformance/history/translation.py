@@ -1,10 +1,10 @@
-"""What a machine's example was, as events of a long history, so that ``verify`` judges it without the model.
+"""Translates a machine's example into events of a long history, so that ``verify`` judges it without the model.
 
-An example is a run of its own, with its own clock. What the vocabulary has no word for is left out, and with it what
-could be misjudged for that: chunks, applications and clusters have vocabularies of their own; a topic that is trimmed
-is not read back; a subscription that is not durable is another one for each consumer, and one that was deleted is
-another one when it is made again; which of two sends with one id was answered is not known. Nor is it known when the
-broker sent a message, only that it had come.
+An example is a run of its own, with its own clock. Operations without an event are left out: chunks, applications,
+clusters. So is everything that could be misjudged without them: a trimmed topic is not read back, and a non-durable
+subscription has a name for each consumer. A deleted subscription gets another name when it is created again. If two
+sends have the same id, the payload of the stored one is unknown. The dispatch times are unknown, too, only the
+receipts.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ from model.subscription_operations import (
 )
 from model.vocabulary import Entry, partition_name
 
-BEHIND_EVERYTHING: Final = Position(2**62, 0)
-"""Up to where something is skipped of which is not known how far it goes: whatever it left out is excused."""
+AFTER_EVERYTHING: Final = Position(2**62, 0)
+"""The end of a skip of unknown length, which excuses every message that it may have skipped."""
 
 OUT_OF_ORDER: Final = "Key_Shared, out of order"
-"""The type of Key_Shared subscriptions whose consumers do not ask for order: they promise less."""
+"""The type of Key_Shared subscriptions with out-of-order delivery, which have fewer rules."""
 
 Name = tuple[str, str]
 """Topic and subscription."""
 
 
 def translated(steps: Iterable[Step], *, run: str, lane: str) -> Iterator[Recorded]:
-    """The events of one example; ``run``: a name that no other example has, which topics' names get as well."""
+    """The events of one example; ``run``: a unique name, which is also a prefix of its topics."""
     example = _Example(run=run, lane=lane)
     for step in steps:
         yield from example.take(step)
@@ -89,7 +89,7 @@ def translated(steps: Iterable[Step], *, run: str, lane: str) -> Iterator[Record
 
 @dataclass(slots=True)
 class _Pending:
-    """A send that was not answered yet."""
+    """A send without an answer yet."""
 
     send: Send
     invoked_ns: int
@@ -97,7 +97,7 @@ class _Pending:
 
 @dataclass(slots=True)
 class _Example:
-    """An example, step by step."""
+    """Translates one example step by step."""
 
     run: str
     lane: str
@@ -107,9 +107,9 @@ class _Example:
     subscriptions: set[Name] = field(default_factory=set)
     deleted: Counter[Name] = field(default_factory=Counter)
     blind: set[Name] = field(default_factory=set)
-    """Subscriptions of which something was acknowledged that nobody had received."""
+    """Subscriptions with an ack of a message that no consumer had received."""
     keys: dict[str, str | None] = field(default_factory=dict)
-    """The key that Key_Shared goes by, of each message: its entry's."""
+    """The key of each message for Key_Shared: that of its entry."""
     last: dict[str, Position] = field(default_factory=dict)
     logs: dict[str, list[Recorded]] = field(default_factory=dict)
     trimmed: set[str] = field(default_factory=set)
@@ -126,11 +126,11 @@ class _Example:
                 yield from self._answered(before.send, late.answers, before.invoked_ns)
         yield from self._sending(step, when)
         yield from self._consuming(step, when)
-        yield from self._moving(step, when)
+        yield from self._administration(step, when)
         yield from self._reading(step, when)
 
     def ended(self) -> Iterator[Recorded]:
-        """What nobody answered, and the logs as they were read last."""
+        """The sends without an answer, and the last readings of the logs."""
         for waiting in self.pending.values():
             for one in waiting:
                 yield from self._answered(one.send, (), one.invoked_ns)
@@ -165,12 +165,12 @@ class _Example:
             outcome, position = _outcome(answer)
             if position is not None:
                 self.last[opened.topic] = max(position, self.last.get(opened.topic, position))
-            for told in self._messages(entry):
-                place = {} if position is None else _place(position, told["batch_index"])
-                if ids[told["sequence_id"]] > 1:
-                    told["digest"] = None
+            for fields in self._messages(entry):
+                place = {} if position is None else _place(position, fields["batch_index"])
+                if ids[fields["sequence_id"]] > 1:
+                    fields["digest"] = None
                 known = {"outcome": outcome, "producer": opened.producer, "highest_sequence_id": entry.highest}
-                yield self._event(Kind.SEND, opened.topic, when, **known, **(told | place))
+                yield self._event(Kind.SEND, opened.topic, when, **known, **(fields | place))
 
     def _messages(self, entry: Entry) -> Iterator[dict[str, Any]]:
         for index, message in enumerate(entry.messages):
@@ -189,8 +189,8 @@ class _Example:
         match doing, step.outcome:
             case Subscribe() as asked, outcome:
                 yield from self._subscribed(asked, isinstance(outcome, Subscribed), when)
-            case (Acknowledge() | AckById()) as asked, Acknowledged() as told:
-                yield from self._acknowledged(asked, told, when)
+            case (Acknowledge() | AckById()) as asked, Acknowledged() as acknowledged:
+                yield from self._acknowledged(asked, acknowledged, when)
             case Nack(nth=None) as asked, _:
                 yield self._of_consumer(Kind.REDELIVER, asked.consumer, when)
             case Nack() as asked, RedeliveryRequested(messages=messages):
@@ -223,16 +223,16 @@ class _Example:
         if name not in self.subscriptions:
             self.subscriptions.add(name)
             topic, subscription = name
-            yield self._moved(Kind.BEGIN, topic, subscription, Position(*FIRST_OF_ALL), when, Outcome.OK)
+            yield self._position_event(Kind.BEGIN, topic, subscription, Position(*FIRST_OF_ALL), when, Outcome.OK)
 
     def _acknowledged(
-        self, asked: Acknowledge | AckById, told: Acknowledged, when: Mapping[str, int]
+        self, asked: Acknowledge | AckById, acknowledged: Acknowledged, when: Mapping[str, int]
     ) -> Iterator[Recorded]:
         kind = Kind.ACK_CUMULATIVE if asked.cumulative else Kind.ACK
-        outcome = Outcome.OK if told.receipt else Outcome.UNKNOWN
+        outcome = Outcome.OK if acknowledged.receipt else Outcome.UNKNOWN
         if isinstance(asked, AckById) and (consumer := self.consumers.get(asked.consumer)):
             self.blind.add((consumer.topic, consumer.subscription))
-        for message in told.messages:
+        for message in acknowledged.messages:
             yield self._of_consumer(kind, asked.consumer, when, outcome=outcome, **_placed(message))
 
     def _given(self, consumer: str, messages: Iterable[Delivery], when: Mapping[str, int]) -> Iterator[Recorded]:
@@ -249,7 +249,7 @@ class _Example:
 
     # ----------------------------------------------------------------------- what is done to subscriptions and topics
 
-    def _moving(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
+    def _administration(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
         is_done = isinstance(step.outcome, Done | CursorReset)
         outcome = Outcome.OK if is_done else Outcome.UNKNOWN
         match step.operation:
@@ -261,16 +261,18 @@ class _Example:
                 self.deleted[topic, name] += 1
                 self.subscriptions.discard((topic, name))
             case Skip(topic=topic, subscription=name) | SkipAll(topic=topic, subscription=name):
-                yield self._moved(Kind.SKIP, topic, name, BEHIND_EVERYTHING, when, Outcome.UNKNOWN)
+                yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, Outcome.UNKNOWN)
             case Expire(topic=topic, subscription=name):
-                yield self._moved(Kind.SKIP, topic, name, BEHIND_EVERYTHING, when, Outcome.UNKNOWN)
+                yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, Outcome.UNKNOWN)
             case ResetCursor(topic=topic, subscription=name):
-                yield self._moved(Kind.SEEK, topic, name, _set_to(step), when, outcome)
+                yield self._position_event(Kind.SEEK, topic, name, _set_to(step), when, outcome)
             case Seek(consumer=consumer) if consumer in self.consumers:
                 asked = self.consumers[consumer]
-                yield self._moved(Kind.SEEK, asked.topic, asked.subscription, _set_to(step), when, outcome)
+                yield self._position_event(Kind.SEEK, asked.topic, asked.subscription, _set_to(step), when, outcome)
             case SetDeduplication(topic=topic):
-                yield self._event(Kind.TOPIC, topic, when, deduplication=False)  # what happens meanwhile is not judged
+                yield self._event(
+                    Kind.TOPIC, topic, when, deduplication=False
+                )  # a topic is not judged while deduplication is switched
             case Trim(topic=topic):
                 self.trimmed.add(topic)
             case Unload(topic=topic):
@@ -290,7 +292,7 @@ class _Example:
             case _:
                 pass
 
-    def _moved(
+    def _position_event(
         self, kind: Kind, topic: str, subscription: str, to: Position, when: Mapping[str, int], outcome: Outcome
     ) -> Recorded:
         name = self._life(topic, subscription)
@@ -304,7 +306,7 @@ class _Example:
                 self.logs[topic] = list(self._logged(topic, read, when))
             case asked, CursorRead(mark_delete=mark_delete):
                 topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that reads one
-                yield self._moved(Kind.CURSOR, topic, name, mark_delete, when, Outcome.OK)
+                yield self._position_event(Kind.CURSOR, topic, name, mark_delete, when, Outcome.OK)
             case asked, AllReceived(messages=messages):
                 topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that takes all
                 yield from self._all_taken((topic, name), messages, when)
@@ -313,27 +315,27 @@ class _Example:
 
     def _logged(self, topic: str, read: LogRead, when: Mapping[str, int]) -> Iterator[Recorded]:
         for logged in read.entries:
-            for told in self._messages(logged.entry):
-                place = _place(logged.position, told["batch_index"])
-                yield self._event(Kind.LOG, topic, when, producer=logged.producer, **(told | place))
+            for fields in self._messages(logged.entry):
+                place = _place(logged.position, fields["batch_index"])
+                yield self._event(Kind.LOG, topic, when, producer=logged.producer, **(fields | place))
         if read.entries:
             yield self._event(Kind.LOG_END, topic, when, **_place(read.entries[-1].position))
 
     def _all_taken(self, name: Name, messages: Iterable[Delivery], when: Mapping[str, int]) -> Iterator[Recorded]:
-        """Whoever was connected is cut off, and one that is new gets all that is left."""
+        """All consumers are disconnected, and a new one receives the backlog."""
         topic, subscription = name
         for consumer, asked in self.consumers.items():
             if (asked.topic, asked.subscription) == name:
                 yield self._of_consumer(Kind.UNSUBSCRIBE, consumer, when)
         for message in messages:
-            told = {"subscription": self._life(*name), "consumer": "whoever takes all"}
-            yield self._event(Kind.DISPATCH, topic, _seen(when), **told, **self._dispatched(message))
+            drained = {"subscription": self._life(*name), "consumer": "drain"}
+            yield self._event(Kind.DISPATCH, topic, _seen(when), **drained, **self._dispatched(message))
         if topic in self.last and name not in self.blind:
-            yield self._moved(Kind.DRAINED, topic, subscription, self.last[topic], when, Outcome.OK)
+            yield self._position_event(Kind.DRAINED, topic, subscription, self.last[topic], when, Outcome.OK)
 
     # ----------------------------------------------------------------------------------------------------------- events
 
-    def _of_consumer(self, kind: Kind, consumer: str, when: Mapping[str, int | None], **told: Any) -> Recorded:
+    def _of_consumer(self, kind: Kind, consumer: str, when: Mapping[str, int | None], **fields: Any) -> Recorded:
         asked = self.consumers[consumer]
         type_ = OUT_OF_ORDER if self._is_out_of_order(asked) else asked.kind
         return self._event(
@@ -343,7 +345,7 @@ class _Example:
             subscription=self._subscription(asked),
             subscription_type=type_,
             consumer=consumer,
-            **told,
+            **fields,
         )
 
     def _is_out_of_order(self, asked: Subscribe) -> bool:
@@ -355,12 +357,12 @@ class _Example:
         return name if asked.durable else f"{name} of {asked.consumer}"
 
     def _life(self, topic: str, subscription: str) -> str:
-        """A subscription's name, another one after each time that it was deleted."""
+        """A subscription's name, another one after each deletion."""
         deleted = self.deleted[topic, subscription]
         return f"{subscription}, made again {deleted}" if deleted else subscription
 
-    def _event(self, kind: Kind, topic: str, when: Mapping[str, Any], **told: Any) -> Recorded:
-        return Recorded(run=self.run, lane=self.lane, kind=kind, topic=f"{self.run}/{topic}", **{**told, **when})
+    def _event(self, kind: Kind, topic: str, when: Mapping[str, Any], **fields: Any) -> Recorded:
+        return Recorded(run=self.run, lane=self.lane, kind=kind, topic=f"{self.run}/{topic}", **{**fields, **when})
 
 
 def _outcome(answer: Answer | None) -> tuple[Outcome, Position | None]:
@@ -376,8 +378,8 @@ def _outcome(answer: Answer | None) -> tuple[Outcome, Position | None]:
 
 
 def _set_to(step: Step) -> Position:
-    told = step.outcome.to if isinstance(step.outcome, CursorReset) else None
-    return Position(*FIRST_OF_ALL) if told is None else told
+    to = step.outcome.to if isinstance(step.outcome, CursorReset) else None
+    return Position(*FIRST_OF_ALL) if to is None else to
 
 
 def _placed(message: Delivery) -> dict[str, int]:
@@ -385,7 +387,7 @@ def _placed(message: Delivery) -> dict[str, int]:
 
 
 def _of_its_entry(message: Delivery) -> list[dict[str, int]]:
-    """All messages of an entry: given back is always the whole."""
+    """All messages of an entry, because redelivery is of whole entries."""
     return [_place(message.position, index) for index in range(message.batch_size)] or [_placed(message)]
 
 
@@ -394,7 +396,7 @@ def _place(position: Position, batch_index: int = -1) -> dict[str, int]:
 
 
 def _seen(when: Mapping[str, int]) -> dict[str, int | None]:
-    """Of a message it is only known that it had come."""
+    """Only the time of the receipt is known."""
     return {"invoked_ns": None, "completed_ns": when["completed_ns"]}
 
 

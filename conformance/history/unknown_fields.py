@@ -1,4 +1,4 @@
-"""Finds what a JSON document says and its type does not know, which decoding passes over in silence."""
+"""Finds the fields of a JSON document that its type does not have, which decoding ignores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 def unknown_field(raw: Any, decoded: Any, where: str = "$") -> str | None:
-    """The path of the first field of ``raw`` that is not in the value that was decoded from it."""
+    """The path of the first field of ``raw`` that the decoded value lacks."""
     return next(_unknown(raw, decoded, where), None)
 
 
@@ -28,7 +28,7 @@ def _unknown(raw: Any, decoded: Any, where: str) -> Iterator[str]:
 
 
 def _known(decoded: Any) -> dict[str, Any] | None:
-    """The fields that a value can be written with, tag included; None for a value that has none."""
+    """The fields of a value in JSON, with its tag; None for a value without fields."""
     if isinstance(decoded, msgspec.Struct):
         named = zip(decoded.__struct_encode_fields__, decoded.__struct_fields__, strict=True)
         tag = decoded.__struct_config__.tag_field

@@ -1,6 +1,6 @@
-"""Histories in older formats: renames operations, outcomes, fields and deviations that had other names.
+"""Upgrades histories in older formats: renames operations, outcomes, fields and deviations.
 
-Works on plain JSON values, before they are typed, so that no type keeps an old name.
+It works on plain JSON values before they are typed, so that no type has an old name.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _FIELDS_2: Final = {"shares": "consumers"}
 
 @dataclass(frozen=True, slots=True)
 class Renames:
-    """What a format called operations and outcomes (``tags``) and fields, and what the next one calls them.
+    """The old and new names of operations and outcomes (``tags``) and of fields.
 
-    No old name meant anything else elsewhere. ``added``: fields that the next format has beside a field of this name.
+    Every old name had one meaning only. ``added``: fields that the next format adds beside a field of this name.
     """
 
     tags: Mapping[str, str]
@@ -73,17 +73,17 @@ FORMAT: Final = 1 + len(FORMATS)
 
 
 def upgraded(written: Any, written_as: int) -> Any:
-    """The JSON value of a history in the newest format; ``written_as``: the format that it says it has."""
+    """The JSON value of a history in the newest format; ``written_as``: its format."""
     try:
         for upgrade in FORMATS[written_as - 1 :]:
             written = upgrade(written)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise msgspec.ValidationError(f"it has not the form of format {written_as} ({error!r})") from error
+        raise msgspec.ValidationError(f"it does not have the form of format {written_as} ({error!r})") from error
     return _with_current_name(written | {"format": FORMAT})
 
 
 def _with_current_name(history: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The history, its deviation by the name that it has now: names change without another format."""
+    """The history with the current name of its deviation: these names change without a new format."""
     violation = history.get("violation")
     if not (isinstance(violation, dict) and isinstance(violation.get("deviation"), str)):
         return history

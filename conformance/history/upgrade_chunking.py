@@ -1,7 +1,7 @@
-"""Histories of document 002 from when it had operations of its own: what they are called now.
+"""Upgrades histories of document 002 from formats in which it had operations of its own.
 
 Works on plain JSON values, as :mod:`conformance.history.upgrade` does. A message that an operation named by its place
-among those that its consumer held is now named by its place among all that the consumer received.
+among the unacknowledged ones of its consumer now has its index among all that the consumer received.
 """
 
 from __future__ import annotations
@@ -175,10 +175,10 @@ def _all_traffic(old: Value) -> list[Value]:
 
 
 def _sent(old: Value, entries: Sequence[Value]) -> Value:
-    told = zip(_receipts(old["lives"], entries), old["confirmed"], old["errors"], strict=True)
+    answers = zip(_receipts(old["lives"], entries), old["confirmed"], old["errors"], strict=True)
     sent = {
         "outcome": "Sent",
-        "answers": [_answer(position, is_confirmed, error) for position, is_confirmed, error in told],
+        "answers": [_answer(position, is_confirmed, error) for position, is_confirmed, error in answers],
         "lives": [_life(life) for life in old["lives"]],
     }
     return sent | ({"unloaded_after": old["moved_behind"]} if old.get("moved_behind") else {})

@@ -1,7 +1,7 @@
-"""Histories of format 3 on several clusters: the operations that document 001 had of its own become common ones.
+"""Upgrades histories of format 3 on several clusters: the operations of document 001 become common ones.
 
-Works on plain JSON values, as :mod:`conformance.history.upgrade` does. What was published without a session gets one:
-so there may be more steps than there were.
+It works on plain JSON values, as :mod:`conformance.history.upgrade`. A send without a session gets one, so there may be
+more steps than before.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ RENAMED: Final[dict[str, str]] = {
     "Behind": "Lagging",
     "NotPassedOn": "ReplicatorStalled",
 }
-"""Operations and outcomes by their old tag, where only fields changed besides."""
+"""The new tags of operations and outcomes, by old tag."""
 
 FIELDS: Final = {
     "AckById": {"messages": "ids", "is_cumulative": "cumulative"},
     "AwaitAnswered": {"behind": "after"},
     "ReplicatorStalled": {"seconds": "stalled_s"},
 }
-"""Fields by their old name, by the new tag of what has them."""
+"""The new names of fields, by new tag and old name."""
 
 SNAPSHOT_ROOM: Final = 10_000
-"""How many producers a deduplication snapshot holds as shipped; what was said of clusters does not have it."""
+"""The shipped number of producers of a deduplication snapshot, which the old outcome lacks."""
 
 
 def upgraded(history: Value) -> Value:
-    """The history with common operations. KeyError, TypeError or AttributeError where it is none of those formats."""
+    """The history with common operations. KeyError, TypeError or AttributeError if it has another format."""
     steps: list[Value] = []
     numbers: dict[int, int] = {}
     upgrade = _Upgrade()
@@ -49,7 +49,7 @@ def upgraded(history: Value) -> Value:
 
 
 class _Upgrade:
-    """One history, step by step: the sessions that are open at clusters, and what each consumer received."""
+    """Upgrades one history step by step, with its open sessions and the messages of each consumer."""
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[str, str], str] = {}

@@ -1,8 +1,8 @@
-"""Whether a history makes sense: before a broker is started to replay it, and in one sentence where it does not.
+"""Checks that a history makes sense before a broker is started to replay it.
 
-A file may have the form of a history and still say what cannot be: counts below zero, a message sent in no entry, a
-session that nobody opens. Histories are shortened by leaving operations out; what referred to these was skipped when
-the rest was performed, and says so. So a name that nothing makes is nonsense only where something was done with it.
+A file may have the form of a history and still be impossible: negative counts, an entry without a message, a session
+that is never opened. A shortened history lacks operations; steps that refer to these were skipped when it was
+performed. So an undefined name is nonsense only in a step that was not skipped.
 """
 
 from __future__ import annotations
@@ -36,50 +36,50 @@ from model.subscription_operations import Subscribe
 from model.vocabulary import ChunkNumber, Entry, partition_name
 
 LARGEST: Final = 2**63 - 1
-"""What fits into a number of the protocol."""
+"""The largest number of the protocol."""
 
 MOST: Final = {"sequence_id": LARGEST, "size_bytes": 2**27, "partitions": 1000, "clusters": len(LABELS)}
-"""How large a number of an operation may be, by the name of its field."""
+"""The largest number of an operation, by field."""
 MOST_MS: Final = 600_000
 """The same for times in milliseconds."""
 MOST_OTHERWISE: Final = 10**6
-"""The same for all that counts something."""
+"""The same for all other numbers."""
 
 FROM_ONE: Final = {"chunks", "clusters", "message", "times"}
-"""Numbers that begin with one; all others begin with zero."""
+"""Fields that count from one; all others count from zero."""
 
 FROM_EITHER_END: Final = {"nth"}
-"""Numbers that count round and round, from either end."""
+"""Fields that count from either end."""
 
 OF_POSITIONS: Final = {field.name for field in fields(Position)}
-"""The numbers of positions: -1 stands before the first one."""
+"""The fields of positions: -1 is before the first one."""
 
 NAMED: Final = {kind: kind for kind in ("topic", "session", "consumer", "program")}
-"""What the names in operations are names of, by field."""
+"""The kinds of the names in operations, by field."""
 
 OF_CLUSTERS: Final = {"cluster", "target", "by"}
-"""The fields of operations that have the labels of clusters; the source of a link is one as well."""
+"""The fields of operations with labels of clusters; the source of a link has one, too."""
 
 Name = tuple[str, str]
 """A kind, and a name of it."""
 
 
 def nonsense(history: History) -> str | None:
-    """What makes no sense in a history, in words that follow its path; None where all does."""
+    """The first problem of a history, as a predicate for its path; None without one."""
     if not history.steps:
         return "has no steps: there is nothing to replay"
     if all(isinstance(step.outcome, Skipped) for step in history.steps):
-        return "tells that each of its steps was skipped: there is nothing to replay"
+        return "has skipped steps only: there is nothing to replay"
     return next(_complaints(history), None)
 
 
 def made_by(step: Step) -> frozenset[Name]:
-    """What is there once a step was performed."""
+    """The names that exist after a step."""
     return frozenset(_made(step.operation))
 
 
 def used_by(step: Step) -> frozenset[Name]:
-    """What must be made in a history for a step to make sense: something was done with it."""
+    """The names that a step needs; none if it was skipped."""
     return frozenset() if isinstance(step.outcome, Skipped) else frozenset(_used(step.operation))
 
 
@@ -148,7 +148,7 @@ def _most(field: str) -> int:
 
 
 def _made(operation: AnyOperation) -> Iterator[Name]:
-    """What is there once an operation was performed."""
+    """The names that an operation makes."""
     match operation:
         case CreateTopic(topic=topic, partitions=partitions):
             yield "topic", topic
@@ -170,7 +170,7 @@ def _made(operation: AnyOperation) -> Iterator[Name]:
 
 
 def _used(operation: AnyOperation) -> Iterator[Name]:
-    """What must be there for an operation to be performed; what it makes itself is there."""
+    """The names that an operation uses, including those that it makes."""
     if isinstance(operation, FinishSource | CrashSource):
         yield "source", operation.source
     for value in _values(operation):
@@ -186,7 +186,7 @@ def _clusters(operation: AnyOperation) -> Iterator[str]:
 
 
 def _numbers(value: Any) -> Iterator[tuple[str, int]]:
-    """Every whole number in a value, with the name of the field that it is in."""
+    """Every integer in a value, with its field."""
     for each in _values(value):
         for field, content in _fields(each):
             for number in content if isinstance(content, tuple) else (content,):

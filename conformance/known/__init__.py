@@ -1,8 +1,8 @@
 """Known deviations: which of them concern a release, its clients and its settings.
 
-The suite's own follow from :mod:`model.deviations`, with a minimal history each in the folder ``histories`` beside this
-module. ``--known FILE`` reads another list: JSON, an object for each deviation, which names the deviation and its
-releases, and takes what it leaves out from the suite's entry. Nothing that the suite itself did wrong is a deviation.
+The shipped list follows from :mod:`model.deviations`, with a minimal history each in the folder ``histories``.
+``--known FILE`` reads another list in JSON: an object for each deviation with its name and releases. Fields that it
+leaves out are those of the shipped entry.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def concerns(
         self, release: str, clients: Mapping[str, str] | None = None, settings: Mapping[str, str] | None = None
     ) -> bool:
-        """Whether it is known of this release, with these clients and settings of the broker (None: whatever they are).
+        """Whether it is known for this release, with these clients and settings of the broker (None: any).
 
-        A milestone or snapshot counts as the release that it leads to.
+        A milestone or snapshot counts as its release.
         """
         return self._concerns(release, clients, settings, self.seldom)
 
@@ -62,9 +62,9 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         release: str,
         clients: Mapping[str, str] | None,
         settings: Mapping[str, str] | None,
-        besides: tuple[str, ...],
+        more_releases: tuple[str, ...],
     ) -> bool:
-        specifiers = [*self.releases, *besides]
+        specifiers = [*self.releases, *more_releases]
         for setting, releases in self.switched_on.items():
             name, _, value = setting.partition("=")
             if settings is None or settings.get(name) == value:
@@ -95,13 +95,13 @@ def _shipped(deviation: Deviation) -> KnownDeviation:
 
 
 def address(reference: str) -> str:
-    """The web address of an issue or pull request (GitHub leads from one to the other)."""
+    """The web address of an issue or pull request (GitHub redirects from one to the other)."""
     repository, _, number = reference.partition("#")
     return f"https://github.com/{repository}/issues/{number}"
 
 
 def read(path: Path) -> tuple[KnownDeviation, ...]:
-    """The deviations of one file: a JSON list of objects. HarnessError, in one sentence, when it is not that."""
+    """The deviations of one file: a JSON list of objects."""
     try:
         deviations = msgspec.json.decode(content(path), type=tuple[KnownDeviation, ...])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -110,7 +110,7 @@ def read(path: Path) -> tuple[KnownDeviation, ...]:
 
 
 def _completed(written: KnownDeviation, path: Path) -> KnownDeviation:
-    """An entry of a file, with all that the file leaves to the suite's own entry."""
+    """An entry of a file, completed by the shipped entry."""
     name = current_name(written.name)
     if name not in DEVIATIONS:
         raise HarnessError(f"{path}: {names.unknown('deviation in the model', name, DEVIATIONS)}")
@@ -129,7 +129,7 @@ def _completed(written: KnownDeviation, path: Path) -> KnownDeviation:
 
 
 def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple[KnownDeviation, ...]:
-    """Those that concern a release; all of them where the release is not known yet."""
+    """Those that concern a release; all of them if the release is unknown."""
     return tuple(deviation for deviation in deviations if release is None or deviation.concerns(release))
 
 

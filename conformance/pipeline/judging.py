@@ -1,9 +1,9 @@
-"""Carries invariants over events in order: one pass, topic by topic, no shuffle.
+"""Applies invariants to events in order: one pass, topic by topic, no shuffle.
 
-:func:`accounts_of` judges files. What was compacted is opened where it is judged (``opening``), the rest is sorted by
-Spark. :func:`accounts` judges a DataFrame of events; it must come in order: all rows of one run, topic and cluster
-behind one another in one partition, sorted as the files are. What comes out is small: an account for each invariant and
-partition, with a few cases. :func:`evidence` has the cases one a row, with the events that show each.
+:func:`results_of` judges files. Workers open compacted files themselves (``opening``); Spark sorts the others.
+:func:`results` judges a DataFrame of events in order: all rows of one run, topic and cluster are contiguous in one
+partition, sorted as in the files. There is a small result for each invariant and partition, with a few cases.
+:func:`evidence` has one row for each case, with its events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.history.parquet import SCHEMA
 from conformance.history.recorded import Kind
-from conformance.pipeline.explaining import deviation_of, explanations_of
+from conformance.pipeline.explanations import deviation_of, explanations_of
 from conformance.pipeline.files.opening import NOT_ALL_ROWS, Damaged, each_a_row, opened
 from conformance.pipeline.files.reading import Files, events_of
 from conformance.pipeline.invariants.catalogue import BY_NAME, INVARIANTS, AnyInvariant
@@ -41,30 +41,30 @@ from conformance.pipeline.topic import (
 )
 
 NEEDED = [name for name in SCHEMA.names if name not in {"lane", "highest_sequence_id", "redeliveries"}]
-"""The columns that invariants look at, or that help to understand a case; the others are not read at all."""
+"""The columns that invariants use, or that explain a case; the others are not read."""
 
 READINGS = frozenset({Kind.LOG, Kind.LOG_END, Kind.CURSOR, Kind.PASSED_ON, Kind.DRAINED})
-"""What tells of a state, which may have been so for long."""
+"""Events that show a state, which may be much older than they are."""
 
 NO_FAULT = "none"
 
 SHOWN_AT_MOST = 100
-"""How many cases of one invariant a partition shows, and of each known deviation; all are counted."""
+"""How many cases a partition keeps of one invariant and each known deviation; it counts all."""
 
 UNJUDGED_AT_MOST = 3
-"""How many topics are named for which a worker has not enough memory; all are counted."""
+"""How many topics are named for which a worker lacks memory; it counts all."""
 
 EVENTS = "events"
-"""The account that counts the events read; it is broken by those that cannot be judged."""
+"""The result that counts the events read. Those that cannot be judged count as broken."""
 
 DAMAGED = "damaged"
-"""The account that tells of a file that could not be read whole; its one case has the file's address as its topic."""
+"""The result for a file that could not be read whole; its one case has the file's address as its topic."""
 
 MEMORY = "memory"
-"""The account of topics for which there was not enough memory; why is a whole sentence there."""
+"""The result for topics that a worker lacked memory for; its cases have a whole sentence each."""
 
 TOPICS = "topics"
-"""The account of a rule that counts the topics in which it broke, and those in which a known deviation explains it."""
+"""The result that counts the topics in which a rule broke, by known deviation."""
 
 _EVENT = pa.struct([SCHEMA.field(name).with_nullable(True) for name in NEEDED])
 _CASE = pa.struct(
@@ -78,7 +78,7 @@ _CASE = pa.struct(
         ("events", pa.list_(_EVENT)),
     ]
 )
-ACCOUNT = pa.schema(
+RESULT = pa.schema(
     [
         ("run", pa.string()),
         ("rule", pa.string()),
@@ -90,24 +90,24 @@ ACCOUNT = pa.schema(
         ("cases", pa.list_(_CASE)),
     ]
 )
-"""One row for each run, invariant and partition: how often it was put to the test and how often it broke, how many of
-these are explained by which known deviation, which fault came last before them, and cases."""
+"""One row for each run, invariant and partition: how often it was exercised and broken, how many of these each known
+deviation explains, how many each fault precedes, and cases."""
 
 
-def accounts(events: DataFrame, setting: Setting, invariants: Sequence[AnyInvariant] = INVARIANTS) -> DataFrame:
-    """Judge all events by all invariants: :data:`ACCOUNT` rows, and one on the events themselves, per partition."""
+def results(events: DataFrame, setting: Setting, invariants: Sequence[AnyInvariant] = INVARIANTS) -> DataFrame:
+    """Judge all events by all invariants: :data:`RESULT` rows, and one on the events themselves, per partition."""
     names = [invariant.name for invariant in invariants]
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield judge_batches(batches, setting, [BY_NAME[name] for name in names])
 
-    return events.select(*NEEDED).mapInArrow(judge, from_arrow_schema(ACCOUNT))
+    return events.select(*NEEDED).mapInArrow(judge, from_arrow_schema(RESULT))
 
 
-def accounts_of(
+def results_of(
     spark: SparkSession, files: Files, setting: Setting, invariants: Sequence[AnyInvariant] = INVARIANTS
 ) -> DataFrame:
-    """Judge all events of these files (there is at least one): as :func:`accounts`, and a row for each damaged file."""
+    """Judge all events of one or more files: as :func:`results`, and a row for each damaged file."""
     names = [invariant.name for invariant in invariants]
 
     def judge(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -120,24 +120,24 @@ def accounts_of(
 
     parts = []
     if files.in_order:
-        parts.append(each_a_row(spark, files.in_order).mapInArrow(judge, from_arrow_schema(ACCOUNT)))
+        parts.append(each_a_row(spark, files.in_order).mapInArrow(judge, from_arrow_schema(RESULT)))
     if files.loose:
         loose = Files(in_order=(), loose=files.loose, problems=())
-        parts.append(accounts(events_of(spark, loose), setting, invariants))
+        parts.append(results(events_of(spark, loose), setting, invariants))
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
 
 
 def _damaged(path: str) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([_unread(DAMAGED, 1, [_untold(path, NOT_ALL_ROWS)])], schema=ACCOUNT)
+    return pa.RecordBatch.from_pylist([_unread(DAMAGED, 1, [_without_events(path, NOT_ALL_ROWS)])], schema=RESULT)
 
 
 def _unread(invariant: str, number: int, cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """The row of an account of what could not be read or judged."""
+    """The result for something that could not be read or judged."""
     row: dict[str, Any] = {"run": "", "rule": "", "invariant": invariant, "judged": 0, "broken": number}
     return row | {"explained": [], "by_fault": [], "cases": cases}
 
 
-def _untold(topic: str, because: str) -> dict[str, Any]:
+def _without_events(topic: str, because: str) -> dict[str, Any]:
     """A case without events."""
     case: dict[str, Any] = dict.fromkeys(_CASE.names, "")
     return case | {"topic": topic, "because": because, "deviation": None, "events": []}
@@ -145,7 +145,7 @@ def _untold(topic: str, because: str) -> dict[str, Any]:
 
 def evidence(events: DataFrame, setting: Setting, invariant: AnyInvariant) -> DataFrame:
     """The cases in which one invariant did not hold: rule, invariant, run, cluster, topic, because, events."""
-    found = accounts(events, setting, [invariant]).where(F.col("invariant") == invariant.name)
+    found = results(events, setting, [invariant]).where(F.col("invariant") == invariant.name)
     return found.select("rule", "invariant", F.explode("cases").alias("case")).select("rule", "invariant", "case.*")
 
 
@@ -154,32 +154,32 @@ def judge_batches(
 ) -> pa.RecordBatch:
     """Judge one partition, without Spark: rows in order, in batches of any size, of the columns :data:`NEEDED`.
 
-    A topic for which there is not enough memory is told of, and the others are judged; those that follow are not if
-    it could not even be read. ``path``: of the file that is judged, if it is one.
+    A topic that lacks memory gets a result of its own, and the others are judged, unless it could not even be read.
+    ``path``: of the file, if a file is judged.
     """
     judged = _Judged(invariants)
     unjudged: list[dict[str, Any]] = []
-    told = with_clusters(topics(batches, setting))
+    in_order = with_clusters(topics(batches, setting))
     while True:
         try:
-            for topic in told:
+            for topic in in_order:
                 judged.take(topic)
             break
         except OutOfMemory as error:
-            case = _untold(error.identity[1], ran_out_in_worker(error, path))
-        unjudged.append(case)  # here, for until then the error holds what there was no room for
+            case = _without_events(error.identity[1], ran_out_in_worker(error, path))
+        unjudged.append(case)  # not above: the error refers to the events, and so keeps them in memory
     rows = judged.rows()
     if unjudged:
         rows.append(_unread(MEMORY, len(unjudged), unjudged[:UNJUDGED_AT_MOST]))
-    return pa.RecordBatch.from_pylist(rows, schema=ACCOUNT)
+    return pa.RecordBatch.from_pylist(rows, schema=RESULT)
 
 
 class _Judged:
-    """The accounts of a partition."""
+    """The results of a partition."""
 
     def __init__(self, invariants: Sequence[AnyInvariant]) -> None:
         self._invariants = invariants
-        self._kept: dict[tuple[str, str], _Account] = {}
+        self._kept: dict[tuple[str, str], _Result] = {}
         self._topics: dict[tuple[str, str], _Topics] = {}
 
     def take(self, topic: Topic) -> None:
@@ -196,15 +196,15 @@ class _Judged:
     def _take(self, topic: Topic) -> None:
         run, name, _ = topic.identity
         if not isinstance(topic, Replicated):
-            self._kept.setdefault((run, EVENTS), _Account(run, "", EVENTS)).take(topic, soundness(topic))
+            self._kept.setdefault((run, EVENTS), _Result(run, "", EVENTS)).take(topic, soundness(topic))
         for one in self._invariants:
-            account = self._kept.setdefault((run, one.name), _Account(run, one.rule, one.name))
-            reasons = account.take(topic, one.judge(topic))
+            result = self._kept.setdefault((run, one.name), _Result(run, one.rule, one.name))
+            reasons = result.take(topic, one.judge(topic))
             self._topics.setdefault((run, one.rule), _Topics(run, one.rule)).take(name, reasons)
 
     def rows(self) -> list[dict[str, Any]]:
-        told = [account.row() for account in self._kept.values()]
-        return told + [row for one in self._topics.values() if (row := one.row())]
+        rows = [result.row() for result in self._kept.values()]
+        return rows + [row for one in self._topics.values() if (row := one.row())]
 
 
 def soundness(topic: Topic) -> Found:
@@ -216,8 +216,8 @@ def soundness(topic: Topic) -> Found:
     )
 
 
-class _Account:
-    """What one invariant said of a run's topics in a partition."""
+class _Result:
+    """The result of one invariant for a run's topics in a partition."""
 
     def __init__(self, run: str, rule: str, name: str) -> None:
         self._run, self._rule, self._name = run, rule, name
@@ -227,7 +227,7 @@ class _Account:
         self._cases: dict[str | None, Sample[dict[str, Any]]] = defaultdict(lambda: Sample(SHOWN_AT_MOST))
 
     def take(self, topic: Topic, found: Found) -> frozenset[str | None]:
-        """Add what was found of a topic; returns by which deviations it broke, None: by none that is known."""
+        """Add the evidence on a topic; returns the deviations that explain it, None for a violation."""
         self._judged += found.judged
         self._broken += found.broken
         explanations = explanations_of(self._name, topic.known)
@@ -244,15 +244,15 @@ class _Account:
         return frozenset(reasons)
 
     def row(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"run": self._run, "rule": self._rule, "invariant": self._name}
-        told |= {"judged": self._judged, "broken": self._broken}
-        told["explained"] = [{"deviation": name, "times": times} for name, times in self._explained.items()]
-        told["by_fault"] = [{"fault": name, "times": times} for name, times in self._by_fault.items()]
-        return {**told, "cases": [case for cases in self._cases.values() for case in cases]}
+        row: dict[str, Any] = {"run": self._run, "rule": self._rule, "invariant": self._name}
+        row |= {"judged": self._judged, "broken": self._broken}
+        row["explained"] = [{"deviation": name, "times": times} for name, times in self._explained.items()]
+        row["by_fault"] = [{"fault": name, "times": times} for name, times in self._by_fault.items()]
+        return {**row, "cases": [case for cases in self._cases.values() for case in cases]}
 
 
 class _Topics:
-    """In how many topics of a run a rule broke; a topic's clusters follow one another, and are one topic."""
+    """The number of topics of a run in which a rule broke; the clusters of a topic count as one topic."""
 
     def __init__(self, run: str, rule: str) -> None:
         self._run, self._rule = run, rule
@@ -260,14 +260,14 @@ class _Topics:
         self._last: dict[str | None, str] = {}
 
     def take(self, topic: str, reasons: frozenset[str | None]) -> None:
-        """Count a topic for each deviation by which it broke, None: for none that is known."""
+        """Count a topic for each of these deviations; None is a violation."""
         for reason in reasons:
             if self._last.get(reason) != topic:
                 self._last[reason] = topic
                 self._number[reason] += 1
 
     def row(self) -> dict[str, Any] | None:
-        """The account; None where nothing broke."""
+        """The result; None if nothing broke."""
         if not self._number:
             return None
         explained = [{"deviation": name, "times": times} for name, times in self._number.items() if name is not None]
@@ -276,9 +276,9 @@ class _Topics:
 
 
 def last_fault(topic: Topic, case: Case) -> str | None:
-    """The name of the fault that began last before a case was complete; None without one.
+    """The name of the last fault that began before the end of a case; None without one.
 
-    What only a reading of the log or of a cursor shows is dated by what else shows it.
+    Readings of a log or a cursor do not date a case that has other events.
     """
     rows = [row for row in case.rows if topic.kind(row) not in READINGS] or list(case.rows)
     until_ns = max(int(topic.completed[row]) for row in rows)
@@ -288,6 +288,6 @@ def last_fault(topic: Topic, case: Case) -> str | None:
 
 def _shown(topic: Topic, case: Case, fault: str, deviation: str | None) -> dict[str, Any]:
     run, name, cluster = topic.identity
-    told: dict[str, Any] = {"run": run, "cluster": cluster, "topic": name, "fault": fault}
-    told |= {"because": case.because, "deviation": deviation}
-    return {**told, "events": topic.table.take(list(case.rows)).to_pylist()}
+    row: dict[str, Any] = {"run": run, "cluster": cluster, "topic": name, "fault": fault}
+    row |= {"because": case.because, "deviation": deviation}
+    return {**row, "events": topic.table.take(list(case.rows)).to_pylist()}

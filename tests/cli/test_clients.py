@@ -49,7 +49,7 @@ def test_a_release_that_cannot_be_installed_is_a_harness_error_and_leaves_nothin
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
-    with pytest.raises(HarnessError, match=r"^pulsar-client==0\.0\.1 cannot be had: No matching distribution"):
+    with pytest.raises(HarnessError, match=r"^pulsar-client==0\.0\.1 is not available: No matching distribution"):
         python_with_client("0.0.1", lambda _: None)
     assert [path.name for path in (tmp_path / "clients").iterdir() if path.is_dir()] == []
 

@@ -22,8 +22,8 @@ def test_each_invariant_has_an_oracle_and_decides_a_rule() -> None:
 @given(history=st.lists(random_histories.events(), min_size=1, max_size=40), rows_of_a_batch=st.integers(1, 50))
 @settings(max_examples=200)
 def test_pipeline_and_oracle_agree_on_random_histories(history: list[Recorded], rows_of_a_batch: int) -> None:
-    accounts = random_histories.judged(history, rows_of_a_batch=rows_of_a_batch)
-    assert random_histories.broken_in(accounts) == random_histories.broken_by_oracle(history)
+    results = random_histories.judged(history, rows_of_a_batch=rows_of_a_batch)
+    assert random_histories.broken_in(results) == random_histories.broken_by_oracle(history)
 
 
 @given(history=random_histories.replicated(), rows_of_a_batch=st.integers(1, 50))
@@ -31,8 +31,8 @@ def test_pipeline_and_oracle_agree_on_random_histories(history: list[Recorded], 
 def test_pipeline_and_oracle_agree_on_random_histories_of_two_clusters(
     history: list[Recorded], rows_of_a_batch: int
 ) -> None:
-    accounts = random_histories.judged(history, rows_of_a_batch=rows_of_a_batch)
-    assert random_histories.broken_in(accounts) == random_histories.broken_by_oracle(history)
+    results = random_histories.judged(history, rows_of_a_batch=rows_of_a_batch)
+    assert random_histories.broken_in(results) == random_histories.broken_by_oracle(history)
 
 
 @pytest.mark.parametrize("name", random_histories.RELEVANT)

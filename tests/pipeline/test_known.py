@@ -17,7 +17,7 @@ from conformance.history.compacting import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, UNLOAD, Kind, Outcome, Recorded
 from conformance.known import shipped
-from conformance.pipeline.explaining import EXPLANATIONS, known_of_runs, largest_bytes_of_runs
+from conformance.pipeline.explanations import EXPLANATIONS, known_of_runs, largest_bytes_of_runs
 from conformance.pipeline.invariants.catalogue import BY_NAME
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NO_RELEASE, Broken, Verification, verify
@@ -235,9 +235,9 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
 
 def explained(name: str, history: list[Recorded], setting: Setting = KNOWN) -> dict[str, int]:
     """How many of the broken cases of this invariant each deviation explains; the others are under ''."""
-    account = random_histories.accounts(history, setting=setting)[name]
-    told = {one["deviation"]: one["times"] for one in account["explained"]}
-    rest = account["broken"] - sum(told.values())
+    result = random_histories.results(history, setting=setting)[name]
+    told = {one["deviation"]: one["times"] for one in result["explained"]}
+    rest = result["broken"] - sum(told.values())
     return told | ({"": rest} if rest else {})
 
 
@@ -319,7 +319,7 @@ def test_the_maximum_message_size_comes_from_the_settings_of_a_run() -> None:
         "shipped": (About(release="4.0.8"),),
         "both": (About(release="4.0.8"), About(release="4.0.8", settings={"maxMessageSize": "10240"})),
         "spoilt": (About(release="4.0.8", settings={"maxMessageSize": "much"}),),
-        "untold": (),
+        "without_release": (),
     }
     assert largest_bytes_of_runs(about) == {"told": 10_240, "shipped": 5_242_880, "both": 10_240}
 
@@ -405,7 +405,7 @@ def test_the_known_deviations_of_a_run_follow_from_its_release_and_clients() -> 
         "whole": (About(release="4.0.8", clients={"official": "3.13.0"}),),
         "later": (About(release="5.0.0"),),
         "both": (About(release="4.0.8"), About(release="5.0.0")),
-        "untold": (),
+        "without_release": (),
     }
     known = known_of_runs(shipped(), about)
     assert {run for run, names in known.items() if server in names} == {"bare", "whole"}
@@ -449,9 +449,9 @@ def test_verify_reports_known_deviations_separately_and_does_not_fail(
 
 def test_a_history_without_its_release_needs_the_release_option(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], None)
-    untold = verified(spark, tmp_path)
-    assert untold.exit_status == 1
-    assert NO_RELEASE in untold.notes[0]
+    without_release = verified(spark, tmp_path)
+    assert without_release.exit_status == 1
+    assert NO_RELEASE in without_release.notes[0]
     assert verified(spark, tmp_path, release="4.0.8").exit_status == 0
     assert verified(spark, tmp_path, release="5.0.0").exit_status == 1
 

@@ -36,7 +36,7 @@ print(json.dumps([{name: row[name] for name in ("invariant", "judged", "broken")
 
 
 def judged_within(more_mib: int) -> dict[str, dict[str, Any]]:
-    """The accounts of a small, a large and a small topic, judged with this much more memory."""
+    """The results of a small, a large and a small topic, judged with this much more memory."""
     command = [sys.executable, "-c", JUDGES_WITH_LITTLE_MEMORY, str(more_mib)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr
@@ -48,7 +48,7 @@ def test_a_topic_too_large_for_a_worker_is_named_and_the_others_are_judged() -> 
     assert rows["memory"]["broken"] == 1
     (sentence,) = rows["memory"]["because"]
     assert "memory ran out in a Python worker, which may have" in sentence
-    assert "at topic t000001 of run r of file:/h/x.parquet, of which it held" in sentence
+    assert "at topic t000001 of run r of file:/h/x.parquet, of which it read" in sentence
     assert "give workers more (--conf spark.executor.pyspark.memory=4g)" in sentence
     assert "damaged" not in rows
     assert rows["positions rise"]["judged"] > 0

@@ -16,7 +16,7 @@ from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline.files.reading import Files, events_of, examine, of_no_topic
 from conformance.pipeline.invariants.catalogue import BY_NAME
-from conformance.pipeline.judging import accounts, accounts_of, evidence
+from conformance.pipeline.judging import evidence, results, results_of
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories
@@ -68,7 +68,7 @@ def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment
 def judged(spark: SparkSession, files: Files) -> Counts:
     """The counts of the pipeline on Spark."""
     setting = replace(random_histories.SETTING, faults=of_no_topic(spark, files).faults)
-    rows = accounts_of(spark, files, setting).collect()
+    rows = results_of(spark, files, setting).collect()
     return random_histories.counted([row.asDict() for row in rows])
 
 
@@ -90,7 +90,7 @@ def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
     compact(tmp_path)
     files = examine(spark, [str(tmp_path)])
     assert (len(files.in_order), files.loose) == (4, ())
-    for found in (accounts_of(spark, files, Setting()), accounts(events_of(spark, files), Setting())):
+    for found in (results_of(spark, files, Setting()), results(events_of(spark, files), Setting())):
         assert found.rdd.getNumPartitions() == 4
         plan = found._jdf.queryExecution().toString()
         assert "Exchange" not in plan
@@ -103,7 +103,7 @@ def test_compacted_files_are_judged_without_copying_events_from_java(
 ) -> None:
     write(tmp_path, history)
     compact(tmp_path)
-    plan = accounts_of(spark, examine(spark, [str(tmp_path)]), Setting())._jdf.queryExecution().toString()
+    plan = results_of(spark, examine(spark, [str(tmp_path)]), Setting())._jdf.queryExecution().toString()
     assert "parquet" not in plan.lower().replace(".parquet", "")
 
 

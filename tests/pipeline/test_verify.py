@@ -34,9 +34,9 @@ from conformance.history.parquet import (
 )
 from conformance.history.recorded import VERSION, Kind, Outcome, Recorded
 from conformance.known import shipped
-from conformance.pipeline.files.persisting import persisted_after_of_runs_ns
+from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
 from conformance.pipeline.files.reading import examine, of_no_topic
-from conformance.pipeline.following import Follower
+from conformance.pipeline.follower import Follower
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify
 from conformance.report import verification
@@ -94,7 +94,7 @@ def test_a_broken_rule_is_in_the_table_and_the_json(spark: SparkSession, tmp_pat
     verification.show(found, Console(file=out, width=100))
     told = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
     assert "DEDUP-15  violated               2        -  a message that was confirmed is not in the log" in told
-    assert "KEY-01    not exercised          -        -  nothing in the histories puts it to the test" in told
+    assert "KEY-01    not exercised          -        -  no event of the histories exercises it" in told
     assert "send (ok) at 1:1, 0.000000 to 0.000000 s; producer p, sequence_id 2" in told
     assert "2 rules: 1 violated, 1 not exercised." in told
     verification.write(found, tmp_path / "verdicts.json", command="pulsar-conformance verify")
@@ -343,9 +343,9 @@ RATE, FLUSH = "managedLedgerDefaultMarkDeleteRateLimit", "managedLedgerCursorPos
     ],
 )
 def test_what_a_kill_may_undo_depends_on_the_settings_of_the_run(settings: list[dict[str, str]], within_s: int) -> None:
-    told_ns = persisted_after_of_runs_ns({"r": tuple(About(release="4.0.8", settings=one) for one in settings)})
-    assert Setting(told_ns=told_ns).persisted_after_of("r") == within_s * 10**9
-    assert Setting(told_ns=told_ns, persisted_after_ns=5).persisted_after_of("r") == 5
+    after_ns = persisted_after_of_runs_ns({"r": tuple(About(release="4.0.8", settings=one) for one in settings)})
+    assert Setting(persisted_after_by_run_ns=after_ns).persisted_after_of("r") == within_s * 10**9
+    assert Setting(persisted_after_by_run_ns=after_ns, persisted_after_ns=5).persisted_after_of("r") == 5
 
 
 @pytest.mark.parametrize(("persisted_after_s", "status"), [(None, 1), (61, 2)])

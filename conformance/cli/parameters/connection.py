@@ -1,7 +1,7 @@
-"""The options that say how to connect to a cluster that runs already: TLS and authentication.
+"""The options for the connection to a running cluster: TLS and authentication.
 
-Each can come from an environment variable as well. A token that is written on the command line stands in the list of
-processes: :func:`take_token_off` removes it from there before anything else is done.
+Each has an environment variable, too. A token on the command line is visible in the list of processes, so
+:func:`take_token_off` removes it from there first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HELP: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def connection_options(command: F) -> F:
-    """Give a command all of these options; it gets them as one argument, ``security``."""
+    """Add all of these options to a command, which receives them as one argument, ``security``."""
 
     @functools.wraps(command)
     def with_security(*arguments: Any, **options: Any) -> Any:
@@ -57,7 +57,7 @@ def _security(given: dict[str, Any], token_env: str | None) -> Security:
             raise click.UsageError(f"there is no environment variable {token_env}, which --token-env names")
         given["token"] = os.environ[token_env]
     for name in {TOKEN_VARIABLE, token_env} - {None}:
-        os.environ.pop(str(name), None)  # or each process that the suite starts would have it
+        os.environ.pop(str(name), None)  # otherwise every process that the suite starts would inherit it
     try:
         return security_given(given)
     except ValueError as error:
@@ -65,7 +65,7 @@ def _security(given: dict[str, Any], token_env: str | None) -> Security:
 
 
 def take_token_off(arguments: Sequence[str]) -> tuple[list[str], str | None]:
-    """A command line in which no token stands, but the name of the variable for it; and the token that stood there."""
+    """The command line with the name of a variable instead of the token, and the token."""
     left: list[str] = []
     token: str | None = None
     words = iter(arguments)
@@ -80,7 +80,7 @@ def take_token_off(arguments: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def hide_token() -> None:
-    """Run this process anew, in its own place, if a token stands on its command line."""
+    """Restart this process without the token, if its command line has one."""
     arguments, token = take_token_off(sys.argv[1:])
     if token is not None:
         own = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]

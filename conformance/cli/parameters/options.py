@@ -1,4 +1,4 @@
-"""The options that several commands have, each written once, and what follows from them."""
+"""The options that several commands share, and their values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable
 
 
 def size_options(default: int | None) -> Callable[[F], F]:
-    """``--brokers`` and ``--bookies``; without a default, as many as a history was recorded with."""
+    """``--brokers`` and ``--bookies``; without a default, those of the history."""
     usual = "the history's own" if default is None else default
 
     def with_both(command: F) -> F:
@@ -47,19 +47,19 @@ def size_options(default: int | None) -> Callable[[F], F]:
 
 
 def seed_option(what: str) -> Callable[[F], F]:
-    """``--seed``; ``what`` it repeats the choices of."""
+    """``--seed``; ``what``: the run whose choices it repeats."""
     return click.option(
         "--seed", type=click.IntRange(0, LARGEST_SEED), help=f"Repeats {what}'s choices.  [default: a new one]"
     )
 
 
 def folder_option(name: str, help: str) -> Callable[[F], F]:
-    """An option that names a folder to write to."""
+    """An option for an output folder."""
     return click.option(name, type=OutputFolder(), help=help)
 
 
 def report_option(what: str) -> Callable[[F], F]:
-    """``--report``, of commands that run the machines; ``what`` the folder is for."""
+    """``--report``; ``what``: the content of the folder."""
     return click.option("--report", type=ReportFolder(), help=f"Folder for {what}.")
 
 
@@ -79,7 +79,7 @@ verbose_option = click.option(
 
 
 def settings_option(choices: Sequence[str], help: str) -> Callable[[F], F]:
-    """``--settings``: what those of ``--setting`` go on top of."""
+    """``--settings``: the settings below those of ``--setting``."""
     return click.option("--settings", "choice", type=click.Choice(choices), help=help)
 
 
@@ -101,7 +101,7 @@ def seed_or_new(seed: int | None) -> int:
 
 
 def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, at_most_s: float) -> Footprint | None:
-    """What a run that takes so long at most may leave on a running cluster; None for another broker."""
+    """What a run of this length may leave on a running cluster; None for another broker."""
     from conformance.brokers.select import is_running_cluster
     from conformance.tenancy.footprint import Footprint
     from conformance.tenancy.run_name import RunName
@@ -128,7 +128,7 @@ def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:
 
 
 def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
-    """The engine with another release of pulsar-client, if one is asked for."""
+    """The engine, with another release of pulsar-client if ``version`` has one."""
     if version is None:
         return engine
     from conformance.commands.running.clients import python_with_client

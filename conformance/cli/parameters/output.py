@@ -1,4 +1,4 @@
-"""Where commands write: the consoles, and files that the user named."""
+"""The output of commands: consoles and files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NAME = "pulsar-conformance"
-"""The command's name."""
-
 STDOUT = "-"
-"""What stands for standard output where a file may be named."""
+"""The file name that means standard output."""
 
 
 def consoles() -> tuple[Console, Console]:

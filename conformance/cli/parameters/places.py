@@ -1,4 +1,4 @@
-"""Files and folders that a user names to be written to: refused now rather than at the end of a long run."""
+"""The types of output files and folders, which are checked before a long run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from conformance.commands.running.folders import has_report
 
 
 class OutputFile(click.Path):
-    """A file that will be written; its folder is there."""
+    """An output file in an existing folder."""
 
     def __init__(self, *, allow_dash: bool = False) -> None:
-        """``allow_dash``: ``-`` stands for standard output."""
+        """``allow_dash``: ``-`` is standard output."""
         super().__init__(dir_okay=False, writable=True, allow_dash=allow_dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -30,7 +30,7 @@ class OutputFile(click.Path):
 
 
 class OutputFolder(click.Path):
-    """A folder that will be written to, and is made if it is missing."""
+    """An output folder, which is created if it is missing."""
 
     def __init__(self) -> None:
         super().__init__(file_okay=False, writable=True)
@@ -39,14 +39,14 @@ class OutputFolder(click.Path):
         path = Path(str(super().convert(value, param, ctx)))
         there = next((above for above in (path, *path.absolute().parents) if above.exists()), path)
         if not there.is_dir():
-            self.fail(f"{str(path)!r} cannot be made, because {there.name} is a file", param, ctx)
+            self.fail(f"{str(path)!r} cannot be created, because {there.name} is a file", param, ctx)
         if not os.access(there, os.W_OK):
-            self.fail(f"{str(path)!r} cannot be made, because {there} is read-only", param, ctx)
+            self.fail(f"{str(path)!r} cannot be created, because {there} is read-only", param, ctx)
         return path
 
 
 class ReportFolder(OutputFolder):
-    """A folder for the report of a run, without that of another run: their files would be mixed."""
+    """A folder for the report of a run, without a report of another run."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)

@@ -1,6 +1,6 @@
-"""What options and arguments take, where click has no type for it: read, checked, refused in one sentence, completed.
+"""Types of options and arguments: each reads, checks and completes a value, and refuses it in one sentence.
 
-Names are completed from what there is; what lists them is imported only when a name is read or completed.
+The lists of names are imported only when a name is read or completed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from model.rules import names
 from model.rules.catalogue import FAMILIES, RULES, Selection, selection
 
 NONE = "none"
-"""What stands for none of a kind, where that may be asked for."""
+"""The word for an empty list of names."""
 
 _TENANT = re.compile(r"[-=:.\w]+", re.ASCII)
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 30 * 24 * 3600.0
-"""No command is asked to take longer: what is longer is a slip of the finger."""
+"""The longest duration of any command; a longer one is a typing error."""
 
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
 _RELEASE = re.compile(r"\d+\.\d+\.\d+([A-Za-z0-9.-]*)")
@@ -35,7 +35,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The time in seconds; more than none, and not longer than a month."""
+        """The time in seconds, above zero, and at most a month."""
         if isinstance(value, float):
             return value
         found = _DURATION.fullmatch(value.strip())
@@ -48,7 +48,7 @@ class Duration(click.ParamType[float]):
 
 
 class Number(click.FloatRange):
-    """A number within limits, and no ``nan``, which click takes to be within any."""
+    """A number within limits; click accepts ``nan`` within any."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
@@ -58,26 +58,26 @@ class Number(click.FloatRange):
 
 
 class Tenant(click.ParamType[str]):
-    """The name of a tenant, as Pulsar allows them."""
+    """The name of a tenant."""
 
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name; whether there is such a tenant, the cluster says."""
+        """The name; the cluster decides whether the tenant exists."""
         if not _TENANT.fullmatch(value):
             self.fail(f"{value!r} is no name of a tenant: letters, digits and -=:._ are allowed", param, ctx)
         return str(value)
 
 
 class Name(click.ParamType[str]):
-    """One name of a kind; ``names`` are looked up when they are needed, ``listed_by``: the command that lists them."""
+    """One name of a kind; ``names`` is called on demand, ``listed_by``: the command that lists them."""
 
     name = "name"
 
     def __init__(
         self, kind: str, names: Callable[[], Iterable[str]], *, listed_by: str | None = None, also: Sequence[str] = ()
     ) -> None:
-        """``also``: words that may stand instead of a name."""
+        """``also``: words that are allowed instead of a name."""
         self.kind = kind
         self.also = tuple(also)
         self._names = names
@@ -85,7 +85,7 @@ class Name(click.ParamType[str]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that may be written."""
+        """All allowed words."""
         return (*self._names(), *self.also)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -94,7 +94,7 @@ class Name(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so."""
+        """The names with this beginning."""
         del ctx, param
         return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
 
@@ -108,7 +108,7 @@ class Names(click.ParamType[tuple[str, ...]]):
         self.one = one
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """The names, each of which there is; where none of them are asked for by a word of their own, no names."""
+        """The names, each checked; ``none`` gives no names."""
         if isinstance(value, tuple):
             return value
         try:
@@ -120,7 +120,7 @@ class Names(click.ParamType[tuple[str, ...]]):
         return tuple(name for name in written if name != NONE)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """What is there already, with each name that the last part begins."""
+        """The text so far, completed by each name that begins with its last part."""
         del ctx, param
         before, comma, last = incomplete.rpartition(",")
         return [CompletionItem(f"{before}{comma}{name}") for name in self.one.names if name.startswith(last)]
@@ -132,7 +132,7 @@ class Rules(click.ParamType[Selection]):
     name = "rules"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Selection:
-        """The rules, and which of them were named by their ids."""
+        """The rules, and those named by id."""
         if isinstance(value, Selection):
             return value
         try:
@@ -168,10 +168,10 @@ class SparkOption(click.ParamType[tuple[str, str]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if isinstance(value, tuple):
             return value
-        name, equals, told = value.partition("=")
+        name, equals, content = value.partition("=")
         if not equals or not re.fullmatch(r"spark(\.[\w-]+)+", name):
             self.fail(f"{value!r} is no option of Spark's; write it like spark.driver.memory=4g", param, ctx)
-        return name, told
+        return name, content
 
 
 class Release(click.ParamType[str]):
@@ -184,7 +184,7 @@ class Release(click.ParamType[str]):
         self.example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The release; that there is one is found out when it is fetched."""
+        """The release; whether it exists is checked when it is fetched."""
         text = str(value).strip()
         if not _RELEASE.fullmatch(text):
             self.fail(f"{value!r} is no release of {self.of}; write it like {self.example}", param, ctx)
@@ -192,7 +192,7 @@ class Release(click.ParamType[str]):
 
 
 def brokers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What ``--broker`` can be completed to: releases that were fetched, and how the other kinds begin."""
+    """The completions of ``--broker``: fetched releases, and the prefixes of the other kinds."""
     from conformance.brokers.obtaining.cache import cache_folder
 
     del ctx, param

@@ -1,1 +1,1 @@
-"""What commands that run the engine share: the engine as a process, its supervision, interrupts, folders."""
+"""Shared by the commands that run the engine: its process and supervision, interrupts, folders."""

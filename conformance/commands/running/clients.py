@@ -1,7 +1,7 @@
-"""Another release of pulsar-client: an environment of its own, by whose Python the engine is run.
+"""Another release of pulsar-client: an environment whose Python runs the engine.
 
-That environment holds that one package, and borrows all others from the one that the suite runs in: so the client is
-the only difference. It is made with ``venv`` and ``pip`` on first use, and kept in the user's cache.
+The environment has only this package, and takes all others from the suite's own environment, so the client is the only
+difference. ``venv`` and ``pip`` create it on first use, in the user's cache.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from conformance.brokers.obtaining.cache import cache_folder, sole_maker
 from conformance.harness_error import HarnessError
 
 INSTALL_TIMEOUT_S: Final = 600.0
-"""How long fetching a client may take: some ten megabytes."""
+"""The timeout for fetching a client of about ten megabytes."""
 
 BORROWED: Final = "borrowed.pth"
-"""The file by which an environment has the packages of this one behind its own."""
+"""The file of an environment that adds the packages of this one after its own."""
 
 
 def python_with_client(version: str, say: Callable[[str], None]) -> Path:
-    """Give the Python of an environment with this release of pulsar-client, making it if it is not there yet.
+    """The Python of an environment with this release of pulsar-client, which is created if it is missing.
 
-    ``say`` receives one line before a step that takes long. Raises :class:`HarnessError`: it cannot be had.
+    ``say`` receives one line before a long step. Raises :class:`HarnessError` if the release is not available.
     """
     here = f"{sys.implementation.cache_tag}-{platform.machine()}"
     place = cache_folder("clients") / f"pulsar-client-{version}-{here}"
@@ -43,12 +43,12 @@ def python_with_client(version: str, say: Callable[[str], None]) -> Path:
 
 
 def _make(folder: Path, version: str) -> None:
-    """A new environment with nothing but this client in it."""
+    """Create an environment with only this client."""
     client = f"pulsar-client=={version}"
     try:
         venv.create(folder, symlinks=True)
     except OSError as error:
-        raise HarnessError(f"{client} cannot be had: no environment can be made for it: {error}") from error
+        raise HarnessError(f"{client} is not available: its environment cannot be created: {error}") from error
     _pip(["--python", str(folder), "install", "--no-deps", "--only-binary", ":all:", client], what=client)
 
 
@@ -59,23 +59,23 @@ def _pip(arguments: Sequence[str], *, what: str) -> None:
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=INSTALL_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise HarnessError(f"{what} cannot be had: pip was not through in {INSTALL_TIMEOUT_S:g} s") from None
+        raise HarnessError(f"{what} is not available: pip did not finish within {INSTALL_TIMEOUT_S:g} s") from None
     if ended.returncode:
-        raise HarnessError(f"{what} cannot be had: {_why(ended.stderr)}")
+        raise HarnessError(f"{what} is not available: {_why(ended.stderr)}")
 
 
 def _why(errors: str) -> str:
-    """The last thing that pip calls an error, without its mark; otherwise the last that it said."""
+    """The last error of pip without its prefix, or else its last line."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     marked = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (marked or lines or ["pip did not say why"])[-1]
+    return (marked or lines or ["pip printed no reason"])[-1]
 
 
 def _borrow(environment: Path) -> None:
-    """Let an environment have this one's packages behind its own, wherever these are now."""
+    """Let an environment use this one's packages after its own, at their current paths."""
     (packages,) = environment.glob("lib/python*/site-packages")
-    behind = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    lines = "".join(f"import site; site.addsitedir({path!r})\n" for path in behind)
+    borrowed_from = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    lines = "".join(f"import site; site.addsitedir({path!r})\n" for path in borrowed_from)
     borrowed = packages / BORROWED
     if not borrowed.exists() or borrowed.read_text(encoding="utf-8") != lines:
         borrowed.write_text(lines, encoding="utf-8")

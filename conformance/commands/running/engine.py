@@ -1,7 +1,6 @@
-"""How the engine is started: pytest, in a process of its own, with the suite's plugin and the machines by name.
+"""Starts the engine: pytest in a process of its own, with the suite's plugin and the machines by name.
 
-Nothing of the machines is imported here; pytest finds them. The configuration of whatever project the user stands in
-is kept out of it.
+Pytest finds the machines; this module imports none. The engine ignores pytest's configuration in the working directory.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ PYTEST = (
 
 
 def _obtain(broker: str, security: Security) -> None:
-    """Fetch what a broker needs. Imported here because the libraries behind it take half a second to load."""
+    """Fetch what a broker needs. Imported here because its libraries take half a second to load."""
     from conformance.brokers.select import obtain_broker
 
     obtain_broker(broker, security)
@@ -54,12 +53,11 @@ def _demand(broker: str, settings: Settings, choice: Choice | None, size: Size) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What runs the machines: the command to start it, and what must be had before its time begins to count.
+    """The command that runs the machines, and the checks before its budget begins.
 
-    ``obtain`` takes the text after ``--broker``; HarnessError when there is no such broker or it cannot be had.
-    ``demand`` takes that text, the user's settings, what they go on top of, where the user said that, and the size of
-    the deployment; HarnessError when the broker cannot be given them. ``security`` says how to connect to it; the
-    engine is given that through a pipe, as its command line is for all to see.
+    ``obtain`` fetches the broker of ``--broker``, and ``demand`` checks settings and the size of the deployment; both
+    raise HarnessError. ``security`` has the options for the connection. The engine receives them through a pipe,
+    because every user of the machine can read its command line.
     """
 
     command: tuple[str, ...] = PYTEST
@@ -68,22 +66,21 @@ class Engine:
     security: Security = NO_SECURITY
 
     def run_by(self, python: Path) -> Engine:
-        """The same, run by another environment's Python."""
+        """The same with the Python of another environment."""
         return replace(self, command=(str(python), *self.command[1:]))
 
     def secured(self, security: Security) -> Engine:
-        """The same, which connects like this."""
+        """The same with these options for the connection."""
         return replace(self, security=security)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the engine is asked to do.
+    """A run of the engine.
 
-    ``replay``: a history, and how many times to run it, instead of the machines. ``stop_at_first``: no other machine
-    runs once one has found something. ``shortening_s``: how long histories may be made short, on top of the budget,
-    instead of within it. ``footprint``: what it may leave on a running cluster while it goes on. ``lanes``: how many
-    examples run at once.
+    ``replay``: a history and how many times to run it, instead of the machines. ``stop_at_first``: no further machine
+    runs after a violation. ``shortening_s``: the time for shortening histories, on top of the budget instead of within
+    it. ``footprint``: what the run may leave on a running cluster. ``lanes``: how many examples run at once.
     """
 
     broker: str
@@ -104,8 +101,7 @@ class Order:
     lanes: int = 1
 
     def options(self) -> list[str]:
-        """The options of the engine's command line that say so."""
-        told = [
+        options = [
             *("--rootdir", str(self.report)),
             *("--pulsar-broker", self.broker),
             *("--pulsar-seed", str(self.seed)),
@@ -115,25 +111,25 @@ class Order:
             *("--pulsar-report", str(self.report)),
         ]
         if self.footprint is not None:
-            told += self.footprint.options()
+            options += self.footprint.options()
         if self.defect is not None:
-            told += ["--pulsar-defect", self.defect]
+            options += ["--pulsar-defect", self.defect]
         if self.machines:
-            told += ["-k", " or ".join(f"[{name}]" for name in self.machines)]  # a machine is its test's parameter
+            options += ["-k", " or ".join(f"[{name}]" for name in self.machines)]  # a machine is its test's parameter
         if self.choice != "quick":
-            told += ["--pulsar-settings", self.choice]
+            options += ["--pulsar-settings", self.choice]
         for option, number in (("--pulsar-brokers", self.size.brokers), ("--pulsar-bookies", self.size.bookies)):
             if number > 1:
-                told += [option, str(number)]
+                options += [option, str(number)]
         for name, value in self.settings:
-            told += ["--pulsar-setting", f"{name}={value}"]
+            options += ["--pulsar-setting", f"{name}={value}"]
         if self.replay is not None:
             history, times = self.replay
-            told += ["--pulsar-replay", str(history), "--pulsar-times", str(times)]
+            options += ["--pulsar-replay", str(history), "--pulsar-times", str(times)]
         if self.stop_at_first:
-            told.append("--exitfirst")
+            options.append("--exitfirst")
         if self.lanes != 1:
-            told += ["--pulsar-lanes", str(self.lanes)]
+            options += ["--pulsar-lanes", str(self.lanes)]
         if self.shortening_s is not None:
-            told += ["--pulsar-shortening-s", f"{self.shortening_s:g}"]
-        return told
+            options += ["--pulsar-shortening-s", f"{self.shortening_s:g}"]
+        return options

@@ -1,4 +1,4 @@
-"""Where a command puts its report, and what is left there of a bug of the suite itself."""
+"""The folder of a command's report, and the traceback there of a bug of the suite."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ import click
 from conformance.harness_error import HarnessError
 
 DEFAULT = Path("reports")
-"""Below which folder reports go when no other is asked for."""
+"""The default folder for reports."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""The errors of a file system on which nothing more can be written."""
+"""The errors of a full or read-only file system."""
 
 LEFT = ("journal.jsonl", "report.html", "verdicts.json")
-"""Besides events, what shows that there is a report in a folder."""
+"""Files that show, like events, that a folder has a report."""
 
 
 def report_folder(asked: Path | None, *name: str) -> Path:
-    """The folder for a report, made if it is missing; ``name`` is put together for one that nobody named.
+    """The folder for a report, created if it is missing; ``name``: the parts of the default name.
 
-    It has no report of another run: one that nobody named gets a number then. HarnessError when the folder that was
-    asked for has one, or when it cannot be made or written to.
+    A default name gets a number if the folder has a report already. HarnessError if the folder that was asked for has a
+    report, or cannot be written to.
     """
     folder = asked or _unused(DEFAULT / "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in name))
     if has_report(folder):
@@ -43,7 +43,7 @@ def report_folder(asked: Path | None, *name: str) -> Path:
 
 
 def has_report(folder: Path) -> bool:
-    """Whether a run has left anything in a folder, or begun to."""
+    """Whether a folder has a part of a report."""
     events = folder / "events.jsonl"
     return (events.is_file() and events.stat().st_size > 0) or any((folder / name).exists() for name in LEFT)
 
@@ -55,15 +55,14 @@ def _unused(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def bugs_kept_in(folder: Path | None) -> Iterator[None]:
-    """Turn an exception that nobody expected into HarnessError, and keep its traceback in ``folder``, or a temporary
-    one."""
+    """Turn an unexpected exception into HarnessError, and store its traceback in ``folder`` or a temporary one."""
     try:
         yield
     except (HarnessError, click.ClickException, click.Abort, BrokenPipeError):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
-            raise HarnessError(f"cannot write {error.filename or 'what came of it'}: {error.strerror}") from error
+            raise HarnessError(f"cannot write {error.filename or 'the results'}: {error.strerror}") from error
         kept = (folder or Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))) / "traceback.txt"
         kept.write_text(traceback.format_exc())
         what = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,4 +1,4 @@
-"""Ctrl-C for commands that can end in good order: the first one asks for that, the second one ends everything."""
+"""Ctrl-C for commands with a graceful end: the first one requests it, the second one ends the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def at_first_interrupt(end: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C, or other request to end, does this; the second one raises KeyboardInterrupt."""
+    """Call ``end`` at the first Ctrl-C or SIGTERM; the second one raises KeyboardInterrupt."""
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
         for number in _NUMBERS:

@@ -1,8 +1,8 @@
-"""Ends the engine when its supervisor is gone: a pytest plugin, loaded before the engine's own.
+"""Ends the engine when its supervisor has died: a pytest plugin, loaded before the engine's own.
 
-The supervisor holds one end of a pipe and never writes to it. When the other end reads end-of-file, the supervisor has
-died (a ``kill -9``, say): the engine is interrupted like by Ctrl-C, and its whole process group killed if it has not
-ended a few seconds later. Whatever the engine started in other process groups has guardians of its own.
+The supervisor keeps one end of a pipe and never writes to it. End-of-file at the other end means that the supervisor
+has died, for example by ``kill -9``. The engine is then interrupted, and a few seconds later its process group is
+killed. Processes in other groups have guardians.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GRACE_S = 10.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--lifeline``; the supervisor sets it, and nobody else needs to."""
+    """Add ``--lifeline``, which only the supervisor sets."""
     parser.addoption("--lifeline", type=int, metavar="FD", help="descriptor that reads end-of-file with the supervisor")
 
 

@@ -1,7 +1,6 @@
-"""Announces what a run leaves on a running cluster while it goes on, and sees to it that nothing is left at the end.
+"""Announces what a run creates on a running cluster, and removes what is left at the end.
 
-The process that runs removes everything itself. If it was killed, because it was asked to stop twice or did not stop,
-it is done here.
+The engine removes everything itself. This module does it after an engine that was killed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def on_cluster(broker: str, footprint: Footprint | None, security: Security, *, err: Console) -> Iterator[None]:
-    """Run something on the cluster that ``broker`` names; without a footprint it is a broker of the suite's own."""
+    """Run on the cluster that ``broker`` names; without a footprint it is a broker of the suite's own."""
     if footprint is None:
         yield
         return
@@ -35,15 +34,15 @@ def on_cluster(broker: str, footprint: Footprint | None, security: Security, *, 
 
 
 def described(removed: Removed) -> str:
-    """What was removed, in words."""
+    """The removed parts in words."""
     from conformance.report.sentences.lists import count
 
-    told = f"{count(removed.namespaces, 'namespace', 'namespaces')} with {count(removed.topics, 'topic', 'topics')}"
-    return f"{told}; set back: {', '.join(removed.settings)}" if removed.settings else told
+    parts = f"{count(removed.namespaces, 'namespace', 'namespaces')} with {count(removed.topics, 'topic', 'topics')}"
+    return f"{parts}; restored: {', '.join(removed.settings)}" if removed.settings else parts
 
 
 def _remove_what_is_left(broker: str, footprint: Footprint, security: Security, err: Console) -> None:
-    """Whatever is the matter has been told already, so that what fails here is only added."""
+    """Remove it; a failure here is printed only, because the run's own failure is reported already."""
     from conformance.brokers.select import parse_broker
     from conformance.clients.admin.client import Admin
     from conformance.tenancy.leftovers import remove

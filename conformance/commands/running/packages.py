@@ -1,4 +1,4 @@
-"""What only some commands need of what can be installed."""
+"""The optional packages that some commands need."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from conformance.harness_error import HarnessError
 
 
 def demand_installed(names: Sequence[str], command: str, *, extra: str = "spark") -> None:
-    """Say what to run where a package of an extra is not there.
+    """Check that the packages of an extra are installed.
 
     Raises:
-        HarnessError: one of them cannot be found.
+        HarnessError: one is missing; the sentence has the command that installs it.
     """
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:

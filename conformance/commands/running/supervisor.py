@@ -1,10 +1,9 @@
-"""Runs the engine as a child process and holds it to its time, whatever it or the broker does.
+"""Runs the engine as a child process, and ends it in time.
 
-The engine writes its events into a pipe; each is kept in a file at once and shown to a watcher. At the end of the
-budget, and on Ctrl-C, the engine is asked to stop (SIGINT); if it does not, its process group is killed. An engine that
-replays a violation which did not come back yet says so, and until when: it gets that time on top of its budget, within
-the limit of ``on_top_s``. What the supervisor itself notices (a crash, output that is no event, a hang) joins the same
-file as a harness error, so that the file tells the whole run. What the events mean is the verdicts' business.
+The engine writes its events into a pipe; the supervisor stores each in a file and passes it to a watcher. At the end of
+the budget, and on Ctrl-C, it interrupts the engine (SIGINT), and later kills its process group. An engine that still
+replays a violation announces until when; it gets that time on top of its budget, up to ``on_top_s``. A crash, a hang or
+output that is no event is stored in the same file as a harness error. The events are interpreted elsewhere.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from conformance.events import (
 )
 
 GRACE_SHARE = 0.05
-"""What an engine may take to stop when its budget is used up, as a share of it: all ends within 10 % of it."""
+"""The grace at the end of the budget, as a share of it: a run ends within 10 % of its budget."""
 
 GRACE_AT_LEAST_S = 1.0
-"""Every engine gets this long to stop, in seconds, however small its budget is."""
+"""The shortest grace, in seconds."""
 
 GRACE_AT_MOST_S = 20.0
-"""No engine gets longer than this to stop, in seconds, neither at the end of its budget nor after Ctrl-C."""
+"""The longest grace, in seconds, also after Ctrl-C."""
 
 _NO_TESTS_COLLECTED = 5
 """``pytest.ExitCode.NO_TESTS_COLLECTED``; importing pytest for it would double what a command takes to begin."""
@@ -56,7 +55,7 @@ _TAIL_BYTES = 32 * 1024
 
 
 class Ending(enum.Enum):
-    """How a run of the engine came to its end."""
+    """How a run of the engine ended."""
 
     BY_ITSELF = "by itself"
     OUT_OF_TIME = "out of time"
@@ -64,13 +63,13 @@ class Ending(enum.Enum):
 
 
 class Watcher(Protocol):
-    """Who is shown a run while it goes on."""
+    """Receives the events of a run while it is in progress."""
 
     def take(self, event: AnyEvent) -> None:
-        """Something happened."""
+        """Show an event."""
 
     def tick(self, elapsed_s: float) -> None:
-        """Time has passed, in seconds since the engine was started; called several times a second."""
+        """Show the time since the engine was started, in seconds; called several times a second."""
 
 
 def supervise(
@@ -84,9 +83,9 @@ def supervise(
 ) -> Ending:
     """Run the engine that ``command`` starts, for at most ``budget_s`` and a short grace.
 
-    ``asked``: what a report needs to know of the order, told first, so that the events tell the whole run.
+    ``asked``: the first event, with the facts of the order that a report needs.
     ``--events PATH`` and ``--lifeline FD`` are appended to the command, and ``--connection FD``, a pipe with the
-    ``security``, where there is any. ``folder`` gets :func:`events_file` and :func:`output_file`. Must be called in
+    ``security``, if there is one. ``folder`` gets :func:`events_file` and :func:`output_file`. Must be called in
     the main thread, because it listens for SIGINT, SIGTERM and SIGHUP.
     """
     with (
@@ -96,19 +95,19 @@ def supervise(
     ):
         run = _Run(engine=engine, interrupts=interrupts, kept=kept, budget_s=budget_s, watcher=watcher)
         if asked is not None:
-            run.tell(asked)
+            run.record(asked)
         ending = run.to_the_end()
-        run.tell_what_went_wrong(ending, output_file(folder))
+        run.record_failure(ending, output_file(folder))
         return ending
 
 
 def events_file(folder: Path) -> Path:
-    """Where in the folder of a report the events of its run are kept, a JSON object a line."""
+    """The file of a report's folder with the events of the run, a JSON object a line."""
     return folder / "events.jsonl"
 
 
 def output_file(folder: Path) -> Path:
-    """Where in the folder of a report everything is that the engine printed."""
+    """The file of a report's folder with the output of the engine."""
     return folder / "engine.log"
 
 
@@ -124,7 +123,7 @@ class _Engine:
         self._closed = False
 
     def lines(self) -> list[bytes]:
-        """The whole lines that came, after waiting a moment for some; what is unfinished comes with the next ones."""
+        """The whole lines that arrive within a moment; an unfinished one is returned later."""
         if self._closed:
             time.sleep(_TICK_S)
             return []
@@ -139,19 +138,19 @@ class _Engine:
         return lines
 
     def rest(self) -> Iterator[bytes]:
-        """What is there to be read without waiting. A last line that was never ended is left out."""
+        """The lines that can be read without waiting, except an unfinished one."""
         while not self._closed and self._selector.select(0):
             yield from self.lines()
 
     def has_ended(self) -> bool:
-        """Whether its process has; it is not waited for yet, so that its process group can still be named safely."""
+        """Whether its process has ended; it is not reaped yet, so that its process group keeps its id."""
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ask_to_stop(self) -> None:
         os.kill(self.process.pid, signal.SIGINT)
 
     def end(self) -> int:
-        """Kill what is left of its process group, and return its exit status (negative: the signal that ended it)."""
+        """Kill the rest of its process group; returns the exit status (negative: the signal that ended it)."""
         if self.process.returncode is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         return self.process.wait()
@@ -159,7 +158,7 @@ class _Engine:
 
 @contextlib.contextmanager
 def _started(command: Sequence[str], output: Path, security: Security) -> Iterator[_Engine]:
-    """Start the engine in a session of its own; kill it should it still be there in the end."""
+    """Start the engine in a session of its own, and kill it at the end."""
     events, its_events = os.pipe()
     its_lifeline, lifeline = os.pipe()
     its_own = [its_events, its_lifeline]
@@ -191,7 +190,7 @@ def _started(command: Sequence[str], output: Path, security: Security) -> Iterat
 
 
 def _pipe_with(content: bytes) -> int:
-    """The reading end of a pipe that holds this much and no more; it fits into a pipe's buffer."""
+    """The reading end of a pipe with this content, which fits into a pipe's buffer."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(content)
@@ -199,14 +198,14 @@ def _pipe_with(content: bytes) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, without what would give the engine other options or plugins than its own."""
+    """This process's environment, without variables that give pytest other options or plugins."""
     of_pytest = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}
     kept = {name: value for name, value in os.environ.items() if name not in of_pytest}
     return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 class _Interrupts:
-    """How often the user asked for an end."""
+    """Counts the user's interrupts."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -228,7 +227,7 @@ def _interrupts() -> Iterator[_Interrupts]:
 
 
 class _Run:
-    """One engine's run, from its start until nothing more comes of it."""
+    """A run of the engine, until all its output is read."""
 
     def __init__(
         self, *, engine: _Engine, interrupts: _Interrupts, kept: BinaryIO, budget_s: float, watcher: Watcher
@@ -252,7 +251,7 @@ class _Run:
         return time.monotonic() - self._began
 
     def to_the_end(self) -> Ending:
-        """Follow the engine until it has ended and everything that it wrote is read."""
+        """Read the engine's output until it has ended."""
         ending = Ending.BY_ITSELF
         grace_s, ask_at_s, kill_at_s = 0.0, float("inf"), float("inf")
         while not self._engine.has_ended():
@@ -266,7 +265,7 @@ class _Run:
                     kill_at_s = ask_at_s + grace_s
             if self.elapsed_s >= ask_at_s:
                 self._engine.ask_to_stop()
-                ask_at_s += grace_s / 2  # once more, because a library may have swallowed the first
+                ask_at_s += grace_s / 2  # again, because a library may have caught the first one
             if self.elapsed_s > kill_at_s or self._interrupts.count > 1:
                 self._killed = True
                 break
@@ -277,7 +276,7 @@ class _Run:
 
     def _why_stop(self) -> Ending:
         if self._interrupts.count:
-            self.tell(Phase(at_s=self.elapsed_s, what="Interrupted: stopping (once more to stop at once)"))
+            self.record(Phase(at_s=self.elapsed_s, what="Interrupted: stopping (once more to stop at once)"))
             return Ending.INTERRUPTED
         return Ending.OUT_OF_TIME if self.elapsed_s >= self._until_s else Ending.BY_ITSELF
 
@@ -298,24 +297,24 @@ class _Run:
         if isinstance(event, Phase) and event.until_s is not None:
             until_s = self.elapsed_s + event.until_s - event.at_s  # the engine's clock began a little later than ours
             self._until_s = max(self._until_s, min(until_s, self._budget_s + on_top_s(self._budget_s)))
-        self.tell(event)
+        self.record(event)
 
-    def tell(self, event: AnyEvent) -> None:
-        """Keep an event and show it."""
+    def record(self, event: AnyEvent) -> None:
+        """Store an event and show it."""
         self._kept.write(encode(event))
         self._kept.flush()
         self._watcher.take(event)
 
-    def tell_what_went_wrong(self, ending: Ending, output: Path) -> None:
-        """Add, as a harness error, what the engine could not tell of itself."""
+    def record_failure(self, ending: Ending, output: Path) -> None:
+        """Record a harness error if the engine failed in a way that it did not report."""
         if self._garbage:
             first = self._garbage[0].decode(errors="replace")
             sentence = f"The engine wrote {len(self._garbage)} lines that are no events; the first begins {first!r}."
-            self.tell(HarnessErrorHappened(at_s=self.elapsed_s, sentence=sentence))
+            self.record(HarnessErrorHappened(at_s=self.elapsed_s, sentence=sentence))
         failure = self._how_it_failed(ending)
         if failure is not None:
-            what = f"{failure} What it printed is in {output.name}."
-            self.tell(HarnessErrorHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
+            what = f"{failure} Its output is in {output.name}."
+            self.record(HarnessErrorHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
 
     def _how_it_failed(self, ending: Ending) -> str | None:
         status = self._exit_status
@@ -332,7 +331,7 @@ class _Run:
             return f"The engine ended with {_status(status)} before it was finished."
         explained = status == 0 or (status == 1 and self._violations) or self._with_harness_error
         if ending is Ending.BY_ITSELF and not explained:
-            return f"The engine ended with {_status(status)}, which nothing that it told explains."
+            return f"The engine ended with {_status(status)}, which none of its events explains."
         return None
 
 

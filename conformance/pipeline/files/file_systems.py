@@ -1,7 +1,7 @@
-"""Lists and opens files on any file system that Spark's Hadoop knows, and on this machine by their paths.
+"""Lists and opens files on any file system of Spark's Hadoop, and local files by their paths.
 
-Every call to Java takes a millisecond or so, and a request to an object store fifty: there are few of them for each
-file, and those of several files are made side by side.
+A call to Java takes about a millisecond, and a request to an object store fifty. So each file needs few of them, and
+those of several files run in parallel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_FILE_SYSTEM = re.compile(
 
 
 def listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
-    """The files below an address, with their sizes in bytes; hidden ones are being written.
+    """The files below an address with their sizes in bytes, without hidden ones, which are being written.
 
     Raises:
         HarnessError: it cannot be listed.
@@ -39,8 +39,8 @@ def listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
 def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
     """The same of one folder of a Hadoop file system.
 
-    Not by its ``listFiles``, which asks for each file's permissions: locally that is a process for each, and fails for
-    one that is being written and gets its name just then.
+    ``listFiles`` would also ask for the permissions of each file. Locally that is a process for each, and fails for a
+    file that gets its name at that moment.
     """
     for status in system.listStatus(folder):
         path = status.getPath()
@@ -54,12 +54,12 @@ def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
 
 
 def is_local(address: str) -> bool:
-    """Whether a file is this machine's, or on a cluster each machine's."""
+    """Whether a file is local; on a Spark cluster each machine has it."""
     return address.startswith("file:")
 
 
 def local_path(address: str) -> str:
-    """The path of a file of this machine's, of whose address Hadoop writes one slash or three."""
+    """The path of a local file; Hadoop writes its address with one slash or three."""
     return re.sub(r"^file:/*", "/", address)
 
 
@@ -86,7 +86,7 @@ class Tails:
 
 
 def reason(error: Py4JJavaError) -> str:
-    """What Java says, in one line."""
+    """The message of Java in one line."""
     return str(error.java_exception.getMessage() or error.java_exception.getClass().getName()).splitlines()[0]
 
 
@@ -101,7 +101,7 @@ def _hadoop(spark: SparkSession) -> Any:
 
 
 def _not_listed(spark: SparkSession, address: str, error: Py4JJavaError) -> str:
-    """Why an address cannot be listed, and, where jars are missing, which."""
+    """Why an address cannot be listed, and which jars are missing."""
     why = reason(error)
     sentence = f"{address} cannot be read: {why}"
     if not _NO_FILE_SYSTEM.search(why):

@@ -1,7 +1,7 @@
-"""Examines files by their footers before they are trusted: a file of a history, or a sentence on what is wrong with it.
+"""Examines the footers of files: each is a file of a history, or has a problem, which is a sentence.
 
-pyarrow reads the footers, of this machine's files by their paths, and of all others from their last bytes, which Hadoop
-brings. It is done side by side, for what takes its time with an object store is waiting.
+pyarrow reads the footers: those of local files by path, the others from their last bytes, which Hadoop reads. It reads
+several in parallel, because an object store has a high latency.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from conformance.history.recorded import ADDED, VERSION
 from conformance.pipeline.files.file_systems import Tails, is_local, local_path, reason
 
 AT_ONCE = 16
-"""How many footers are asked for at a time: an object store takes them all."""
+"""How many footers are read in parallel."""
 
 TAIL_BYTES = 64 * 2**10
-"""How much is read of a file's end at first; a footer that is longer is read again, whole."""
+"""How much is read of a file's end at first; a longer footer is read again."""
 
 _PHYSICAL = {pa.int64(): "INT64", pa.int32(): "INT32", pa.bool_(): "BOOLEAN", pa.string(): "BYTE_ARRAY"}
 
@@ -36,7 +36,7 @@ _LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One whole file of a history: its address, and what its footer says."""
+    """One whole file of a history: its address, and the facts of its footer."""
 
     path: str
     size_bytes: int
@@ -44,7 +44,7 @@ class File:
     replaces: frozenset[str]
     about: ByRun
     names_topics_only: bool
-    """Whether each of its events is known to name a topic, so that none tells of a whole cluster."""
+    """Whether each of its events is known to have a topic, so that it has no fault of a whole cluster."""
 
     @property
     def bucket(self) -> str:
@@ -57,7 +57,7 @@ class File:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a file of this machine's, or on a cluster of each machine's."""
+        """Whether it is a local file; on a Spark cluster each machine has it."""
         return is_local(self.path)
 
     @property
@@ -66,7 +66,7 @@ class File:
 
 
 def examined(spark: SparkSession, sizes_bytes: Mapping[str, int]) -> dict[str, File | str]:
-    """Each of these files by its path, or what is wrong with it."""
+    """Each of these files by its path, or its problem."""
     tails = Tails(spark)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(lambda path: _examined(tails, path, sizes_bytes[path]), sizes_bytes)
@@ -80,17 +80,17 @@ def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
         return f"{path} is not a whole Parquet file: {reason(error)}"
     except (pa.ArrowException, OSError) as error:
         return f"{path} is not a whole Parquet file: {str(error).splitlines()[0]}"
-    told = footer.metadata or {}
-    wrong = _wrong(footer, told)
+    metadata = footer.metadata or {}
+    wrong = _wrong(footer, metadata)
     if wrong:
         return f"{path} {wrong}"
     try:
         return File(
             path=path,
             size_bytes=size_bytes,
-            runs=_names(told, RUNS_KEY),
-            replaces=_names(told, REPLACES_KEY),
-            about=of_footer(told.get(ABOUT_KEY, b"{}")),
+            runs=_names(metadata, RUNS_KEY),
+            replaces=_names(metadata, REPLACES_KEY),
+            about=of_footer(metadata.get(ABOUT_KEY, b"{}")),
             names_topics_only=_names_topics_only(footer),
         )
     except msgspec.MsgspecError as error:
@@ -98,7 +98,7 @@ def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
 
 
 def _footer(tails: Tails, path: str, size_bytes: int) -> pq.FileMetaData:
-    """The footer of a file that is not this machine's."""
+    """The footer of a file that is not local."""
     tail = tails.read(path, size_bytes, TAIL_BYTES)
     end = tail.to_pybytes()[-_LENGTH_BYTES - len(_MAGIC) :]
     if end.endswith(_MAGIC):
@@ -108,11 +108,11 @@ def _footer(tails: Tails, path: str, size_bytes: int) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(tail))
 
 
-def _wrong(footer: pq.FileMetaData, told: Mapping[bytes, bytes]) -> str:
-    """What is wrong with a file by its footer, said of it; nothing where all is well."""
-    version = told.get(VERSION_KEY)
+def _wrong(footer: pq.FileMetaData, metadata: Mapping[bytes, bytes]) -> str:
+    """The problem of a file by its footer, as a predicate; empty if it has none."""
+    version = metadata.get(VERSION_KEY)
     if version is None:
-        return "is no file of a history: it does not say which version of the schema it has"
+        return "is no file of a history: it has no version of the schema"
     if version != str(VERSION).encode():
         return f"has version {version.decode(errors='replace')} of the schema; this suite reads version {VERSION}"
     schema = footer.schema
@@ -127,12 +127,12 @@ def _wrong(footer: pq.FileMetaData, told: Mapping[bytes, bytes]) -> str:
 
 
 def _names_topics_only(footer: pq.FileMetaData) -> bool:
-    """Whether the statistics of every row group say so; they need not be there."""
+    """Whether the statistics of every row group show it; they may be missing."""
     number = footer.schema.names.index("topic")
     columns = (footer.row_group(group).column(number) for group in range(footer.num_row_groups))
-    told = [column.statistics for column in columns]
-    return all(one is not None and one.has_null_count and one.null_count == 0 for one in told)
+    statistics = [column.statistics for column in columns]
+    return all(one is not None and one.has_null_count and one.null_count == 0 for one in statistics)
 
 
-def _names(told: Mapping[bytes, bytes], key: bytes) -> frozenset[str]:
-    return msgspec.json.decode(told.get(key, b"[]"), type=frozenset[str])
+def _names(metadata: Mapping[bytes, bytes], key: bytes) -> frozenset[str]:
+    return msgspec.json.decode(metadata.get(key, b"[]"), type=frozenset[str])

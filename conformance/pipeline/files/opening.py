@@ -1,8 +1,7 @@
-"""Opens compacted files where they are judged: a row of Spark's is a file, and no event crosses from Java to Python.
+"""Opens compacted files in the worker that judges them: a row of Spark is a file, and Java passes no event to Python.
 
-A file of this machine's is opened by its path. From any other file system Spark brings the content, compressed as it
-is. Columns of names stay what they are in the file, dictionaries; every page is held against its checksum, if it has
-one.
+A local file is opened by its path. From any other file system Spark reads the compressed content. Columns of names stay
+dictionaries, as in the file. The checksum of each page is verified, if it has one.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from conformance.pipeline.files.footers import File
 ROWS_OF_A_BATCH = 131_072
 
 NOT_ALL_ROWS = "its end can be read, but not all of its rows"
-"""What is wrong with a damaged file, in words."""
+"""The problem of a damaged file."""
 
 _NAMES = [field.name for field in SCHEMA if pa.types.is_string(field.type) and field.name not in ADDED]
-"""What is read as a dictionary; a column that a file may lack cannot be asked for."""
+"""The columns that are read as dictionaries, without those that a file may lack."""
 
 
 class Damaged(Exception):
@@ -35,7 +34,7 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A file in a worker: its address, and its content unless it is opened by its path."""
+    """A file in a worker: its address, and its content if it is not local."""
 
     path: str
     content: pa.Buffer | None
@@ -54,14 +53,14 @@ class Opened:
                     batch = completed(rows, columns)
                     topic = batch.column("topic")
                     yield batch.filter(topic.is_valid()) if topic.null_count else batch
-        except MemoryError:  # an exception of Arrow's, too, but nothing is wrong with the file
+        except MemoryError:  # Arrow's exceptions include it, but the file is not damaged
             raise
         except (pa.ArrowException, OSError) as error:
             raise Damaged(self.path) from error
 
 
 def each_a_row(spark: SparkSession, files: Sequence[File]) -> DataFrame:
-    """A row for each file, with its path and its content (null where it can be opened by its path), each alone."""
+    """A row for each file, with its path and its content (null for a local file), one in each partition."""
     local = by_partition(files)
     other = [file.path for file in files if not file.is_local]
     parts = []
@@ -75,7 +74,7 @@ def each_a_row(spark: SparkSession, files: Sequence[File]) -> DataFrame:
 
 
 def by_partition(files: Sequence[File]) -> list[File]:
-    """The files of this machine's, by the number of the partition that each is alone in."""
+    """The local files, by the number of their partitions."""
     return sorted((file for file in files if file.is_local), key=lambda file: -file.size_bytes)
 
 

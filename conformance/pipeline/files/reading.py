@@ -1,10 +1,8 @@
-"""Finds the files of histories, examines each before it is trusted, and gives their events in order.
+"""Finds the files of histories, examines them, and reads their events in order.
 
-Everything goes through Spark's Hadoop file systems, but what lies on this machine: the driver reads the footers, many
-at a time (``footers``).
-A file that is cut off, empty, garbled, gone, of another version of the schema, or lacks a column is a *problem*, one
-sentence that names it; the others are read all the same. What was compacted comes in the order of its files; only the
-rest is sorted, by Spark.
+Spark's Hadoop file systems read all files but local ones; the driver reads the footers (``footers``). A file that is
+truncated, empty, garbled, missing, of another schema version, or without a column is a *problem*, one sentence with its
+name; the others are read. Compacted files are in order already, and Spark sorts the others.
 """
 
 from __future__ import annotations
@@ -29,13 +27,13 @@ from conformance.pipeline.files.footers import File, examined
 from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, Fault
 
 FAULTS_AT_MOST = 100_000
-"""How many faults of whole clusters are carried along to every worker."""
+"""How many faults of whole clusters are sent to every worker."""
 
 NAMED_AT_MOST = 10
-"""How many events of no topic that cannot be judged are named; more are counted."""
+"""How many unjudged events without a topic are named; the others are counted."""
 
 _SORTED_BYTES = 32 * 2**20
-"""How much of what is not compacted goes to one partition when it is sorted."""
+"""How many bytes of files that are not compacted one sorted partition has."""
 
 _KINDS = frozenset(map(str, Kind))
 _OUTCOMES = frozenset(map(str, Outcome))
@@ -43,11 +41,10 @@ _OUTCOMES = frozenset(map(str, Outcome))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """What there is to read: whole files that nothing replaces, and problems, a sentence each."""
+    """The files to read, which no other file replaces, and problems, a sentence each."""
 
     in_order: tuple[File, ...]
-    """Those of buckets with nothing but what was compacted at once, and their runs in no other history: to be read as
-    they are."""
+    """Files of buckets that were compacted at once, with runs of no other history. They are read in their own order."""
     loose: tuple[File, ...]
     problems: tuple[str, ...]
 
@@ -61,7 +58,7 @@ class Files:
 
     @property
     def about(self) -> ByRun:
-        """What they tell of their runs."""
+        """The recorded facts about their runs."""
         return together(file.about for file in self.all)
 
 
@@ -69,9 +66,9 @@ NOTHING_SEEN: Mapping[str, File] = MappingProxyType({})
 
 
 def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, File] = NOTHING_SEEN) -> Files:
-    """Look at every file below these folders (or at these files).
+    """Examine every file below these folders (or these files).
 
-    ``seen``: files by their paths that were examined before; one that has its size still is not opened again.
+    ``seen``: files by path that were examined before; one of the same size is not opened again.
 
     Raises:
         HarnessError: an address does not exist or cannot be listed.
@@ -92,7 +89,7 @@ def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, Fi
 
 
 def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> Files:
-    """What to read of all files by their paths; None stands for one that cannot be read."""
+    """The files to read, of all files by path; None is one that cannot be read."""
     buckets: dict[str, dict[str, File | None]] = defaultdict(dict)
     for path, file in listed.items():
         buckets[posixpath.dirname(path)][posixpath.basename(path)] = file
@@ -115,12 +112,12 @@ def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> F
 
 
 def _replaced(files: Mapping[str, File | None]) -> dict[str, frozenset[str]]:
-    """What the files of a bucket replace, by their names, as far as they can be read."""
+    """The names that each readable file of a bucket replaces."""
     return {name: file.replaces if file else frozenset() for name, file in files.items()}
 
 
 def parts_of(files: Files) -> dict[str, Files]:
-    """The files by parts, no topic of which is in another: the buckets of one history; several are one part."""
+    """The files in parts without a common topic: the buckets of one history, or all files of several."""
     if len({file.history for file in files.all}) > 1:
         return {"": replace(files, problems=())}
     buckets = {file.bucket for file in files.all}
@@ -135,7 +132,7 @@ def parts_of(files: Files) -> dict[str, Files]:
 
 
 def events_of(spark: SparkSession, files: Files) -> DataFrame:
-    """All events that concern a topic, in order: what :mod:`conformance.pipeline.judging` is given."""
+    """All events that concern a topic, in order, for :mod:`conformance.pipeline.judging`."""
     parts = []
     if files.in_order:
         parts.append(_rows(spark, files.in_order))
@@ -148,25 +145,25 @@ def events_of(spark: SparkSession, files: Files) -> DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfNoTopic:
-    """What concerns no one topic: faults of whole clusters, and a sentence for what cannot be judged."""
+    """Events without a topic: faults of whole clusters, and a sentence for each that cannot be judged."""
 
     faults: tuple[Fault, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
-    """The events that concern no one topic; all of them should be faults.
+    """The events without a topic, which should all be faults.
 
     Raises:
-        HarnessError: there are more than can be carried to every worker.
+        HarnessError: there are too many for sending them to every worker.
     """
-    asked = [file for file in files.all if not file.names_topics_only]
-    if not asked:
+    files_to_read = [file for file in files.all if not file.names_topics_only]
+    if not files_to_read:
         return OfNoTopic()
-    events = rows_of(spark, asked).where(F.col("topic").isNull())
+    events = rows_of(spark, files_to_read).where(F.col("topic").isNull())
     rows = events.limit(FAULTS_AT_MOST + 1).collect()
     if len(rows) > FAULTS_AT_MOST:
-        raise HarnessError(f"the histories tell of more than {FAULTS_AT_MOST} faults of whole clusters")
+        raise HarnessError(f"the histories have more than {FAULTS_AT_MOST} faults of whole clusters")
     why = [_strange(row) for row in rows]
     strange = [sentence for sentence in why if sentence]
     if len(strange) > NAMED_AT_MOST:
@@ -176,14 +173,14 @@ def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
 
 
 def _strange(row: Row) -> str:
-    """Why an event that concerns no topic cannot be judged; nothing where it can."""
-    told = f"a {row['kind']} with outcome {row['outcome']} of run {row['run']}"
+    """Why an event without a topic cannot be judged; empty if it can."""
+    event = f"a {row['kind']} with outcome {row['outcome']} of run {row['run']}"
     if row["kind"] not in _KINDS or row["outcome"] not in _OUTCOMES:
-        return f"{UNKNOWN_WORD}: {told}"
+        return f"{UNKNOWN_WORD}: {event}"
     if row["kind"] != Kind.FAULT:
-        return f"an event names no topic, as only faults of whole clusters may: {told}"
+        return f"an event names no topic, as only faults of whole clusters may: {event}"
     is_backwards = row["invoked_ns"] is not None and row["completed_ns"] < row["invoked_ns"]
-    return f"{BACKWARDS}: {told}" if is_backwards else ""
+    return f"{BACKWARDS}: {event}" if is_backwards else ""
 
 
 def _fault(row: Row) -> Fault:
@@ -197,9 +194,9 @@ def _fault(row: Row) -> Fault:
 
 
 def rows_of(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
-    """All rows of these files, in no order; where it is lenient, what cannot be read is left out.
+    """All rows of these files, in no order; ``is_lenient``: without those that cannot be read.
 
-    A task reads several small files, for a task of its own costs more than such a file.
+    A task reads several small files, because a task costs more than a small file.
     """
     at_least: int = spark.sparkContext.defaultParallelism
     return _rows(spark, files, is_lenient=is_lenient).coalesce(max(at_least, _partitions(files)))

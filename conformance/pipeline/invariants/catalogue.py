@@ -1,6 +1,6 @@
 """All invariants: the rule that each decides, and the function of its document's module.
 
-To add one: write its function, put it here, and break it in ``tests/pipeline`` in three ways at least.
+To add one, write its function, list it here, and break it in ``tests/pipeline`` in at least three ways.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ Judged = TypeVar("Judged", bound=Topic)
 
 @dataclass(frozen=True, slots=True)
 class _Deciding(Generic[Judged]):
-    """What must hold in every history, if the rule of this id does, and what decides it."""
+    """A statement that holds in every history that keeps its rule, and the function that decides it."""
 
     rule: str
     decide: Callable[[Judged], Found]
 
     @property
     def name(self) -> str:
-        """Its name in reports: the function's, in words."""
+        """The name of the function in words, for reports."""
         return self.decide.__name__.replace("_", " ")
 
 
 class Invariant(_Deciding[Topic]):
-    """One of a topic in one cluster."""
+    """An invariant of a topic in one cluster."""
 
     __slots__ = ()
 
     def judge(self, topic: Topic) -> Found:
-        """What is found of a topic; nothing of several clusters together."""
+        """The evidence on a topic in one cluster; none on several clusters together."""
         return NOTHING if isinstance(topic, Replicated) else self.decide(topic)
 
 
 class OfClusters(_Deciding[Replicated]):
-    """One of a topic in all clusters that replicate it."""
+    """An invariant of a topic in all clusters that replicate it."""
 
     __slots__ = ()
 
     def judge(self, topic: Topic) -> Found:
-        """What is found of several clusters together; nothing of one alone."""
+        """The evidence on several clusters together; none on a single one."""
         return self.decide(topic) if isinstance(topic, Replicated) else NOTHING
 
 

@@ -1,6 +1,6 @@
-"""Document 002 over histories: chunks fit together, are stored once, and are delivered as one message, whole.
+"""Document 002 over histories: chunks agree, are stored once, and are delivered as one whole message.
 
-A chunked message stands where its last chunk does. Which buffers a consumer has is the machines' business.
+The position of a chunked message is that of its last chunk. The machines check the buffers of consumers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
 
 
 def chunks_agree(topic: Topic) -> Found:
-    """CHUNK-02: the chunks of one uuid say the same of their number, producer and sequence id; ids are below it."""
+    """CHUNK-02: the chunks of one uuid agree in number, producer and sequence id; chunk ids are below the number."""
     logs = _chunks(topic)
     order = logs[np.argsort(topic.codes("chunk_uuid")[logs], kind="stable")]
     one, other = order[:-1], order[1:]
@@ -25,14 +25,14 @@ def chunks_agree(topic: Topic) -> Found:
     chunk = topic.numbers("chunk_id", -1)[logs]
     outside = logs[(chunk < 0) | (chunk >= topic.numbers("chunks", 0)[logs])]
     contradict = "two chunks of one message contradict each other"
-    no_room = "a chunk has an id that its message has no room for"
+    no_room = "a chunk id is not below the number of chunks"
     return found(len(logs), bad, contradict, lambda index: (one[index], other[index])) + found(
         0, outside, no_room, lambda row: (row,)
     )
 
 
 def stored_once_in_order(topic: Topic) -> Found:
-    """CHUNK-13: under deduplication a message has one uuid in the log, and each chunk once, behind the one before."""
+    """CHUNK-13: under deduplication a message has one uuid in the log, and each chunk once, in order."""
     if not topic.is_deduplicated:
         return NOTHING
     logs = _chunks(topic)
@@ -63,7 +63,7 @@ def _same_message(topic: Topic, begins: Ints) -> Ints:
 
 
 def chunks_in_order(topic: Topic) -> Found:
-    """CHUNK-03: each chunk of a message stands in the log behind the one before it, whatever is repeated later."""
+    """CHUNK-03: the first copies of a message's chunks are in the log in order."""
     logs = _chunks(topic)
     uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
     order = logs[np.lexsort((logs, chunk[logs], uuid[logs]))]
@@ -73,11 +73,11 @@ def chunks_in_order(topic: Topic) -> Found:
     follows = same & (chunk[firsts][1:] == chunk[firsts][:-1] + 1) & (firsts[1:] > firsts[:-1])
     begins = ~np.append(False, same)[: len(firsts)] & (chunk[firsts] == 0)
     bad = firsts[~(begins | np.append(False, follows)[: len(firsts)])]
-    return found(len(firsts), bad, "a chunk is in the log without the one before it in front of it", lambda row: (row,))
+    return found(len(firsts), bad, "a chunk is in the log before, or without, the previous chunk", lambda row: (row,))
 
 
 def stored_whole(topic: Topic) -> Found:
-    """CHUNK-13: under deduplication a chunked message that was confirmed is in the log with all of its chunks."""
+    """CHUNK-13: under deduplication a confirmed chunked message is in the log with all of its chunks."""
     if topic.read_back is None or not topic.is_deduplicated:
         return NOTHING
     sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
@@ -100,19 +100,19 @@ def _identity(producer: Ints, ids: Ints, values: Ints) -> Ints:
 
 
 def given_in_order(topic: Topic) -> Found:
-    """CHUNK-05: ordered consumers are given each producer's messages, chunked or not, in its order.
+    """CHUNK-05: ordered consumers receive each producer's messages, chunked or not, in order.
 
-    What counts is when each message was given for the first time, whoever got it.
+    The first delivery of each message counts, to any consumer.
     """
     dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
     is_ordered = are_of_type(topic, dispatches, "Exclusive", "Failover")
     dispatches = dispatches[is_ordered & (topic.codes("producer")[dispatches] >= 0)]
-    because = "a message was given to an ordered consumer only after a later one of its producer"
+    because = "a message was delivered to an ordered consumer only after a later one of its producer"
     return given_late(topic, dispatches, "producer", because)
 
 
 def delivered_whole(topic: Topic) -> Found:
-    """CHUNK-04: a chunked message is delivered only when all its chunks are in the log, and as it was sent."""
+    """CHUNK-04: a chunked message is delivered only if the log has all its chunks, with the payload that was sent."""
     if topic.read_back is None:
         return NOTHING
     given = topic.at_a_position(topic.rows(Kind.DISPATCH))
@@ -125,24 +125,24 @@ def delivered_whole(topic: Topic) -> Found:
     sent[topic.message[sends]] = sends
     known = given[sent[topic.message[given]] >= 0]
     spoiled = known[topic.differ("digest", known, sent[topic.message[known]])]
-    unfinished = "a chunked message was delivered though its chunks are not all in the log"
-    changed = "a chunked message was delivered with another payload than it was sent with"
+    unfinished = "a chunked message was delivered, although its chunks are not all in the log"
+    changed = "a chunked message was delivered with another payload than the one that was sent"
     return found(len(given), in_part, unfinished, lambda row: (row, topic.read_back)) + found(
         0, spoiled, changed, lambda row: (sent[topic.message[row]], row)
     )
 
 
 def _are_whole(topic: Topic, given: Ints) -> Flags:
-    """Whether the log holds every chunk of these messages, up to where each stands.
+    """Whether the log has every chunk of these messages, up to their positions.
 
-    Of a uuid's different chunk ids, in order, the one at index n - 1 is n - 1 only if all below it are there.
+    In the ordered set of a uuid's chunk ids, the one at index n - 1 is n - 1 only if no lower one is missing.
     """
     logs = _chunks(topic)
     uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
     logs = logs[chunk[logs] >= 0]
     width = int(chunk.max()) + 1
     _, first = np.unique(uuid[logs] * width + chunk[logs], return_index=True)
-    different = np.append(logs[first], -1)  # its last stands for what is not there
+    different = np.append(logs[first], -1)  # the last one is for missing chunks
     begins = np.searchsorted(uuid[different[:-1]], uuid[given])
     highest = np.minimum(begins + topic.numbers("chunks", 1)[given] - 1, len(different) - 1)
     is_there = (highest < len(first)) & (uuid[different[highest]] == uuid[given])

@@ -1,8 +1,7 @@
-"""One topic in several clusters: its events in all of them together, and which messages are the same.
+"""One topic in several clusters: the events of all of them, and the identity of its messages.
 
-A message has another position in each cluster. It is known again by where it was first stored, and by its producer,
-sequence id, place in its batch and chunk id there. One that a producer had stored twice is taken for one message:
-what is so of either copy counts for both.
+A message has another position in each cluster. It is identified by its cluster of origin, producer, sequence id, batch
+index and chunk id. Two copies of a message in one log count as one message.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from conformance.pipeline.invariants.cursors import perhaps_acknowledged
 from conformance.pipeline.topic import NEVER, NOBODY, Flags, Ints, Topic, differs_from_before
 
 UNKNOWN = -1
-"""The number of a message that cannot be known again."""
+"""The number of a message that cannot be identified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """From one cluster to another one: the rows of the first one's own messages in its log, and in the other one's.
+    """The replication from one cluster to another: the rows of the source's own messages in its log and in the
+    target's.
 
-    ``own`` and ``copies`` are their messages.
+    ``own`` and ``copies`` are the numbers of these messages.
     """
 
     source: int
@@ -41,7 +41,7 @@ class Way:
 class Replicated(Topic):
     """A topic in all clusters that replicate it among one another: the rows of one cluster, then those of the next.
 
-    Places and messages are numbered through; they compare within a cluster.
+    Places and messages have consecutive numbers, which compare within a cluster.
     """
 
     def __init__(self, clusters: Sequence[Topic]) -> None:
@@ -59,7 +59,7 @@ class Replicated(Topic):
 
     @cached_property
     def faults(self) -> tuple[tuple[str, int, int], ...]:
-        """The faults that concerned the topic in any of the clusters."""
+        """The faults that concern the topic in any cluster."""
         return tuple(dict.fromkeys(fault for one in self.clusters for fault in one.faults))
 
     @cached_property
@@ -67,43 +67,45 @@ class Replicated(Topic):
         return super()._begins_a_place | differs_from_before(self.codes("cluster"))
 
     def at(self, number: int, rows: Ints) -> Ints:
-        """Those of the rows that are of one of the clusters, by its number."""
+        """Those of the rows that belong to a cluster, by its number."""
         own: Ints = rows[(rows >= self._first[number]) & (rows < self._first[number + 1])]
         return own
 
     def cluster_of(self, row: int) -> Topic:
-        """The topic in the cluster that a row is of."""
+        """The topic in the cluster of a row."""
         return self.clusters[int(np.searchsorted(self._first, row, side="right")) - 1]
 
     def row_of(self, number: int, row: int) -> int:
-        """Which row one of a cluster's is here."""
+        """The row here of a cluster's own row."""
         return self._first[number] + row
 
     # --------------------------------------------------------------------------------------------------------- messages
 
     @cached_property
     def origin(self) -> Ints:
-        """For each row of a log, the number of the cluster that stored its message first; others have higher ones."""
+        """For each row of a log, the number of its cluster of origin; unknown clusters have higher ones."""
         names = [one.identity[2] for one in self.clusters]
         here = np.repeat(np.arange(len(names)), [len(one) for one in self.clusters])
-        told = self.codes("replicated_from")
-        number = np.arange(len(names), len(names) + int(told.max()) + 2)  # the last one is for what was not replicated
+        origin = self.codes("replicated_from")
+        number = np.arange(
+            len(names), len(names) + int(origin.max()) + 2
+        )  # the last one is for messages of this cluster
         for cluster, name in enumerate(names):
             code = self.code("replicated_from", name)
             if code != NOBODY:
                 number[code] = cluster
-        return np.where(told < 0, here, number[told])
+        return np.where(origin < 0, here, number[origin])
 
     @cached_property
     def logs(self) -> Ints:
-        """The rows of logs whose messages can be known again, in order."""
+        """The rows of logs whose messages can be identified, in order."""
         rows = self.rows(Kind.LOG)
-        is_told = (self.codes("producer")[rows] >= 0) & (self.numbers("sequence_id", -1)[rows] >= 0)
-        return rows[is_told]
+        has_identity = (self.codes("producer")[rows] >= 0) & (self.numbers("sequence_id", -1)[rows] >= 0)
+        return rows[has_identity]
 
     @cached_property
     def same(self) -> Ints:
-        """For each row of :attr:`logs`, the number of its message, which is the same in all clusters."""
+        """For each row of :attr:`logs`, the number of its message, equal in all clusters."""
         number = self.origin[self.logs]
         for column in (
             self.codes("producer"),
@@ -117,7 +119,7 @@ class Replicated(Topic):
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """The messages on their way from each cluster to each other one."""
+        """The replication between each two clusters."""
         return tuple(self._way(*ends) for ends in itertools.permutations(range(len(self.clusters)), 2))
 
     def _way(self, source: int, target: int) -> Way:
@@ -127,7 +129,7 @@ class Replicated(Topic):
 
     @property
     def different(self) -> int:
-        """How many messages there are in all clusters together."""
+        """The number of messages in all clusters together."""
         return int(self.same.max(initial=-1)) + 1
 
     @cached_property
@@ -139,17 +141,17 @@ class Replicated(Topic):
         return everywhere
 
     def same_of(self, rows: Ints) -> Ints:
-        """The numbers of the messages that stand where these rows say; :data:`UNKNOWN` where none is known."""
+        """The numbers of the messages at the positions of these rows; :data:`UNKNOWN` without one."""
         at_message = np.full(self.messages, UNKNOWN)
         at_message[self.message[self.logs]] = self.same
         return at_message[self.message[rows]]
 
     def of_logs(self, rows: Ints) -> Ints:
-        """The numbers of messages, where the rows are of :attr:`logs`."""
+        """The numbers of the messages of these rows of :attr:`logs`."""
         return self.same[np.searchsorted(self.logs, rows)]
 
     def perhaps_acknowledged(self, subscription: int) -> Ints:
-        """For each message, the earliest moment from which it may be acknowledged, or left out, in any cluster."""
+        """For each message, the earliest time at which it may be acknowledged or skipped in any cluster."""
         if subscription not in self._settled:
             self._settled[subscription] = self._perhaps_acknowledged(subscription)
         return self._settled[subscription]
@@ -164,15 +166,15 @@ class Replicated(Topic):
         return earliest
 
     def due(self, subscription: int) -> Flags | None:
-        """Which messages stand behind the beginnings that are told of a subscription.
+        """Which messages are after the recorded beginnings of a subscription.
 
-        None if none is told, or more than one in a cluster.
+        None without a beginning, or with several in one cluster.
         """
         if subscription not in self._due:
-            self._due[subscription] = self._behind_beginnings(subscription)
+            self._due[subscription] = self._after_beginnings(subscription)
         return self._due[subscription]
 
-    def _behind_beginnings(self, subscription: int) -> Flags | None:
+    def _after_beginnings(self, subscription: int) -> Flags | None:
         begins = self.at_a_position(self.of(subscription, self.rows(Kind.BEGIN)))
         due = np.ones(self.different, dtype=np.bool_)
         for number in range(len(self.clusters)):
@@ -185,12 +187,12 @@ class Replicated(Topic):
 
 
 def with_clusters(topics: Iterable[Topic]) -> Iterator[Topic]:
-    """The topics, and behind the last cluster of one what all that replicate it have together, if there are several."""
+    """The topics, and after the last cluster of each, the topic in all clusters that replicate it."""
     for _, clusters in itertools.groupby(topics, key=lambda topic: topic.identity[:2]):
-        held = []
+        replicated = []
         for topic in clusters:
             yield topic
             if topic.is_replicated:
-                held.append(topic)
-        if len(held) > 1:
-            yield Replicated(held)
+                replicated.append(topic)
+        if len(replicated) > 1:
+            yield Replicated(replicated)

@@ -1,8 +1,7 @@
-"""Document 003 over histories: positions rise, acknowledgments stay, mark-delete covers only what was acknowledged.
+"""Document 003 over histories: positions rise, acks stay, mark-delete covers only acknowledged messages.
 
-What a kill may undo is settled by one bound: a change of a cursor that was made longer before the kill than
-``Setting.persisted_after_of`` its run was persisted, and stands. A seek begins a new *epoch* of its subscription: what
-was so before it binds nothing after it, nor while it goes on.
+One bound decides which changes a kill may undo: a change of a cursor is persisted after ``Setting.persisted_after_of``
+its run. A seek begins a new *epoch* of its subscription, and events of different epochs are not compared.
 """
 
 from __future__ import annotations
@@ -13,36 +12,36 @@ import numpy as np
 
 from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.invariants.order import are_of_type
-from conformance.pipeline.invariants.outstanding import at_one_consumer
+from conformance.pipeline.invariants.pending_acks import at_one_consumer
 from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Flags, Found, Ints, Topic, found
 
 PERHAPS_DONE = (Outcome.OK, Outcome.UNKNOWN)
 
 
 def positions_rise(topic: Topic) -> Found:
-    """ACK-06: a message that was sent after another one's confirmation is later in the log."""
+    """ACK-06: a message sent after another one's confirmation is later in the log."""
     sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[Outcome.OK]))
     if not len(sends):
         return NOTHING
     completed, place = topic.completed[sends], topic.place[sends]
-    earliest = np.minimum.accumulate(completed[::-1])[::-1]  # of the confirmations at each send and behind it
-    behind = np.searchsorted(place, place, side="right")
-    confirmed = np.append(earliest, NEVER)[behind]
+    earliest = np.minimum.accumulate(completed[::-1])[::-1]  # of the confirmations at each send and later in the log
+    after = np.searchsorted(place, place, side="right")
+    confirmed = np.append(earliest, NEVER)[after]
     bad = np.flatnonzero(confirmed < topic.invoked[sends])
 
     def rows(index: int) -> tuple[int, int]:
-        later = behind[index] + int(np.argmin(completed[behind[index] :]))
+        later = after[index] + int(np.argmin(completed[after[index] :]))
         return sends[later], sends[index]
 
-    because = "a message that was sent after another one's confirmation stands in front of it"
+    because = "a message that was sent after another one's confirmation is before it in the log"
     return found(len(sends), bad, because, rows)
 
 
 def delivered_again(topic: Topic) -> Found:
-    """ACK-09: what was acknowledged, and cannot have been lost by a kill, is not sent to a consumer any more.
+    """ACK-09: an acknowledged message is not dispatched again, unless a kill may have lost its ack.
 
-    Only dispatches are judged that the proxy saw; the others may have been on their way. To the proxy, too, a message
-    takes its time: it may have been acknowledged by the next consumer meanwhile, its first one having left.
+    Only dispatches that the proxy saw are judged. A dispatch also takes time to the proxy, in which the message may be
+    acknowledged by another consumer, after the first one left.
     """
     return topic.over_subscriptions(_delivered_again)
 
@@ -73,20 +72,20 @@ def _again(topic: Topic, acks: Ints, dispatches: Ints) -> Found:
         settling = acks[(message[acks] >= at) & (topic.completed[acks] == settled[at])]
         return settling[0], dispatch
 
-    because = "a message was sent to a consumer though its acknowledgment had been confirmed and could not be lost"
+    because = "a message was dispatched, although its ack was confirmed before, and no kill can have lost it"
     return found(len(acks), bad, because, rows)
 
 
 def shared_one_at_a_time(topic: Topic) -> Found:
-    """ACK-12: a message of a shared subscription is outstanding at one consumer at a time."""
+    """ACK-12: a message of a Shared subscription is pending at one consumer at a time."""
     dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
     dispatches = dispatches[are_of_type(topic, dispatches, "Shared")]
-    because = "a message was sent to a consumer while it was outstanding at another"
+    because = "a message was dispatched to a consumer while it was pending at another"
     return at_one_consumer(topic, dispatches, topic.message[dispatches], because)
 
 
 def mark_delete_back(topic: Topic) -> Found:
-    """ACK-02: mark-delete only advances, but for a seek and for what a kill may undo."""
+    """ACK-02: mark-delete only advances, except by a seek, and for changes that a kill may undo."""
     return topic.over_subscriptions(_mark_delete_back)
 
 
@@ -115,11 +114,10 @@ def _back(topic: Topic, earlier: Ints, later: Ints) -> Found:
 
 
 def mark_delete_over_a_hole(topic: Topic) -> Found:
-    """ACK-01: up to mark-delete every message behind the subscription's beginning was acknowledged, or left out.
+    """ACK-01: every message between the subscription's beginning and mark-delete was acknowledged or skipped.
 
-    An acknowledgment that may have taken effect counts, and one that was undone later, too: a hole is what nobody ever
-    acknowledged. Of a chunked message its last chunk is asked for. A subscription that was made more than once is
-    not judged.
+    An ack that may have taken effect counts, even if it was undone later: a hole is a message without any ack. The last
+    chunk counts for a chunked message. A subscription that was created more than once is not judged.
     """
     return topic.over_own_subscriptions(_over_a_hole)
 
@@ -131,12 +129,12 @@ def _over_a_hole(topic: Topic, subscription: int) -> Found:
     logs = logs[are_acknowledged_by(topic, logs)]
     logs = logs[topic.place[logs] > topic.place[begins[0]]] if len(begins) == 1 else logs[:0]
     acknowledged = perhaps_acknowledged(topic, subscription)[topic.message[logs]]
-    because = "mark-delete covers a message that nobody had acknowledged"
+    because = "mark-delete covers a message that was not acknowledged"
     return covering_holes(topic, logs, acknowledged, readings, because)
 
 
 def are_acknowledged_by(topic: Topic, logs: Ints) -> Flags:
-    """By which rows of a log messages are acknowledged: of a chunked one by its last chunk."""
+    """Which rows of a log acks refer to: the last chunk of each chunked message, and all other messages."""
     flags: Flags = topic.numbers("chunk_id", -1)[logs] + 1 >= topic.numbers("chunks", 0)[logs]
     return flags
 
@@ -144,9 +142,10 @@ def are_acknowledged_by(topic: Topic, logs: Ints) -> Flags:
 def covering_holes(
     topic: Topic, logs: Ints, acknowledged: Ints, readings: Ints, because: str, *, rather: Flags | None = None
 ) -> Found:
-    """Readings of a mark-delete that cover a message not acknowledged by then; ns, for each row of the log.
+    """Readings of a mark-delete position that cover a message not acknowledged by then.
 
-    Of several such messages the first one is told; one of ``rather`` before others.
+    ``acknowledged``: the time for each row of the log, in ns. A case has the first such message, preferably one of
+    ``rather``.
     """
     if not len(logs):
         return NOTHING
@@ -164,20 +163,22 @@ def covering_holes(
 
 
 def perhaps_acknowledged(topic: Topic, subscription: int) -> Ints:
-    """For each message, the earliest moment from which it may be acknowledged or left out."""
+    """For each message, the earliest time at which it may be acknowledged or skipped."""
     acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=PERHAPS_DONE)
     settled = _earliest(topic, topic.at_a_position(topic.of(subscription, acks)), topic.invoked)
-    moves = topic.at_a_position(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP, outcomes=PERHAPS_DONE)))
-    is_seek = topic.are(Kind.SEEK, moves)
-    side = np.where(is_seek, topic.place[moves] - 1, topic.place[moves])  # a seek leaves out what is before it
+    set_positions = topic.at_a_position(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP, outcomes=PERHAPS_DONE)))
+    is_seek = topic.are(Kind.SEEK, set_positions)
+    side = np.where(
+        is_seek, topic.place[set_positions] - 1, topic.place[set_positions]
+    )  # a seek skips the messages before it
     last = np.searchsorted(topic.place, side, side="right") - 1
     left_out = np.full(topic.messages, NEVER)
-    np.minimum.at(left_out, topic.message[last[last >= 0]], topic.invoked[moves[last >= 0]])
+    np.minimum.at(left_out, topic.message[last[last >= 0]], topic.invoked[set_positions[last >= 0]])
     return np.minimum(settled, _of_this_and_later(left_out))
 
 
 def _earliest(topic: Topic, acks: Ints, when: Ints) -> Ints:
-    """For each message, when the first of these acknowledgments that covers it was made; :data:`NEVER` without one."""
+    """For each message, the time of the first of these acks that covers it; :data:`NEVER` without one."""
     is_cumulative = topic.are(Kind.ACK_CUMULATIVE, acks)
     each, up_to = np.full(topic.messages, NEVER), np.full(topic.messages, NEVER)
     np.minimum.at(each, topic.message[acks[~is_cumulative]], when[acks[~is_cumulative]])
@@ -192,7 +193,7 @@ def _of_this_and_later(times: Ints) -> Ints:
 
 
 def _epochs(topic: Topic, subscription: int, earlier: Ints, later: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of events with no seek of the subscription between them nor over one of them, epoch by epoch."""
+    """Pairs of events by epoch, without a seek of the subscription between or during them."""
     seeks = topic.of(subscription, topic.rows(Kind.SEEK, outcomes=PERHAPS_DONE))
     if not len(seeks):
         yield earlier, later

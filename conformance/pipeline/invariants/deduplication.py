@@ -1,24 +1,23 @@
 """Document 000 over histories: nothing confirmed is lost, nothing is stored twice, producers keep their order.
 
-The log as it was read back is the judge of what was confirmed; a topic whose log was not read back whole after a
-confirmation is not judged by it. Chunks are left to ``chunking``. What happens while deduplication is being switched is
-not judged here: the machines do that in lockstep.
+Confirmations are compared with the log that was read back after them; without that they are not judged. Chunks are left
+to ``chunking``, and topics whose deduplication is switched to the machines.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from conformance.history.recorded import MOVES, Kind, Outcome
+from conformance.history.recorded import RELOADS, Kind, Outcome
 from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
 
 NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
 
 
 def lost(topic: Topic) -> Found:
-    """DEDUP-15: what was confirmed before the log was read back stands in the log, where the broker said.
+    """DEDUP-15: a confirmed message is in the log at the confirmed position, if the log was read back later.
 
-    Another message in its place is a loss as well: one of another producer, sequence id or payload.
+    Another message at that position is a loss, too: another producer, sequence id or payload.
     """
     if topic.read_back is None:
         return NOTHING
@@ -46,7 +45,7 @@ def _are_others(topic: Topic, sends: Ints, logs: Ints) -> Flags:
 
 
 def falsely_confirmed(topic: Topic) -> Found:
-    """DEDUP-03: what is confirmed as a duplicate has its sequence id, or a higher one of its producer, in the log."""
+    """DEDUP-03: for a message confirmed as a duplicate, the log has its sequence id or a higher one of its producer."""
     if topic.read_back is None:
         return NOTHING
     sends = _confirmed_before_reading(topic, Outcome.DUPLICATE)
@@ -61,44 +60,44 @@ def falsely_confirmed(topic: Topic) -> Found:
 
 
 def stored_twice(topic: Topic) -> Found:
-    """DEDUP-02: under deduplication a producer's sequence id stands in the log once."""
+    """DEDUP-02: under deduplication a producer's sequence id is in the log once."""
     judged, twice, _ = _not_rising(topic)
     because = "a sequence id is in the log for the second time, under deduplication"
     return found(judged, twice, because, lambda pair: pair)
 
 
 def out_of_order(topic: Topic) -> Found:
-    """DEDUP-13: under deduplication a producer's messages stand in the log in the order of their sequence ids."""
+    """DEDUP-13: under deduplication a producer's messages are in the log in the order of their sequence ids."""
     judged, _, late = _not_rising(topic)
-    because = "a message is in the log behind one of its producer with a higher sequence id"
+    because = "a message is in the log after one of its producer with a higher sequence id"
     return found(judged, late, because, lambda pair: pair)
 
 
 def forgotten(topic: Topic) -> Found:
-    """DEDUP-12: after its topic was loaded anew, a producer's ids up to one that was confirmed before are not stored.
+    """DEDUP-12: after a reload of the topic, no id is stored that is at or below a confirmed one of its producer.
 
-    Only sends are looked at, so this needs no reading of the log.
+    It uses sends only, and needs no reading of the log.
     """
-    moves = sorted((completed, invoked) for name, invoked, completed in topic.faults if name in MOVES)
-    if not topic.is_deduplicated or not moves:
+    reloads = sorted((completed, invoked) for name, invoked, completed in topic.faults if name in RELOADS)
+    if not topic.is_deduplicated or not reloads:
         return NOTHING
     sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
     sends = sends[(topic.codes("producer")[sends] >= 0) & (topic.numbers("sequence_id", -1)[sends] >= 0)]
     stored = topic.at_a_position(np.intersect1d(sends, topic.rows(Kind.SEND, outcomes=[Outcome.OK])))
-    loaded, moved = np.array(moves, dtype=np.int64).T
+    loaded, unloaded = np.array(reloads, dtype=np.int64).T
     last = np.searchsorted(loaded, topic.invoked[stored], side="left")
     stored, last = stored[last > 0], last[last > 0]
-    before = _highest_confirmed(topic, sends, stored, np.maximum.accumulate(moved)[last - 1])
+    before = _highest_confirmed(topic, sends, stored, np.maximum.accumulate(unloaded)[last - 1])
     is_known = before >= 0
     stored, before = stored[is_known], before[is_known]
     ids = topic.numbers("sequence_id", -1)
     bad = np.flatnonzero(ids[stored] <= ids[before])
-    because = "a sequence id was stored though one as high had been confirmed before the topic was loaded anew"
+    because = "a sequence id was stored, although one as high was confirmed before the topic was reloaded"
     return found(len(stored), bad, because, lambda index: (before[index], stored[index]))
 
 
 def _highest_confirmed(topic: Topic, sends: Ints, rows: Ints, before_ns: Ints) -> Ints:
-    """For each row, the send of its producer's highest id that was confirmed before that time; -1 without one."""
+    """For each row, the send of its producer's highest id confirmed before that time; -1 without one."""
     producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
     order = sends[np.lexsort((topic.completed[sends], producer[sends]))]
     if not len(order):
@@ -116,9 +115,9 @@ def _highest_confirmed(topic: Topic, sends: Ints, rows: Ints, before_ns: Ints) -
 
 
 def missed(topic: Topic) -> Found:
-    """DEDUP-16: what stands in the log behind a subscription's beginning was delivered to it, once it is drained.
+    """DEDUP-16: a drained subscription has received all messages after its beginning.
 
-    A subscription that was made more than once, or moved by an administrator, is not judged.
+    A subscription that was created more than once, or set to another position, is not judged.
     """
     return topic.over_own_subscriptions(_missed)
 
@@ -148,8 +147,8 @@ def _confirmed_before_reading(topic: Topic, outcome: Outcome) -> Ints:
 def _not_rising(topic: Topic) -> tuple[int, Ints, Ints]:
     """How many messages of a deduplicated log were compared; pairs with the same sequence id; pairs in the wrong order.
 
-    In a log without fault every producer's ids rise, which one comparison of neighbours shows; only otherwise is it
-    looked at more closely.
+    In a correct log every producer's ids rise, which one comparison of neighbours shows. Only an incorrect one needs
+    the pairs.
     """
     if not topic.is_deduplicated:
         return 0, NO_PAIRS, NO_PAIRS
@@ -165,7 +164,7 @@ def _not_rising(topic: Topic) -> tuple[int, Ints, Ints]:
 
 
 def _pairs(rows: Ints, producer: Ints, ids: Ints) -> tuple[Ints, Ints]:
-    """Of rows grouped by producer: each that repeats an id, with the first; each too late, with one of a higher id."""
+    """Of rows grouped by producer: each repeated id with its first row, each late id with an earlier, higher one."""
     values, ranks = np.unique(ids, return_inverse=True)
     rising = producer * len(values) + ranks
     index = np.arange(len(rows))

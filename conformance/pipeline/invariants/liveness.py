@@ -1,8 +1,7 @@
-"""Stuck subscriptions: something is due, nothing is outstanding, consumers wait, and for long nothing comes.
+"""Stuck subscriptions: a message is due, none is pending, consumers are connected, and nothing is dispatched for long.
 
-Silence is judged at readings of a mark-delete only, for these say that the subscription still had something left, and
-that somebody still looked. A topic of which nobody saw what the broker sent is not judged: what an application has not
-taken may wait in its client.
+Only readings of a mark-delete position are judged, because they show that the subscription still has a backlog. A topic
+without a proxy is not judged: a message that its application has not received may wait in the client.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.invariants.cursors import perhaps_acknowledged
 from conformance.pipeline.invariants.key_shared import KEY_SHARED
 from conformance.pipeline.invariants.order import are_of_type, is_undisturbed, starts
-from conformance.pipeline.invariants.outstanding import ends
+from conformance.pipeline.invariants.pending_acks import ends
 from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Found, Ints, Topic, found
 
 MOVEMENTS = (
@@ -27,19 +26,19 @@ MOVEMENTS = (
     Kind.BEGIN,
     Kind.SKIP,
 )
-"""What makes a subscription move, or shows that it does."""
+"""Events that trigger a dispatch or show one."""
 
 LONG_AGO = np.iinfo(np.int64).min
-"""Before every time, an unknown one included."""
+"""Before every time, also :data:`UNKNOWN_TIME`."""
 
 
 def keys_stuck(topic: Topic) -> Found:
-    """KEY-13: a Key_Shared subscription that nobody holds anything of gives what is due."""
+    """KEY-13: a Key_Shared subscription without pending acks dispatches the messages that are due."""
     return _stuck(topic, is_key_shared=True)
 
 
 def stuck(topic: Topic) -> Found:
-    """DEDUP-16: any other subscription that nobody holds anything of gives what is due."""
+    """DEDUP-16: any other subscription without pending acks dispatches the messages that are due."""
     return _stuck(topic, is_key_shared=False)
 
 
@@ -64,15 +63,15 @@ def _silent(topic: Topic, subscription: int) -> Found:
     if not len(attended):
         return Found(len(readings))
     settled_ns = perhaps_acknowledged(topic, subscription)
-    quiet = _with_nothing_held(topic, subscription, attended, settled_ns)
+    quiet = _without_pending_acks(topic, subscription, attended, settled_ns)
     due = {reading: _due(topic, subscription, reading, settled_ns) for reading in quiet.tolist()}
     bad = np.array([reading for reading, messages in due.items() if len(messages)], dtype=np.int64)
-    because = "nothing is outstanding, and consumers are there, but a message that is due has not come for long"
+    because = "no message is pending, and consumers are connected, but a message that is due is not dispatched for long"
     return found(len(readings), bad, because, lambda reading: (due[int(reading)][0], reading))
 
 
 def _unmoved(topic: Topic, subscription: int, readings: Ints) -> Ints:
-    """Those before which nothing had moved for long."""
+    """Those that follow a long time without any of :data:`MOVEMENTS`."""
     rows = topic.of(subscription, topic.rows(*MOVEMENTS))
     begun = np.concatenate([starts(topic, rows), topic.fault_spans[:, 0]])
     over = np.concatenate([topic.completed[rows], topic.fault_spans[:, 1]])
@@ -82,7 +81,7 @@ def _unmoved(topic: Topic, subscription: int, readings: Ints) -> Ints:
 
 
 def _attended(topic: Topic, subscription: int, readings: Ints) -> Ints:
-    """Those at which a consumer was there that never began to leave."""
+    """Those at which a consumer was connected that never left."""
     joins = topic.of(subscription, topic.rows(Kind.SUBSCRIBE, outcomes=[Outcome.OK]))
     leaves = topic.of(subscription, topic.rows(Kind.UNSUBSCRIBE))
     consumer = topic.codes("consumer")
@@ -93,8 +92,8 @@ def _attended(topic: Topic, subscription: int, readings: Ints) -> Ints:
     return attended
 
 
-def _with_nothing_held(topic: Topic, subscription: int, readings: Ints, settled_ns: Ints) -> Ints:
-    """Those at which no consumer held a message; ``settled_ns``: when each was settled, cumulatively, too."""
+def _without_pending_acks(topic: Topic, subscription: int, readings: Ints, settled_ns: Ints) -> Ints:
+    """Those at which no message was pending; ``settled_ns``: when each message may have been acknowledged."""
     dispatches = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
     start = starts(topic, dispatches)
     end = np.minimum(ends(topic, subscription, dispatches, start), settled_ns[topic.message[dispatches]])
@@ -104,7 +103,7 @@ def _with_nothing_held(topic: Topic, subscription: int, readings: Ints, settled_
 
 
 def latest_end(begun: Ints, over: Ints, at_ns: Ints) -> Ints:
-    """For each time, when the last of the intervals that had begun by then is over; :data:`LONG_AGO` without one."""
+    """For each time, the last end of the intervals that began by then; :data:`LONG_AGO` without one."""
     order = np.argsort(begun)
     latest = np.append(LONG_AGO, np.maximum.accumulate(over[order]))
     ends_ns: Ints = latest[np.searchsorted(begun[order], at_ns, side="right")]
@@ -112,12 +111,12 @@ def latest_end(begun: Ints, over: Ints, at_ns: Ints) -> Ints:
 
 
 def _due(topic: Topic, subscription: int, reading: int, settled_ns: Ints) -> Ints:
-    """Messages in the log behind a mark-delete, sent long before it was read, that nobody may have acknowledged."""
+    """Messages after a mark-delete position, sent long before its reading, that no ack may cover."""
     at_ns = topic.invoked[reading]
     logs = topic.rows(Kind.LOG)
     begin = topic.of(subscription, topic.rows(Kind.BEGIN))[0]
-    behind = max(topic.place[begin], topic.place[reading])
-    logs = logs[(topic.place[logs] > behind) & ~topic.present("chunk_uuid")[logs]]
+    after = max(topic.place[begin], topic.place[reading])
+    logs = logs[(topic.place[logs] > after) & ~topic.present("chunk_uuid")[logs]]
     sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK])
     sends = sends[topic.completed[sends] <= at_ns - topic.setting.stuck_after_ns]
     logs = logs[np.isin(topic.message[logs], topic.message[topic.at_a_position(sends)])]

@@ -1,4 +1,4 @@
-"""When messages were first given, and whether one was overtaken: what the rules of order share."""
+"""The first dispatches of messages and their order: shared by the rules of order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.pipeline.topic import NOTHING, UNKNOWN_TIME, Flags, Found, Ints
 
 
 def starts(topic: Topic, dispatches: Ints) -> Ints:
-    """When each message was sent to its consumer, or, where nobody saw that, taken there; ns."""
+    """When each message was dispatched, or received if no proxy saw the dispatch, in ns."""
     invoked = topic.invoked[dispatches]
     return np.where(invoked == UNKNOWN_TIME, topic.completed[dispatches], invoked)
 
@@ -23,13 +23,13 @@ def are_of_type(topic: Topic, rows: Ints, *types: str) -> Flags:
 
 
 def is_undisturbed(topic: Topic, subscription: int) -> bool:
-    """Whether a subscription was made once and never set to another position: its messages come once, in order."""
+    """Whether a subscription was created once and never reset, so that its messages are dispatched in order."""
     begins = topic.of(subscription, topic.rows(Kind.BEGIN))
     return len(begins) == 1 and not len(topic.of(subscription, topic.rows(Kind.SEEK)))
 
 
 def first_given(topic: Topic, dispatches: Ints) -> Ints:
-    """For each message, the dispatch of it that was taken first; in the order of the messages."""
+    """For each message in order, the dispatch that was received first."""
     order = dispatches[np.lexsort((topic.completed[dispatches], topic.message[dispatches]))]
     _, first = np.unique(topic.message[order], return_index=True)
     rows: Ints = order[first]
@@ -39,12 +39,11 @@ def first_given(topic: Topic, dispatches: Ints) -> Ints:
 def given_late(
     topic: Topic, dispatches: Ints, group: str, because: str, until: Callable[[int, Ints], Ints] | None = None
 ) -> Found:
-    """Messages that a subscription was given only after one of their group (a column) that stands behind them.
+    """Messages that a subscription received only after a later one of their group (a column).
 
-    What counts is when each was taken for the first time (of a batch, the wire shows only when it was sent as a whole);
-    ``until`` says up to when that is judged, ns. A subscription
-    that was made more than once, or set to another position, is not judged, nor is a chunked message that is late: a
-    consumer may have discarded its first chunks, and have them sent again.
+    The first receipt of each counts, because the wire shows one dispatch for a whole batch; ``until``: the time up to
+    which they are judged, in ns. A subscription that was reset or created more than once is not judged. Neither is a
+    chunked message that is late: a consumer may have discarded its first chunks, and requested their redelivery.
     """
 
     def decide(topic: Topic, subscription: int) -> Found:
@@ -66,14 +65,14 @@ def _overtaken(topic: Topic, given: Ints, group: Ints, because: str) -> Found:
     is_late = same & (earliest_from_here(group, times)[1:] < times[:-1]) & ~topic.present("chunk_uuid")[given[:-1]]
 
     def rows(index: int) -> tuple[int, int]:
-        behind = np.flatnonzero((group == group[index]) & (np.arange(len(group)) > index))
-        return given[behind[np.argmin(times[behind])]], given[index]
+        later = np.flatnonzero((group == group[index]) & (np.arange(len(group)) > index))
+        return given[later[np.argmin(times[later])]], given[index]
 
     return found(int(np.sum(same)), np.flatnonzero(is_late), because, rows)
 
 
 def earliest_from_here(group: Ints, times: Ints) -> Ints:
-    """In rows sorted by group: the earliest time of each row and those behind it in its group."""
+    """In rows sorted by group: the earliest time of each row and the later ones of its group."""
     values, rank = np.unique(times, return_inverse=True)
     ranked = np.minimum.accumulate((group * len(values) + rank)[::-1])[::-1]
     return values[ranked - group * len(values)]

@@ -1,9 +1,8 @@
-"""Document 001 over histories: what is replicated comes whole, once and in order; positions are never ahead.
+"""Document 001 over histories: messages are replicated once and in order; positions are never ahead.
 
-Each function is given a topic in all clusters that replicate it. What was replicated is told by the logs; a replicated
-subscription is judged by its readings in every cluster and by what consumers did in any. Where a cluster acknowledges
-for another one, it goes by snapshots, so positions may be behind; that they come after all is judged only
-where everything was quiet for long.
+Each function judges a topic in all clusters that replicate it. The logs show which messages were replicated. A
+replicated subscription is judged by its cursors in every cluster, and by the consumers of all. Snapshots decide which
+acks reach another cluster, so positions may lag; whether they catch up is judged only after a long time without faults.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from conformance.pipeline.invariants.liveness import latest_end
 from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Flags, Found, Ints, found
 
 BEFORE_ALL = UNKNOWN_TIME
-"""When what a subscription never had to give counts as acknowledged."""
+"""When messages before a subscription's beginning count as acknowledged."""
 
 
 def ahead(topic: Replicated) -> Found:
-    """REPL-14: what mark-delete of a replicated subscription has passed in any cluster was acknowledged in one of them.
+    """REPL-14: every message that mark-delete covers in one cluster was acknowledged in some cluster.
 
-    As for ACK-01, but messages are known again in the other clusters. What stands before a beginning is left out. A
-    subscription that was made more than once in a cluster is not judged. What did not come to every cluster is told
-    last: once it was passed over, every later reading covers it.
+    As for ACK-01, with messages identified across clusters, and without those before a beginning. A subscription that
+    was created more than once in a cluster is not judged. A case prefers a message that is in every cluster: if one is
+    missing in a cluster, every later reading covers it.
     """
     return _over_replicated_subscriptions(topic, _ahead)
 
@@ -40,14 +39,14 @@ def _ahead(topic: Replicated, subscription: int, number: int, due: Flags) -> Fou
     logs = logs[are_acknowledged_by(topic, logs)]
     same = topic.of_logs(logs)
     acknowledged = np.where(due[same], topic.perhaps_acknowledged(subscription)[same], BEFORE_ALL)
-    because = "mark-delete covers a message of a replicated subscription that nobody had acknowledged in any cluster"
+    because = "mark-delete covers a message of a replicated subscription that was not acknowledged in any cluster"
     return covering_holes(topic, logs, acknowledged, readings, because, rather=topic.are_everywhere[same])
 
 
 def missed_everywhere(topic: Replicated) -> Found:
-    """REPL-14: what a replicated subscription has to give was delivered in some cluster, once one has nothing left.
+    """REPL-14: if a replicated subscription is drained in one cluster, its messages were delivered in some cluster.
 
-    Up to where nothing is left, a consumer that comes to that cluster is given nothing any more.
+    A consumer that fails over to the drained cluster receives none of them.
     """
     return _over_replicated_subscriptions(topic, _missed_everywhere)
 
@@ -60,7 +59,9 @@ def _missed_everywhere(topic: Replicated, subscription: int, number: int, due: F
     logs = logs[~topic.present("chunk_id")[logs] & (topic.place[logs] <= topic.place[drained[-1]])]
     logs = logs[due[topic.of_logs(logs)]]
     given = topic.same_of(topic.of(subscription, topic.rows(Kind.DISPATCH)))
-    is_given = np.append(topic.perhaps_acknowledged(subscription) < NEVER, False)  # the last one: for what is unknown
+    is_given = np.append(
+        topic.perhaps_acknowledged(subscription) < NEVER, False
+    )  # the last one is for unknown messages
     is_given[given] = True
     bad = logs[~is_given[topic.of_logs(logs)]]
     because = "a message of a replicated subscription was never delivered in any cluster, and one has nothing left"
@@ -68,11 +69,11 @@ def _missed_everywhere(topic: Replicated, subscription: int, number: int, due: F
 
 
 def left_behind(topic: Replicated) -> Found:
-    """REPL-13: where a replicated subscription was in one cluster, it comes to in each other one, before long.
+    """REPL-13: a replicated subscription reaches its position of one cluster in every other one, within a bound.
 
-    It can only follow while something is published and acknowledged behind that. So a reading is judged if nothing
-    disturbed for as long as ``Setting.follows_within_ns`` before it, and mark-delete of the other cluster was there and
-    then went on, in the first half of that time. A subscription that was set to another position is not judged.
+    It can only follow while later messages are published and acknowledged. So a reading is judged if there was no fault
+    for ``Setting.follows_within_ns`` before it, and mark-delete of the other cluster advanced from the position in the
+    first half of that time. A subscription that was set to another position is not judged.
     """
     return _over_replicated_subscriptions(topic, _left_behind)
 
@@ -85,7 +86,7 @@ def _left_behind(topic: Replicated, subscription: int, number: int, due: Flags) 
     total = NOTHING
     for other in range(len(topic.clusters)):
         if other != number:
-            total += _behind(topic, own, topic.at(other, readings), _demanded(topic, number, other, due))
+            total += _lagging(topic, own, topic.at(other, readings), _demanded(topic, number, other, due))
     return total
 
 
@@ -98,7 +99,7 @@ def _undisturbed(topic: Replicated, readings: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Demanded:
-    """How far a cluster has to come, by how far another one is: the furthest rows here, by ``places`` there."""
+    """The position that a cluster must reach, by that of another one: the furthest rows here, by ``places`` there."""
 
     places: Ints
     furthest: Ints
@@ -110,8 +111,8 @@ def _demanded(topic: Replicated, number: int, other: int, due: Flags) -> _Demand
     return _Demanded(topic.place[there], np.maximum.accumulate(np.where(due[same], first[same], -1)))
 
 
-def _behind(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) -> Found:
-    """Readings in one cluster, held against those in another one."""
+def _lagging(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) -> Found:
+    """Compare the readings in one cluster with those in another one."""
     readings = readings[np.argsort(topic.completed[readings], kind="stable")]
     within_ns = topic.setting.follows_within_ns
     judged, bad = 0, list[tuple[int, int]]()
@@ -120,19 +121,19 @@ def _behind(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) -
         between = np.searchsorted(topic.completed[readings], [since_ns, since_ns + within_ns // 2], side="left")
         there = readings[between[0] : between[1]]
         places = np.unique(topic.place[there[topic.invoked[there] >= since_ns]])
-        if len(places) < 2:  # nothing went on
+        if len(places) < 2:  # it did not advance
             continue
         judged += 1
         logs = int(np.searchsorted(demanded.places, places[-2], side="right"))
         furthest = int(demanded.furthest[logs - 1]) if logs else -1
         if furthest >= 0 and topic.place[furthest] > topic.place[row]:
             bad.append((furthest, row))
-    because = "a replicated subscription has not come to where it was in another cluster long ago, where it went on"
+    because = "a replicated subscription has not reached the position that another cluster passed long ago"
     return found(judged, np.array(bad, dtype=np.int64), because, lambda pair: pair)
 
 
 def _over_replicated_subscriptions(topic: Replicated, decide: Callable[[Replicated, int, int, Flags], Found]) -> Found:
-    """What is found of each replicated subscription in each cluster, given which messages it has to give."""
+    """The evidence on each replicated subscription in each cluster; ``due``: the messages after its beginnings."""
     total = NOTHING
     for subscription in sorted(topic.replicated):
         due = topic.due(subscription)
@@ -143,7 +144,7 @@ def _over_replicated_subscriptions(topic: Replicated, decide: Callable[[Replicat
 
 
 def _first(topic: Replicated, messages: Ints, values: Ints) -> Ints:
-    """For each of all messages the value that stands first with it; -1 where none does."""
+    """The first value of each message; -1 without one."""
     first = np.full(topic.different, -1)
     first[messages[::-1]] = values[::-1]
     return first
@@ -153,7 +154,7 @@ def _first(topic: Replicated, messages: Ints, values: Ints) -> Ints:
 
 
 def not_replicated(topic: Replicated) -> Found:
-    """REPL-01: what a cluster has passed on stands in the log of each other one that was read back after that."""
+    """REPL-01: the messages that a cluster has passed on are in the log of each other one that was read back later."""
     return _over_ways(topic, _not_replicated)
 
 
@@ -171,9 +172,9 @@ def _not_replicated(topic: Replicated, way: Way) -> Found:
 
 
 def replicated_twice(topic: Replicated) -> Found:
-    """REPL-01: under deduplication a message stands in another cluster's log once.
+    """REPL-01: under deduplication a message is in another cluster's log once.
 
-    Without it a replicator may send again what it was not told to be stored.
+    Without deduplication a replicator may send a message again if it received no receipt.
     """
     return _over_ways(topic, _replicated_twice)
 
@@ -190,9 +191,9 @@ def _replicated_twice(topic: Replicated, way: Way) -> Found:
 
 
 def replicated_out_of_order(topic: Replicated) -> Found:
-    """REPL-01: a cluster's messages stand in another one's log in the order of its own.
+    """REPL-01: a cluster's messages are in another one's log in the order of its own.
 
-    Where one is there several times, the first counts.
+    The first copy of each counts.
     """
     return _over_ways(topic, _replicated_out_of_order)
 
@@ -206,12 +207,12 @@ def _replicated_out_of_order(topic: Replicated, way: Way) -> Found:
     highest = np.maximum.accumulate(ranks)
     holder = rows[np.searchsorted(highest, highest, side="left")]
     pairs = np.column_stack([holder, rows])[ranks < highest]
-    because = "a message stands in another cluster's log behind one that it stands in front of in its own"
+    because = "a message is after another one in a remote cluster's log, but before it in its own"
     return found(len(rows), pairs, because, lambda pair: pair)
 
 
 def replicated_otherwise(topic: Replicated) -> Found:
-    """REPL-01: a message is the same in another cluster: its payload, and its key."""
+    """REPL-01: a message has the same payload and key in another cluster."""
     return _over_ways(topic, _replicated_otherwise)
 
 
@@ -221,10 +222,10 @@ def _replicated_otherwise(topic: Replicated, way: Way) -> Found:
     copies, there = way.targets[is_one], stored[way.copies[is_one]]
     pairs = np.column_stack([there, copies])
     pairs = pairs[topic.differ("digest", there, copies) | topic.differ("key", there, copies)]
-    because = "a message is another one in another cluster: its payload or key differs"
+    because = "a message has another payload or key in another cluster"
     return found(len(copies), pairs, because, lambda pair: pair)
 
 
 def _over_ways(topic: Replicated, decide: Callable[[Replicated, Way], Found]) -> Found:
-    """What is found from each cluster to each other one."""
+    """The evidence on the replication between each two clusters."""
     return sum((decide(topic, way) for way in topic.ways), NOTHING)

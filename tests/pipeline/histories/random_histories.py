@@ -264,10 +264,10 @@ def judged(
     return counted(_judged(history, setting, rows_of_a_batch))
 
 
-def accounts(
+def results(
     history: Sequence[Recorded], *, setting: Setting = SETTING, rows_of_a_batch: int = 7
 ) -> dict[str, dict[str, Any]]:
-    """The account of each invariant, of a history of one run."""
+    """The result of each invariant, of a history of one run."""
     assert len({one.run for one in history}) == 1
     return {row["invariant"]: row for row in _judged(history, setting, rows_of_a_batch)}
 
@@ -287,9 +287,9 @@ def counted(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def broken_in(accounts: dict[str, tuple[int, int]]) -> set[str]:
+def broken_in(results: dict[str, tuple[int, int]]) -> set[str]:
     """The names of the invariants that are broken."""
-    return {name for name, (_, broken) in accounts.items() if broken}
+    return {name for name, (_, broken) in results.items() if broken}
 
 
 def broken_by_oracle(history: Sequence[Recorded], setting: Setting = SETTING) -> set[str]:

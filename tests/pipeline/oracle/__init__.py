@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from conformance.history.recorded import KILL, MOVES, Kind, Outcome, Recorded
+from conformance.history.recorded import KILL, RELOADS, Kind, Outcome, Recorded
 from conformance.pipeline.topic import Setting
 from tests.pipeline.oracle.deliveries import DELIVERIES
 from tests.pipeline.oracle.relations import (
@@ -89,7 +89,7 @@ def out_of_order(history: History, _: Setting) -> bool:
 def forgotten(history: History, _: Setting) -> bool:
     """Confirmed before an unload, and it or a lower id is stored after it."""
     sends = [send for send in of(history, Kind.SEND) if send.producer and send.sequence_id is not None]
-    moves = [fault for fault in of(history, Kind.FAULT) if fault.fault in MOVES]
+    moves = [fault for fault in of(history, Kind.FAULT) if fault.fault in RELOADS]
     for later in ok(sends):
         for earlier in sends:
             if earlier.outcome not in (Outcome.OK, Outcome.DUPLICATE) or earlier.producer != later.producer:

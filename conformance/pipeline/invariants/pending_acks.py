@@ -1,16 +1,15 @@
-"""From when to when messages are outstanding at consumers, as intervals.
+"""Pending acks as intervals: from when to when a message is unacknowledged at a consumer.
 
-A message is outstanding at a consumer from when it was sent there (or, where nobody saw that, taken there) until
-something *may* have released it: an acknowledgment or a negative one, the consumer's leaving or giving all back, a
-fault, a seek. Whatever begins while such a thing goes on may be released at once. What nobody saw sent may have waited
-in the client since its producer sent it, and may have been released before it was taken: such things count from then.
-A negative acknowledgment is one of an entry: the client asks for its whole batch again.
+An interval begins with the dispatch (or the receipt, if no proxy saw the dispatch). It ends when something *may* have
+released the message: an ack, a nack, a redelivery request, the consumer's leave, a fault, a seek. If one of these is in
+progress at the dispatch, it may release the message at once. Without a proxy, a message may wait in the client since
+its send, and may be released before the receipt; its interval begins with the send. A nack counts for the whole entry,
+because the client requests the whole batch.
 
-What one consumer is said to hold while another one is given something must be more than that, it must be *sure*. An
-acknowledgment that nobody confirmed, and a negative one, which the client holds back, may come to the broker at any
-time later, but not after the message was sent again for no other reason; a consumer that gives all back is heard a
-little later, too. And where no proxy saw what was sent, nobody saw
-a connection's end either: a message that came twice may have been with either consumer all the while, or with none.
+To contradict a dispatch to another consumer, a pending ack must be *sure*. An unconfirmed ack, and a nack, which the
+client delays, may reach the broker any time later, but not after a redelivery that has no other reason. A redelivery
+request may also arrive a little later. Without a proxy the end of a connection is not recorded either, so a message
+that was received twice may have been pending at either consumer, or at none.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Found, Ints
 
 
 def at_one_consumer(topic: Topic, dispatches: Ints, group: Ints, because: str) -> Found:
-    """Whether, in each subscription, the messages of each group were outstanding at one consumer at a time."""
+    """Whether, in each subscription, the messages of each group were pending at one consumer at a time."""
     of_subscription = topic.codes("subscription")[dispatches]
 
     def decide(topic: Topic, subscription: int) -> Found:
@@ -38,10 +37,10 @@ def at_one_consumer(topic: Topic, dispatches: Ints, group: Ints, because: str) -
 
 
 def _overlaps(topic: Topic, rows: Ints, start: Ints, end: Ints, group: Ints, because: str) -> Found:
-    """Compare each interval with the one of its group that lasts longest among those that began before it.
+    """Compare each interval with the longest one of its group among those that began before it.
 
-    Where that one is at the same consumer, an overlap with another one's was noticed before, when the later of
-    these two began.
+    If that one is at the same consumer, an overlap with another consumer was found earlier, at the beginning of the
+    later one of these two.
     """
     consumer = topic.codes("consumer")[rows]
     order = np.lexsort((start, group))
@@ -60,7 +59,7 @@ def _overlaps(topic: Topic, rows: Ints, start: Ints, end: Ints, group: Ints, bec
 
 
 def _earliest(topic: Topic, rows: Ints) -> Ints:
-    """From when each may have been on its way to its consumer."""
+    """The earliest time at which each may have been dispatched."""
     sends = topic.at_a_position(topic.rows(Kind.SEND))
     sent = np.full(topic.messages, NEVER)
     np.minimum.at(sent, topic.message[sends], topic.invoked[sends])
@@ -69,9 +68,11 @@ def _earliest(topic: Topic, rows: Ints) -> Ints:
 
 
 def _surely_until(topic: Topic, subscription: int, rows: Ints) -> Ints:
-    """Until when each was surely outstanding; not later than its beginning where that is never sure."""
+    """Until when each was surely pending; its beginning if that is never sure."""
     since = _earliest(topic, rows)
-    end = np.minimum(ends(topic, subscription, rows, since), _ends_by_latecomers(topic, subscription, rows, since))
+    end = np.minimum(
+        ends(topic, subscription, rows, since), _ends_by_earlier_requests(topic, subscription, rows, since)
+    )
     is_unseen = topic.invoked[rows] == UNKNOWN_TIME
     if not is_unseen.any():
         return end
@@ -80,21 +81,23 @@ def _surely_until(topic: Topic, subscription: int, rows: Ints) -> Ints:
     return np.where(is_unseen & (times[topic.message[rows]] > 1), since, end)
 
 
-def _ends_by_latecomers(topic: Topic, subscription: int, rows: Ints, since: Ints) -> Ints:
-    """When each was perhaps released by something that its consumer, or another one, had asked for before."""
+def _ends_by_earlier_requests(topic: Topic, subscription: int, rows: Ints, since: Ints) -> Ints:
+    """When each may have been released by an earlier request of any consumer."""
     message, consumer, at_consumer = topic.message, topic.codes("consumer"), topic.at_consumer
     acks = topic.at_a_position(topic.of(subscription, topic.rows(Kind.ACK, outcomes=[Outcome.UNKNOWN])))
     nacks = topic.at_a_position(topic.of(subscription, topic.rows(Kind.NACK)))
-    heard = _heard(topic, subscription, nacks)
+    arrived = _arrived(topic, subscription, nacks)
     by_ack = _released(message[rows], since, message[acks], topic.invoked[acks], np.full(len(acks), NEVER))
-    by_nack = _released(at_consumer[rows], since, at_consumer[nacks], topic.invoked[nacks], heard)
-    return np.minimum(np.minimum(by_ack, by_nack), _ends_by_asking(topic, subscription, consumer[rows], since))
+    by_nack = _released(at_consumer[rows], since, at_consumer[nacks], topic.invoked[nacks], arrived)
+    return np.minimum(
+        np.minimum(by_ack, by_nack), _ends_by_redelivery_request(topic, subscription, consumer[rows], since)
+    )
 
 
-def _heard(topic: Topic, subscription: int, nacks: Ints) -> Ints:
-    """By when each negative acknowledgment has surely come to the broker; :data:`NEVER` where that is not known.
+def _arrived(topic: Topic, subscription: int, nacks: Ints) -> Ints:
+    """By when each nack has surely arrived at the broker; :data:`NEVER` if unknown.
 
-    That is just before its entry was next sent to anybody, if nothing else can have released it at that consumer.
+    That is just before the next dispatch of its entry, if nothing else can have released it at that consumer.
     """
     given = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
     if not len(given) or not len(nacks):
@@ -109,20 +112,21 @@ def _heard(topic: Topic, subscription: int, nacks: Ints) -> Ints:
     begun = starts(topic, given)
     again = _released(topic.place[nacks], invoked, topic.place[given], begun, begun)
     otherwise = np.minimum(
-        _ends_for_consumer(topic, subscription, consumer, since), _ends_by_asking(topic, subscription, consumer, since)
+        _ends_for_consumer(topic, subscription, consumer, since),
+        _ends_by_redelivery_request(topic, subscription, consumer, since),
     )
     return np.where(is_known & (again < otherwise), again - 1, NEVER)
 
 
-def _ends_by_asking(topic: Topic, subscription: int, consumers: Ints, since: Ints) -> Ints:
-    """When each consumer was perhaps heard to give back all that it had, asked for before ``since`` or later."""
+def _ends_by_redelivery_request(topic: Topic, subscription: int, consumers: Ints, since: Ints) -> Ints:
+    """When a redelivery request of each consumer may have arrived, sent before ``since`` or later."""
     asked = topic.of(subscription, topic.rows(Kind.REDELIVER))
-    heard = topic.completed[asked] + topic.setting.on_its_way_ns
-    return _released(consumers, since, topic.codes("consumer")[asked], topic.invoked[asked], heard)
+    arrived = topic.completed[asked] + topic.setting.on_its_way_ns
+    return _released(consumers, since, topic.codes("consumer")[asked], topic.invoked[asked], arrived)
 
 
 def ends(topic: Topic, subscription: int, rows: Ints, start: Ints) -> Ints:
-    """When each was perhaps released for the first time since ``start``; :data:`NEVER` where nothing did."""
+    """When each may have been released for the first time since ``start``; :data:`NEVER` without a release."""
     end = _ends_for_consumer(topic, subscription, topic.codes("consumer")[rows], start)
     for kind, numbers in ((Kind.ACK, topic.message), (Kind.NACK, topic.place)):
         events = topic.at_a_position(topic.of(subscription, topic.rows(kind)))
@@ -132,7 +136,7 @@ def ends(topic: Topic, subscription: int, rows: Ints, start: Ints) -> Ints:
 
 
 def _ends_for_consumer(topic: Topic, subscription: int, consumers: Ints, start: Ints) -> Ints:
-    """When all that each consumer had since ``start`` was perhaps released for the first time."""
+    """When all messages of each consumer may have been released for the first time since ``start``."""
     of_consumer = topic.of(subscription, topic.rows(Kind.REDELIVER, Kind.UNSUBSCRIBE))
     of_all = topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))
     consumer = topic.codes("consumer")[of_consumer]
@@ -144,7 +148,7 @@ def _ends_for_consumer(topic: Topic, subscription: int, consumers: Ints, start: 
 
 
 def _released(group: Ints, start: Ints, releasing: Ints, invoked: Ints, completed: Ints) -> Ints:
-    """For each start, when the first release of its group that was not over by then may have taken effect."""
+    """For each start, when the first release of its group that ends after it may have taken effect."""
     if not len(releasing):
         return np.full(len(start), NEVER)
     times = np.sort(np.concatenate([start, completed]))

@@ -1,11 +1,11 @@
 """Known deviations over histories: which of them explains a case in which an invariant did not hold.
 
-A deviation explains a case only where its own precondition is in the history, in the events around that very case: a
-topic that was moved in between, a batch of which something was left, a consumer that left. Whether a deviation is known
-of what the run ran against is settled before (:func:`known_of_runs`); a run that does not say what that was has none.
+A deviation explains a case only if its precondition is in the events around that case: a reloaded topic, a batch that
+is acknowledged in part, a consumer that left. It must also be known for the release, the clients and the settings of
+the run (:func:`known_of_runs`); for a run that did not record these, none is.
 
-Left out are deviations that break no invariant over histories: those of counts, of what a producer is told, of times at
-which something is persisted, of stores of cursors, and those that only show while deduplication is being switched.
+Deviations that break no invariant over histories are left out: those of counts, last sequence ids, times of persistence
+and stored cursors, and those that occur only while deduplication is switched.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from conformance.history.about import ByRun
-from conformance.history.recorded import GRACEFUL_MOVES, MOVES, Kind, Outcome
+from conformance.history.recorded import GRACEFUL_RELOADS, RELOADS, Kind, Outcome
 from conformance.known import KnownDeviation
 from conformance.pipeline.invariants.clusters import Replicated
 from conformance.pipeline.invariants.order import starts
-from conformance.pipeline.invariants.outstanding import ends
+from conformance.pipeline.invariants.pending_acks import ends
 from conformance.pipeline.topic import NEVER, Case, Flags, Ints, Topic
 from model.deviations.chunking import (
     CHUNK_EACH_DEDUPLICATED,
@@ -61,7 +61,7 @@ RECOVERY_NS = 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What one deviation may break, by the names of the invariants, and whether its precondition is there."""
+    """The invariants that a deviation may break, by name, and its precondition."""
 
     deviation: str
     invariants: tuple[str, ...]
@@ -69,46 +69,49 @@ class Explanation:
 
 
 def known_of_runs(known: Iterable[KnownDeviation], about: ByRun) -> dict[str, frozenset[str]]:
-    """The names of those that are known of all that a run ran against, by run.
+    """The names of the known deviations of each run.
 
-    A client's deviation is known only of a run that names that client, and one of a setting of one that has it.
+    A deviation of a client needs a run that recorded that client; one of a setting, a run that recorded that setting.
     """
     listed = tuple(known)
     return {
         run: frozenset(
             deviation.name
             for deviation in listed
-            if told and all(deviation.concerns(one.release, one.clients, one.settings) for one in told)
+            if recorded and all(deviation.concerns(one.release, one.clients, one.settings) for one in recorded)
         )
-        for run, told in about.items()
+        for run, recorded in about.items()
     }
 
 
 def largest_bytes_of_runs(about: ByRun) -> dict[str, int]:
-    """How large a message might be, by run, in bytes; with several clusters in the one that takes the least."""
-    each = {run: [one.settings.get(LARGEST, LARGEST_BY_DEFAULT) for one in told] for run, told in about.items() if told}
-    return {run: min(map(int, told)) for run, told in each.items() if all(one.isdecimal() for one in told)}
+    """The largest message size of each run in bytes; the smallest of several clusters."""
+    recorded = {run: systems for run, systems in about.items() if systems}
+    each = {
+        run: [one.settings.get(LARGEST, LARGEST_BY_DEFAULT) for one in systems] for run, systems in recorded.items()
+    }
+    return {run: min(map(int, sizes)) for run, sizes in each.items() if all(one.isdecimal() for one in sizes)}
 
 
 def explanations_of(invariant: str, known: frozenset[str]) -> tuple[Explanation, ...]:
-    """What may explain that an invariant was broken, in the order in which it is asked."""
+    """The explanations for a violation of an invariant, in their order."""
     return tuple(one for one in EXPLANATIONS if one.deviation in known and invariant in one.invariants)
 
 
 def deviation_of(topic: Topic, case: Case, explanations: Iterable[Explanation]) -> str | None:
-    """The deviation that explains a case, if one of these does."""
+    """The first deviation of these that explains a case."""
     return next((one.deviation for one in explanations if one.precedes(topic, case)), None)
 
 
 # ------------------------------------------------------------------------------------------------------- deduplication
 
 
-def _sent_while_recovering(topic: Topic, case: Case) -> bool:
-    """The second copy was being sent while the topic was loaded anew, or soon after that, and the first was before."""
+def _sent_during_recovery(topic: Topic, case: Case) -> bool:
+    """The first copy was sent before a reload of the topic, and the second during it or soon after."""
     first, second = case.rows
     since, until = _sent(topic, second)
     return any(
-        name in MOVES
+        name in RELOADS
         and _sent(topic, first)[0] <= completed_ns
         and invoked_ns <= until
         and since <= completed_ns + RECOVERY_NS
@@ -117,22 +120,22 @@ def _sent_while_recovering(topic: Topic, case: Case) -> bool:
 
 
 def _last_of_its_ledger(topic: Topic, case: Case) -> bool:
-    """The first copy is the last entry of its ledger; then the topic was loaded anew, and nothing higher was sent."""
+    """The first copy is the last entry of its ledger; then the topic was reloaded, without a higher id in between."""
     first, second = case.rows
     if not len(topic.at_a_position(np.array([first]))):
         return False
     logs = topic.rows(Kind.LOG)
     ledger, place = topic.numbers("ledger", 0), topic.place
-    behind = logs[place[logs] > place[first]]
-    between = behind[(behind < second) & (topic.codes("producer")[behind] == topic.codes("producer")[second])]
-    is_last = bool(len(behind)) and ledger[behind[0]] != ledger[first]
+    after = logs[place[logs] > place[first]]
+    between = after[(after < second) & (topic.codes("producer")[after] == topic.codes("producer")[second])]
+    is_last = bool(len(after)) and ledger[after[0]] != ledger[first]
     is_it = _id(topic, first) == _id(topic, second)
     is_highest = is_it and bool(np.all(topic.numbers("sequence_id", -1)[between] <= _id(topic, first)))
-    return is_last and is_highest and _was(topic, MOVES, _sent(topic, first)[0], _sent(topic, second)[1])
+    return is_last and is_highest and _had_fault(topic, RELOADS, _sent(topic, first)[0], _sent(topic, second)[1])
 
 
-def _forgotten_of_a_batch(topic: Topic, case: Case) -> bool:
-    """The first copy is in a batch, not first there; the second comes alone, or in a batch that begins later."""
+def _second_begins_later(topic: Topic, case: Case) -> bool:
+    """The first copy is not the first of its batch; the second is alone, or in a batch that begins later."""
     first, second = case.rows
     begins = [_lowest_of_entry(topic, row) for row in case.rows]
     return topic.numbers("batch_index", -1)[first] > 0 and begins[0] < begins[1] <= _id(topic, second)
@@ -144,17 +147,17 @@ def _lowest_of_entry(topic: Topic, row: int) -> int:
     return int(topic.numbers("sequence_id", -1)[own].min())
 
 
-def _loaded_anew_there(topic: Topic, case: Case) -> bool:
-    """The topic was loaded anew in the cluster that has both copies, when the message had been sent, or was being."""
+def _reloaded_there(topic: Topic, case: Case) -> bool:
+    """The topic was reloaded in the cluster that has both copies, after the send of the message began."""
     assert isinstance(topic, Replicated)
     sent_ns, _ = _sent(topic, case.rows[0])
-    return _was(topic.cluster_of(case.rows[1]), MOVES, sent_ns, NEVER)
+    return _had_fault(topic.cluster_of(case.rows[1]), RELOADS, sent_ns, NEVER)
 
 
 def _too_large_to_replicate(topic: Topic, case: Case) -> bool:
-    """What the message stands in leaves no room for what replicators add, and some cluster does not have the message.
+    """The entry leaves no room for the fields that replicators add, and some cluster lacks the message.
 
-    Of a batch all payloads count together.
+    All payloads of a batch count together.
     """
     assert isinstance(topic, Replicated)
     row = case.rows[0]
@@ -169,21 +172,21 @@ def _too_large_to_replicate(topic: Topic, case: Case) -> bool:
 
 
 def _sent_again_without_its_last(topic: Topic, case: Case) -> bool:
-    """Its source sent it again, or something happened while it was sent; and its last chunk is there once at most."""
+    """Its source sent it again, or a fault hit the send; and the log has its last chunk once at most."""
     message = case.rows[-1]
     sends = topic.rows(Kind.SEND)
     is_sent_again = int(np.sum(_same_message(topic, message, sends))) > 1
-    return len(_last_chunks(topic, message)) <= 1 and (is_sent_again or _was(topic, None, *_sent(topic, message)))
+    return len(_last_chunks(topic, message)) <= 1 and (is_sent_again or _had_fault(topic, None, *_sent(topic, message)))
 
 
-def _moved_while_sent(topic: Topic, case: Case) -> bool:
-    """The topic was loaded anew while the message was being sent, and its last chunk is not in the log."""
+def _reloaded_while_sent(topic: Topic, case: Case) -> bool:
+    """The topic was reloaded during the send of the message, and its last chunk is not in the log."""
     message = case.rows[0]
-    return not len(_last_chunks(topic, message)) and _was(topic, MOVES, *_sent(topic, message))
+    return not len(_last_chunks(topic, message)) and _had_fault(topic, RELOADS, *_sent(topic, message))
 
 
 def _only_its_first(topic: Topic, case: Case) -> bool:
-    """Of the message that was confirmed nothing is in the log but its first chunk."""
+    """The log has only the first chunk of the confirmed message."""
     logs = topic.rows(Kind.LOG)
     own = logs[_same_message(topic, case.rows[0], logs)]
     return bool(len(own)) and bool(np.all(topic.numbers("chunk_id", -1)[own] == 0))
@@ -200,14 +203,14 @@ def _last_chunks(topic: Topic, row: int) -> Ints:
 # ------------------------------------------------------------------------------------------------------ acknowledgment
 
 
-def _moved_as_ledger_opened(topic: Topic, case: Case) -> bool:
-    """The topic was moved in good order, shortly after the subscription's first acknowledgment since it was loaded."""
+def _unloaded_as_ledger_opened(topic: Topic, case: Case) -> bool:
+    """A graceful unload came shortly after the first acknowledgment of the subscription since the topic was loaded."""
     earlier, later = case.rows
     acks = topic.of(int(topic.codes("subscription")[earlier]), topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE))
     for name, invoked_ns, _ in topic.faults:
-        if name not in GRACEFUL_MOVES or not topic.invoked[earlier] <= invoked_ns <= topic.completed[later]:
+        if name not in GRACEFUL_RELOADS or not topic.invoked[earlier] <= invoked_ns <= topic.completed[later]:
             continue
-        loaded_ns = max((ends for other, _, ends in topic.faults if other in MOVES and ends < invoked_ns), default=-1)
+        loaded_ns = max((ends for other, _, ends in topic.faults if other in RELOADS and ends < invoked_ns), default=-1)
         since = acks[(topic.invoked[acks] > loaded_ns) & (topic.invoked[acks] <= invoked_ns)]
         opened = topic.invoked[since].min(initial=NEVER)
         if topic.invoked[earlier] > loaded_ns and opened >= invoked_ns - CURSOR_OPENS_NS and len(since):
@@ -215,13 +218,13 @@ def _moved_as_ledger_opened(topic: Topic, case: Case) -> bool:
     return False
 
 
-def _moved_with_a_part_of_the_batch(topic: Topic, case: Case) -> bool:
-    """The topic was moved in good order while something of the message's batch was not acknowledged."""
+def _unloaded_with_a_partial_batch(topic: Topic, case: Case) -> bool:
+    """A graceful unload happened while a part of the message's batch was not acknowledged."""
     ack, given = case.rows
     if topic.numbers("batch_index", -1)[given] < 0:
         return False
     return any(
-        name in GRACEFUL_MOVES
+        name in GRACEFUL_RELOADS
         and topic.invoked[ack] <= completed_ns
         and invoked_ns <= topic.invoked[given]
         and not _is_acknowledged_whole(topic, given, invoked_ns)
@@ -230,7 +233,7 @@ def _moved_with_a_part_of_the_batch(topic: Topic, case: Case) -> bool:
 
 
 def _is_acknowledged_whole(topic: Topic, given: int, by_ns: int) -> bool:
-    """Whether all that is known to be in a message's batch was surely acknowledged by then."""
+    """Whether all known messages of a message's batch were surely acknowledged by then."""
     batch = np.unique(topic.message[topic.place == topic.place[given]])
     acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[Outcome.OK])
     acks = topic.at_a_position(topic.of(int(topic.codes("subscription")[given]), acks))
@@ -252,22 +255,23 @@ def _overwritten_within_the_batch(topic: Topic, case: Case) -> bool:
     return bool(np.any(inside & in_time))
 
 
-# ------------------------------------------------------------------------------------------------ consumers come and go
+# -------------------------------------------------------------------------------------------------- joins and leaves
 
 
-def _replayed_to_who_came_next(topic: Topic, case: Case) -> bool:
-    """Everybody had left while the message was with somebody; to who came then it was sent twice, and not oftener."""
+def _replayed_to_next_consumer(topic: Topic, case: Case) -> bool:
+    """All consumers left while the message was pending; it was then dispatched exactly twice."""
     again = case.rows[1]
     given = topic.of(int(topic.codes("subscription")[again]), topic.rows(Kind.DISPATCH))
     given = given[topic.message[given] == topic.message[again]]
     sent = np.sort(topic.invoked[given])
     return any(
-        np.sum(sent < left_ns) > 0 and np.sum(sent >= left_ns) == 2 for left_ns in _nobody_there(topic, case.rows[0])
+        np.sum(sent < left_ns) > 0 and np.sum(sent >= left_ns) == 2
+        for left_ns in _times_without_consumers(topic, case.rows[0])
     )
 
 
-def _replayed_beside_news(topic: Topic, case: Case) -> bool:
-    """The message had been given back, something new was sent before it came again, and it came twice, not oftener."""
+def _replayed_beside_new_messages(topic: Topic, case: Case) -> bool:
+    """The message was returned, a new one was dispatched before its redelivery, and it was dispatched exactly twice."""
     first, again = case.rows
     subscription = int(topic.codes("subscription")[again])
     given = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
@@ -275,7 +279,7 @@ def _replayed_beside_news(topic: Topic, case: Case) -> bool:
     is_it = topic.message[given] == topic.message[again]
     came_ns = int(begun[given == first][0])
     back = ends(topic, subscription, given, begun)[is_it & (begun < came_ns)]
-    # Who left between its being sent and its coming may have had it, and not have taken it.
+    # A consumer that left between the send and the first receipt may have had it pending, without receiving it.
     sent_ns = topic.invoked[_sent_there(topic, again)].min(initial=NEVER)
     left = topic.of(subscription, topic.rows(Kind.UNSUBSCRIBE))
     left = left[(topic.completed[left] >= sent_ns) & (topic.invoked[left] <= came_ns)]
@@ -284,30 +288,30 @@ def _replayed_beside_news(topic: Topic, case: Case) -> bool:
         return False
     came_first = np.full(topic.messages, NEVER)
     np.minimum.at(came_first, topic.message[given], begun)
-    is_news = (begun == came_first[topic.message[given]]) & (topic.message[given] > topic.message[again])
+    is_new = (begun == came_first[topic.message[given]]) & (topic.message[given] > topic.message[again])
     again_ns = int(begun[given == again][0])
-    was_given_news = bool(np.any(is_news & (begun >= back_ns) & (begun <= again_ns)))
-    is_beside = was_given_news or _markers_were_read(topic, came_first, back_ns, again_ns)
+    has_new_message = bool(np.any(is_new & (begun >= back_ns) & (begun <= again_ns)))
+    is_beside = has_new_message or _markers_were_read(topic, came_first, back_ns, again_ns)
     return is_beside and int(np.sum(is_it & (begun >= back_ns))) == 2
 
 
 def _markers_were_read(topic: Topic, came_first: Ints, since_ns: int, until_ns: int) -> bool:
-    """Whether a subscription may have been read markers of clusters in that time, which are news that nobody is given.
+    """Whether the dispatcher may have read markers in that time: new entries that no consumer receives.
 
-    They stand where the log has a gap: behind a message that was sent by then, before one that was not sent until then.
+    They are in gaps of the log, between a message dispatched by then and one dispatched later.
     """
     logs = topic.rows(Kind.LOG)
     if not topic.is_replicated or len(logs) < 2:
         return False
-    before, behind = logs[:-1], logs[1:]
+    before, after = logs[:-1], logs[1:]
     ledger, entry = topic.numbers("ledger", 0), topic.numbers("entry", 0)
-    is_gap = (ledger[behind] == ledger[before]) & (entry[behind] > entry[before] + 1)
-    was_near = (came_first[topic.message[before]] <= until_ns) & (came_first[topic.message[behind]] >= since_ns)
+    is_gap = (ledger[after] == ledger[before]) & (entry[after] > entry[before] + 1)
+    was_near = (came_first[topic.message[before]] <= until_ns) & (came_first[topic.message[after]] >= since_ns)
     return bool(np.any(is_gap & was_near))
 
 
-def _nobody_there(topic: Topic, row: int) -> list[int]:
-    """The times at which the last consumer of this row's subscription had left, perhaps."""
+def _times_without_consumers(topic: Topic, row: int) -> list[int]:
+    """The times at which this row's subscription may have lost its last consumer."""
     subscription = int(topic.codes("subscription")[row])
     joins, leaves = (topic.of(subscription, topic.rows(kind)) for kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE))
     times = topic.completed[leaves].tolist()
@@ -316,17 +320,17 @@ def _nobody_there(topic: Topic, row: int) -> list[int]:
     ]
 
 
-def _read_for_those_who_left(topic: Topic, case: Case) -> bool:
-    """Everybody had left, and then a consumer joined that was given the later message first."""
+def _read_before_all_left(topic: Topic, case: Case) -> bool:
+    """All consumers left, and the consumer that joined next received the later message first."""
     overtaking, _ = case.rows
     joins = topic.of(int(topic.codes("subscription")[overtaking]), topic.rows(Kind.SUBSCRIBE))
     joins = joins[topic.codes("consumer")[joins] == topic.codes("consumer")[overtaking]]
     joined = topic.completed[joins[topic.completed[joins] <= topic.completed[overtaking]]]
-    return any(left_ns <= joined.max(initial=-1) for left_ns in _nobody_there(topic, overtaking))
+    return any(left_ns <= joined.max(initial=-1) for left_ns in _times_without_consumers(topic, overtaking))
 
 
-def _left_with_nothing(topic: Topic, case: Case) -> bool:
-    """A consumer left that held nothing, and since then nothing was sent or given."""
+def _left_without_pending_acks(topic: Topic, case: Case) -> bool:
+    """A consumer without pending acks left; since then nothing was stored or dispatched."""
     _, reading = case.rows
     subscription = int(topic.codes("subscription")[reading])
     given = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
@@ -339,8 +343,8 @@ def _left_with_nothing(topic: Topic, case: Case) -> bool:
     )
 
 
-def _acknowledged_while_waiting(topic: Topic, case: Case) -> bool:
-    """A message was asked for again and acknowledged all the same, and since then nothing was sent or given."""
+def _acknowledged_in_replay_queue(topic: Topic, case: Case) -> bool:
+    """A message in the replay queue was acknowledged; since then nothing was stored or dispatched."""
     _, reading = case.rows
     subscription = int(topic.codes("subscription")[reading])
     given, acks = (topic.at_a_position(topic.of(subscription, topic.rows(kind))) for kind in (Kind.DISPATCH, Kind.ACK))
@@ -357,7 +361,7 @@ def _acknowledged_while_waiting(topic: Topic, case: Case) -> bool:
 
 
 def _is_silent(topic: Topic, given: Ints, since_ns: int, until_ns: int) -> bool:
-    """Whether nothing was given in that time, and nothing that was sent was confirmed."""
+    """Whether nothing was dispatched in that time, and no send was confirmed."""
     sends = topic.completed[topic.rows(Kind.SEND)]
     return since_ns <= until_ns and not any(
         np.any((times > since_ns) & (times <= until_ns)) for times in (starts(topic, given), sends)
@@ -365,7 +369,7 @@ def _is_silent(topic: Topic, given: Ints, since_ns: int, until_ns: int) -> bool:
 
 
 def _joined_before_the_second(topic: Topic, case: Case) -> bool:
-    """The second consumer joined after the first had joined, and after the message that it was given had been sent."""
+    """The second consumer joined after the first one, and after the send of the message that it received."""
     holding, given = case.rows
     joins = topic.of(int(topic.codes("subscription")[given]), topic.rows(Kind.SUBSCRIBE))
     consumer = topic.codes("consumer")
@@ -378,11 +382,11 @@ def _joined_before_the_second(topic: Topic, case: Case) -> bool:
     return bool(latest >= topic.completed[before].min() and latest >= sent_ns)
 
 
-# ---------------------------------------------------------------------------------------------------------------- words
+# -------------------------------------------------------------------------------------------------------- shared parts
 
 
-def _was(topic: Topic, names: frozenset[str] | None, since_ns: int, until_ns: int) -> bool:
-    """Whether there was a fault of these names (None: any) in that time, or it went on then."""
+def _had_fault(topic: Topic, names: frozenset[str] | None, since_ns: int, until_ns: int) -> bool:
+    """Whether a fault of these names (None: any) overlaps this time."""
     return any(
         (names is None or name in names) and invoked_ns <= until_ns and completed_ns >= since_ns
         for name, invoked_ns, completed_ns in topic.faults
@@ -390,10 +394,10 @@ def _was(topic: Topic, names: frozenset[str] | None, since_ns: int, until_ns: in
 
 
 def _sent(topic: Topic, row: int) -> tuple[int, int]:
-    """From when to when what stands in this row was being sent, or may have been.
+    """The time in which the message of this row was sent, or may have been.
 
-    It is the send that was confirmed there, or else any of the same message. One that nobody knows the end of may be
-    sent again for ever. Of what nobody was seen to send nothing can be said: that time has no moment.
+    It is that of the send that was confirmed at this position, or else of all sends of the message. A send with unknown
+    outcome may be repeated without end. A message without a recorded send has an empty time.
     """
     sends = topic.rows(Kind.SEND)
     own = _sent_there(topic, row)
@@ -427,21 +431,21 @@ STUCK = ("keys stuck",)
 
 EXPLANATIONS = (
     Explanation(SNAPSHOT_POSITION_AHEAD, ("stored twice", "forgotten"), _last_of_its_ledger),
-    Explanation(SECOND_RECOVERY_NOT_AWAITED, ("stored twice", "forgotten"), _sent_while_recovering),
-    Explanation(BATCH_WITHOUT_HIGHEST_ID, ("stored twice",), _forgotten_of_a_batch),
-    Explanation(RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _loaded_anew_there),
+    Explanation(SECOND_RECOVERY_NOT_AWAITED, ("stored twice", "forgotten"), _sent_during_recovery),
+    Explanation(BATCH_WITHOUT_HIGHEST_ID, ("stored twice",), _second_begins_later),
+    Explanation(RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _reloaded_there),
     Explanation(TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate),
     Explanation(CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
-    Explanation(CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _moved_while_sent),
+    Explanation(CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _reloaded_while_sent),
     Explanation(CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),
-    Explanation(UNLOAD_WHILE_CURSOR_LEDGER_OPENS, (*AGAIN, "mark delete back"), _moved_as_ledger_opened),
-    Explanation(BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _moved_with_a_part_of_the_batch),
+    Explanation(UNLOAD_WHILE_CURSOR_LEDGER_OPENS, (*AGAIN, "mark delete back"), _unloaded_as_ledger_opened),
+    Explanation(BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _unloaded_with_a_partial_batch),
     Explanation(BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
-    Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_who_came_next),
-    Explanation(SEND_IN_PROGRESS_CLEARED_EARLY, ("shared one at a time",), _replayed_beside_news),
+    Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_next_consumer),
+    Explanation(SEND_IN_PROGRESS_CLEARED_EARLY, ("shared one at a time",), _replayed_beside_new_messages),
     Explanation(RECENTLY_JOINED_RECEIVES_REPLAY, ("one consumer at a time",), _joined_before_the_second),
-    Explanation(PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_for_those_who_left),
-    Explanation(LEAVE_TRIGGERS_NO_READ, STUCK, _left_with_nothing),
-    Explanation(REPLAY_HASH_KEPT_AFTER_ACK, STUCK, _acknowledged_while_waiting),
+    Explanation(PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_before_all_left),
+    Explanation(LEAVE_TRIGGERS_NO_READ, STUCK, _left_without_pending_acks),
+    Explanation(REPLAY_HASH_KEPT_AFTER_ACK, STUCK, _acknowledged_in_replay_queue),
 )
-"""What may explain what, more demanding ones first."""
+"""The explanations, those with stricter preconditions first."""

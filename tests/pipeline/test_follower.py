@@ -19,9 +19,9 @@ from conformance.commands.running.interrupting import at_first_interrupt
 from conformance.history.compacting import compact
 from conformance.history.parquet import BUCKETS, EVERYWHERE, bucket_of
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline import following
+from conformance.pipeline import follower
 from conformance.pipeline.files.reading import Files
-from conformance.pipeline.following import Follower, News, follow, watching
+from conformance.pipeline.follower import Arrivals, Follower, follow, watching
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Broken, Verification, judged
 from tests.history.samples import event
@@ -103,7 +103,7 @@ def test_files_removed_by_compaction_during_a_pass_cause_another_pass(
         looks.append(len(files.all))
         return judged(spark, files, setting)
 
-    monkeypatch.setattr(following, "judged", judged_late)
+    monkeypatch.setattr(follower, "judged", judged_late)
     found = Follower(spark, [str(tmp_path)], Setting()).look()
     assert looks == [2, 1]
     assert said(found) == said(verified(spark, tmp_path))
@@ -113,7 +113,7 @@ def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_m
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write(tmp_path, LOST[:2])
-    news, told = News(), list[set[str]]()
+    arrivals, told = Arrivals(), list[set[str]]()
 
     def grow(found: Verification) -> None:
         if not found.events:
@@ -125,11 +125,11 @@ def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_m
             case 2:
                 compact(tmp_path)
             case _:
-                news.end()
+                arrivals.end()
 
     follower = Follower(spark, [str(tmp_path)], Setting())
-    with watching(spark, [str(tmp_path)], news):
-        found = follow(follower, news, settled_s=WITHIN_S, told=grow)
+    with watching(spark, [str(tmp_path)], arrivals):
+        found = follow(follower, arrivals, settled_s=WITHIN_S, show=grow)
     assert told == [set(), {"DEDUP-15"}, {"DEDUP-15"}]
     assert said(found) == said(verified(spark, tmp_path))
 
@@ -145,9 +145,9 @@ def test_the_command_ends_when_the_history_stops_growing(spark: SparkSession, tm
 
 
 def test_the_first_interrupt_ends_following_and_the_second_ends_the_command() -> None:
-    news = News()
-    with at_first_interrupt(news.end):
+    arrivals = Arrivals()
+    with at_first_interrupt(arrivals.end):
         signal.raise_signal(signal.SIGINT)
-        assert not news.comes(WITHIN_S)
+        assert not arrivals.wait(WITHIN_S)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)

@@ -1,11 +1,11 @@
-"""Verdicts over histories that still grow: each time that files have come, what changed is judged again.
+"""Verdicts over histories that still grow: whenever files arrive, the buckets that changed are judged again.
 
-Structured Streaming watches the folders and tells when there is news; what counts then is what the folders hold,
-because compacting takes files away, too. Verdicts are folded from accounts, no topic is in two buckets, and so only the
-buckets that have other files (or other faults) than before are judged. The last look has the verdicts of ``verify``.
+Structured Streaming watches the folders and signals new files. Each look then lists the folders, because compacting
+also removes files. No topic is in two buckets, so only buckets with other files or other faults than before are judged,
+and the verdicts are folded from the results of all. The last look has the verdicts of ``verify``.
 
-What is told before the end is provisional: every worker writes by itself, and what explains an event may be in a file
-that is not there yet.
+Verdicts before the end are provisional: workers write independently, so the event that explains another one may be in a
+later file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ from conformance.pipeline.files.footers import File
 from conformance.pipeline.files.reading import Files, examine, parts_of
 from conformance.pipeline.judging import DAMAGED
 from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import Verification, about_runs, faults_of, folded, judged, setting_of_runs, untold
+from conformance.pipeline.verdict import (
+    Verification,
+    about_runs,
+    faults_of,
+    folded,
+    judged,
+    setting_of_runs,
+    without_release,
+)
 from model.rules.catalogue import Rule
 
 EVERY = "1 second"
@@ -39,7 +47,7 @@ EVERY = "1 second"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """A part of the files, what it was judged by, and its accounts."""
+    """A part of the files, the setting that it was judged by, and its results."""
 
     files: Files
     setting: Setting
@@ -47,7 +55,7 @@ class _Judged:
 
 
 class Follower:
-    """Verifies the same histories again and again; what has not changed since is not judged again."""
+    """Verifies the same histories repeatedly; buckets that have not changed are not judged again."""
 
     def __init__(
         self,
@@ -68,9 +76,9 @@ class Follower:
         """The buckets that the last look judged."""
 
     def look(self) -> Verification:
-        """The verdicts over what is there now.
+        """The verdicts over the files that exist now.
 
-        Where files go away meanwhile, because compacting put others in their place, it looks again.
+        If compacting replaces files in the meantime, it looks again.
 
         Raises:
             HarnessError: a folder cannot be listed, or Spark fails for another reason than a damaged file.
@@ -93,18 +101,20 @@ class Follower:
         before, self._kept, self.judged = self._kept, {}, ()
         problems, rows = list(files.problems), list[dict[str, Any]]()
         for name, part in parts_of(files).items():
-            one, told = self._judge(name, part, _of_runs(setting, part.runs), before.get(name))
-            problems.extend(told)
+            one, unreadable = self._judge(name, part, _of_runs(setting, part.runs), before.get(name))
+            problems.extend(unreadable)
             rows.extend(one.rows)
-            if not told and all(row["invariant"] != DAMAGED for row in one.rows):
+            if not unreadable and all(row["invariant"] != DAMAGED for row in one.rows):
                 self._kept[name] = one
         files = replace(files, problems=tuple(problems))
-        return folded(files, rows, self._rules, notes=untold(files, about) if self._known else (), began_s=began_s)
+        return folded(
+            files, rows, self._rules, notes=without_release(files, about) if self._known else (), began_s=began_s
+        )
 
     def _judge(
         self, name: str, part: Files, setting: Setting, before: _Judged | None
     ) -> tuple[_Judged, tuple[str, ...]]:
-        """A part's accounts, as they were where nothing has changed, and what could not be read."""
+        """The results of a part, reused if nothing has changed, and problems of its files."""
         if before is not None and (before.files, before.setting) == (part, setting):
             return before, ()
         self.judged = (*self.judged, name)
@@ -113,58 +123,60 @@ class Follower:
 
 
 def _of_runs(setting: Setting, runs: frozenset[str]) -> Setting:
-    """The setting without what concerns other runs."""
+    """The setting without the facts about other runs."""
     return replace(
         setting,
         faults=tuple(sorted((fault for fault in setting.faults if fault.run in runs), key=repr)),
         known={run: names for run, names in setting.known.items() if run in runs},
-        told_ns={run: ns for run, ns in setting.told_ns.items() if run in runs},
+        persisted_after_by_run_ns={run: ns for run, ns in setting.persisted_after_by_run_ns.items() if run in runs},
         largest_bytes={run: most for run, most in setting.largest_bytes.items() if run in runs},
     )
 
 
-class News:
-    """Tells when there are new files, and when it is over: nothing came for as long as was asked, or :meth:`end`."""
+class Arrivals:
+    """Signals new files, and the end: no file arrived within the time, or :meth:`end` was called."""
 
     def __init__(self) -> None:
-        self._told: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._is_over = False
 
-    def tell(self) -> None:
-        """There are new files; from any thread."""
-        self._told.put(None)
+    def notify(self) -> None:
+        """Signal new files; from any thread."""
+        self._signals.put(None)
 
     def end(self) -> None:
         self._is_over = True
-        self.tell()
+        self.notify()
 
-    def comes(self, within_s: float) -> bool:
-        """Wait for news, all there are at once; False when it is over."""
+    def wait(self, within_s: float) -> bool:
+        """Wait for new files, and take all signals at once; False at the end."""
         try:
-            self._told.get(timeout=within_s)
-            while not self._told.empty():
-                self._told.get()
+            self._signals.get(timeout=within_s)
+            while not self._signals.empty():
+                self._signals.get()
         except queue.Empty:
             return False
         return not self._is_over
 
 
-def follow(follower: Follower, news: News, *, settled_s: float, told: Callable[[Verification], None]) -> Verification:
-    """Look again whenever there is news, and ``told`` of it; the last look's verdicts are returned.
+def follow(
+    follower: Follower, arrivals: Arrivals, *, settled_s: float, show: Callable[[Verification], None]
+) -> Verification:
+    """Look again whenever files arrive, and ``show`` the verdicts; returns those of the last look.
 
-    It is over when no file has come for ``settled_s`` seconds, or by ``news.end()``.
+    It ends when no file has arrived for ``settled_s`` seconds, or by ``arrivals.end()``.
 
     Raises:
         HarnessError: as :meth:`Follower.look`.
     """
-    while news.comes(settled_s):
-        told(follower.look())
+    while arrivals.wait(settled_s):
+        show(follower.look())
     return follower.look()
 
 
 @contextmanager
-def watching(spark: SparkSession, folders: Sequence[str], news: News) -> Iterator[None]:
-    """Have Spark watch these folders and tell of new files.
+def watching(spark: SparkSession, folders: Sequence[str], arrivals: Arrivals) -> Iterator[None]:
+    """Have Spark watch these folders and signal new files.
 
     Raises:
         HarnessError: Spark cannot watch one.
@@ -175,7 +187,7 @@ def watching(spark: SparkSession, folders: Sequence[str], news: News) -> Iterato
             checkpoint = stack.enter_context(tempfile.TemporaryDirectory(prefix="pulsar-conformance-follow-"))
             try:
                 rows = reader.option("pathGlobFilter", "*.parquet").parquet(folder)
-                stream = rows.writeStream.foreachBatch(lambda *_: news.tell()).trigger(processingTime=EVERY)
+                stream = rows.writeStream.foreachBatch(lambda *_: arrivals.notify()).trigger(processingTime=EVERY)
                 stack.callback(stream.option("checkpointLocation", f"file:{checkpoint}").start().stop)
             except PySparkException as error:
                 raise HarnessError(f"{folder} cannot be watched: {str(error).strip().splitlines()[0]}") from error
