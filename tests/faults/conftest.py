@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.interface import Broker
-from tests.faults.bench import Bench
+from tests.faults.topic_fixture import TopicFixture
 
 
 @pytest.fixture
-def bench(broker: Broker) -> Iterator[Bench]:
+def fixture(broker: Broker) -> Iterator[TopicFixture]:
     """A topic of this test's own."""
-    made = Bench(broker)
+    made = TopicFixture(broker)
     try:
         yield made
     finally:

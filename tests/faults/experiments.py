@@ -19,12 +19,12 @@ from conformance.clients.wire.consumer import Kind, WireConsumer
 from conformance.faults.failpoints import Fault, armed
 from model.key_shared.hashing import STICKY_HASHES, sticky_hash
 from model.log import Position
-from tests.faults.bench import Bench
 from tests.faults.keyed import Keyed, all_received, numbered_keys, position_of
+from tests.faults.topic_fixture import TopicFixture
 from tests.polling import TIMEOUT_S, becomes, eventually
 
 Observation = object
-Experiment = Callable[[Bench], Observation]
+Experiment = Callable[[TopicFixture], Observation]
 TRIES = 3
 MESSAGES = 10
 LIMIT = 3
@@ -62,103 +62,103 @@ def word(outcome: SendOutcome) -> str:
     return "failed"
 
 
-def ids(bench: Bench) -> list[int]:
+def ids(fixture: TopicFixture) -> list[int]:
     """The sequence ids in the log."""
-    return [sequence_id for _, sequence_id in bench.stored()]
+    return [sequence_id for _, sequence_id in fixture.stored()]
 
 
-def sending_twice_in_flight(bench: Bench) -> Observation:
+def sending_twice_in_flight(fixture: TopicFixture) -> Observation:
     """Resend an id while its first write is in flight: both answers (they do not say for which), and the log."""
-    producer = bench.producer()
-    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
+    producer = fixture.producer()
+    with armed(fixture.agent, Fault("write-slow", topic=fixture.topic, delay_ms=300)) as fault:
         tickets = [producer.send(1, b"first"), producer.send(1, b"second")]
         for ticket in tickets:
-            bench.answer(producer, ticket)
+            fixture.answer(producer, ticket)
         assert fault.fired() == 1
     # Ask again now that both arrived: the client moves an answer when a later one fits better.
-    return sorted(word(bench.answer(producer, ticket)) for ticket in tickets), ids(bench)
+    return sorted(word(fixture.answer(producer, ticket)) for ticket in tickets), ids(fixture)
 
 
-def sending_again_after_a_failed_write(bench: Bench) -> Observation:
+def sending_again_after_a_failed_write(fixture: TopicFixture) -> Observation:
     """Have a write fail, reconnect and resend the id: the first and the second answer, and the log."""
-    with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
-        first = word(bench.send(bench.producer(), 1))
+    with armed(fixture.agent, Fault("write-fails", topic=fixture.topic)) as fault:
+        first = word(fixture.send(fixture.producer(), 1))
         assert fault.fired() == 1
-    bench.reconnect()
-    return first, word(bench.send(bench.producer(), 1)), ids(bench)
+    fixture.reconnect()
+    return first, word(fixture.send(fixture.producer(), 1)), ids(fixture)
 
 
-def recovering(bench: Bench) -> Observation:
+def recovering(fixture: TopicFixture) -> Observation:
     """Send five ids and unload the topic: the last sequence id, and the answer to its last id sent again."""
-    bench.send(bench.producer(), *range(1, 6))
-    eventually(bench.snapshot)
-    bench.unload()
-    producer = bench.producer()
-    return producer.last_sequence_id, word(bench.send(producer, 5))
+    fixture.send(fixture.producer(), *range(1, 6))
+    eventually(fixture.snapshot)
+    fixture.unload()
+    producer = fixture.producer()
+    return producer.last_sequence_id, word(fixture.send(producer, 5))
 
 
-def snapshot_with_a_write_in_flight(bench: Bench) -> Observation:
+def snapshot_with_a_write_in_flight(fixture: TopicFixture) -> Observation:
     """The snapshot that the fifth entry triggers while the sixth is pushed and not yet persisted."""
-    producer = bench.producer()
-    bench.send(producer, 1, 2, 3, 4)
-    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
+    producer = fixture.producer()
+    fixture.send(producer, 1, 2, 3, 4)
+    with armed(fixture.agent, Fault("write-slow", topic=fixture.topic, delay_ms=300)) as fault:
         tickets = [producer.send(5, b"5"), producer.send(6, b"6")]
-        assert [word(bench.answer(producer, ticket)) for ticket in tickets] == ["stored", "stored"]
+        assert [word(fixture.answer(producer, ticket)) for ticket in tickets] == ["stored", "stored"]
         assert fault.fired() == 1
-    eventually(bench.snapshot)
-    return bench.snapshot()
+    eventually(fixture.snapshot)
+    return fixture.snapshot()
 
 
-def crashing(bench: Bench) -> Observation:
+def crashing(fixture: TopicFixture) -> Observation:
     """Acknowledge two messages one after the other, each of them persisted, and kill the broker: their states."""
-    producer = bench.producer()
+    producer = fixture.producer()
     messages = []
     for number in range(1, 9):
-        receipt = bench.send(producer, number)
+        receipt = fixture.send(producer, number)
         assert isinstance(receipt, Receipt)
         assert receipt.position is not None
         messages.append(receipt.position)
-    consumer = bench.client.subscribe(bench.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    consumer = fixture.client.subscribe(fixture.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
     for message in (messages[0], messages[6]):
-        entries = _cursor(bench).cursor_ledger_last_entry
+        entries = _cursor(fixture).cursor_ledger_last_entry
         consumer.ack([message])
-        eventually(lambda entries=entries: _cursor(bench).cursor_ledger_last_entry > entries)  # type: ignore[misc]
-    bench.kill()
-    bench.client.subscribe(bench.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
-    ranges = _cursor(bench).acknowledged_ranges
+        eventually(lambda entries=entries: _cursor(fixture).cursor_ledger_last_entry > entries)  # type: ignore[misc]
+    fixture.kill()
+    fixture.client.subscribe(fixture.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    ranges = _cursor(fixture).acknowledged_ranges
     return any(each.after < messages[6] <= each.last for each in ranges)
 
 
-def moving_and_crashing(bench: Bench) -> Observation:
+def moving_and_crashing(fixture: TopicFixture) -> Observation:
     """Skip three of 8 messages on one subscription, create another at the end; kill the broker: how far both are."""
-    producer, messages = bench.producer(), []
+    producer, messages = fixture.producer(), []
     for number in range(1, 9):
-        receipt = bench.send(producer, number)
+        receipt = fixture.send(producer, number)
         assert isinstance(receipt, Receipt)
         assert receipt.position is not None
         messages.append(receipt.position)
-    bench.client.subscribe(bench.topic, "u", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)
-    bench.client.subscribe(bench.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
-    bench.admin.skip(bench.topic, "s", 3)
-    bench.kill()
-    bench.client.subscribe(bench.topic, "v", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)  # once more
-    cursors = bench.admin.internal_stats(bench.topic).cursors
+    fixture.client.subscribe(fixture.topic, "u", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)
+    fixture.client.subscribe(fixture.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    fixture.admin.skip(fixture.topic, "s", 3)
+    fixture.kill()
+    fixture.client.subscribe(fixture.topic, "v", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)  # once more
+    cursors = fixture.admin.internal_stats(fixture.topic).cursors
     ends = [Position.parse(cursors[name].mark_delete_position) for name in ("s", "u")]
     return [sum(message <= end for message in messages) for end in ends]
 
 
-def _cursor(bench: Bench) -> CursorStats:
-    return bench.admin.internal_stats(bench.topic).cursors["s"]
+def _cursor(fixture: TopicFixture) -> CursorStats:
+    return fixture.admin.internal_stats(fixture.topic).cursors["s"]
 
 
-def receiving_chunks(bench: Bench) -> Observation:
+def receiving_chunks(fixture: TopicFixture) -> Observation:
     """Send a message of three chunks and a small one to a Shared consumer: whether it receives both."""
-    bench.admin.set_namespace_deduplication(bench.namespace, False)
+    fixture.admin.set_namespace_deduplication(fixture.namespace, False)
     large = b"0123456789" * 2500
     delivered: list[bytes] = []
-    with OfficialClient(bench.broker.addresses.service, timeout_s=TIMEOUT_S) as client:
-        consumer = client.subscribe(bench.topic, "s", kind="Shared", initial="earliest")
-        producer = client.open_producer(bench.topic, name="p", chunking=True)
+    with OfficialClient(fixture.broker.addresses.service, timeout_s=TIMEOUT_S) as client:
+        consumer = client.subscribe(fixture.topic, "s", kind="Shared", initial="earliest")
+        producer = client.open_producer(fixture.topic, name="p", chunking=True)
         for ticket in [producer.send(1, large), producer.send(2, b"small")]:
             assert isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt)
 
@@ -170,9 +170,9 @@ def receiving_chunks(bench: Bench) -> Observation:
         return becomes(is_delivered, within_s=5)
 
 
-def claiming_ranges(bench: Bench) -> Observation:
+def claiming_ranges(fixture: TopicFixture) -> Observation:
     """A key of ``a``, one right before the range of ``b``, and one of b: what each receives; is an overlap refused?"""
-    keyed = Keyed(bench)
+    keyed = Keyed(fixture)
     low, gap, high = sorted(islice(numbered_keys(), 3), key=lambda key: sticky_hash(key.encode(), STICKY_HASHES))
     first = keyed.claim("a", 0, sticky_hash(low.encode(), STICKY_HASHES))
     second = keyed.claim("b", sticky_hash(gap.encode(), STICKY_HASHES) + 1, STICKY_HASHES.last)
@@ -185,45 +185,46 @@ def claiming_ranges(bench: Bench) -> Observation:
     return (*received, False)
 
 
-def highest_id_after_a_batch(bench: Bench) -> Observation:
+def highest_id_after_a_batch(fixture: TopicFixture) -> Observation:
     """Send a batch and some messages: the highest id that the receipt of the batch has, and that all of them have."""
-    producer = bench.producer()
-    receipt = bench.answer(producer, producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")]))
+    producer = fixture.producer()
+    receipt = fixture.answer(producer, producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")]))
     assert isinstance(receipt, Receipt)
-    bench.send(producer, 4, 5)
+    fixture.send(producer, 4, 5)
     return receipt.highest_sequence_id, producer.last_sequence_id
 
 
 def takes_snapshot(*, is_timed: bool, entries: int, by_topic: bool = False) -> Experiment:
     """Two producers send so many entries: whether a snapshot is taken, by the timer or by their number."""
 
-    def experiment(bench: Bench) -> Observation:
-        bench.admin.set_deduplication_snapshot_interval(bench.namespace, int(is_timed))
+    def experiment(fixture: TopicFixture) -> Observation:
+        fixture.admin.set_deduplication_snapshot_interval(fixture.namespace, int(is_timed))
         if by_topic:
-            bench.admin.create_topic(bench.topic)
-            bench.admin.set_topic_deduplication(bench.topic, True)
-            eventually(lambda: bench.admin.topic_deduplication(bench.topic) is True)
-        first, second = bench.producer("p"), bench.producer("q")
+            fixture.admin.create_topic(fixture.topic)
+            fixture.admin.set_topic_deduplication(fixture.topic, True)
+            eventually(lambda: fixture.admin.topic_deduplication(fixture.topic) is True)
+        first, second = fixture.producer("p"), fixture.producer("q")
         for sequence_id in range(1, entries + 1):
-            bench.send(first if sequence_id % 2 else second, sequence_id)
-        return becomes(lambda: bool(bench.snapshot()), within_s=5.0)
+            fixture.send(first if sequence_id % 2 else second, sequence_id)
+        return becomes(lambda: bool(fixture.snapshot()), within_s=5.0)
 
     return experiment
 
 
-def are_at_one_consumer(bench: Bench, kind: Kind) -> Observation:
+def are_at_one_consumer(fixture: TopicFixture, kind: Kind) -> Observation:
     """Two consumers share messages of two chunks, with a permit at a time: whether both chunks go to one of them."""
-    bench.admin.set_namespace_deduplication(bench.namespace, False)
+    fixture.admin.set_namespace_deduplication(fixture.namespace, False)
     consumers = [
-        bench.client.subscribe(bench.topic, "s", kind=kind, initial="earliest", timeout_s=TIMEOUT_S) for _ in range(2)
+        fixture.client.subscribe(fixture.topic, "s", kind=kind, initial="earliest", timeout_s=TIMEOUT_S)
+        for _ in range(2)
     ]
-    producer = bench.producer()
+    producer = fixture.producer()
     for number in range(MESSAGES):
         for chunk_id in range(2):
             metadata = pb.MessageMetadata(
                 uuid=f"u{number}", chunk_id=chunk_id, num_chunks_from_msg=2, total_chunk_msg_size=2
             )
-            assert word(bench.answer(producer, producer.send(number + 1, b"x", metadata=metadata))) == "stored"
+            assert word(fixture.answer(producer, producer.send(number + 1, b"x", metadata=metadata))) == "stored"
     at: defaultdict[int, set[int]] = defaultdict(set)
     received = 0
 
@@ -249,29 +250,29 @@ def given(consumer: WireConsumer, permits: int) -> int:
     return count
 
 
-def subscribed(bench: Bench, name: str) -> WireConsumer:
+def subscribed(fixture: TopicFixture, name: str) -> WireConsumer:
     """A consumer that shares the messages with others."""
-    return bench.client.subscribe(
-        bench.topic, "s", kind="Shared", initial="earliest", consumer_name=name, timeout_s=TIMEOUT_S
+    return fixture.client.subscribe(
+        fixture.topic, "s", kind="Shared", initial="earliest", consumer_name=name, timeout_s=TIMEOUT_S
     )
 
 
-def receiving_with_a_limit_in_all(bench: Bench) -> Observation:
+def receiving_with_a_limit_in_all(fixture: TopicFixture) -> Observation:
     """Reach a subscription's limit with one consumer, and ask for a message with another: how many come."""
-    bench.admin.set_max_unacknowledged_in_all(bench.namespace, LIMIT)
-    bench.send(bench.producer(), *range(1, 2 * LIMIT + 1))
-    first = subscribed(bench, "c1")
+    fixture.admin.set_max_unacknowledged_in_all(fixture.namespace, LIMIT)
+    fixture.send(fixture.producer(), *range(1, 2 * LIMIT + 1))
+    first = subscribed(fixture, "c1")
     for _ in range(LIMIT):
         given(first, 1)
-    return given(subscribed(bench, "c2"), 1)
+    return given(subscribed(fixture, "c2"), 1)
 
 
-def receiving_again_below_a_limit_in_all(bench: Bench) -> Observation:
+def receiving_again_below_a_limit_in_all(fixture: TopicFixture) -> Observation:
     """Reach a subscription's limit, acknowledge everything, and ask for more: whether some come."""
-    bench.admin.set_max_unacknowledged_in_all(bench.namespace, LIMIT)
-    producer = bench.producer()
-    messages = [position_of(bench.send(producer, number)) for number in range(1, 2 * LIMIT + 1)]
-    consumer = subscribed(bench, "c1")
+    fixture.admin.set_max_unacknowledged_in_all(fixture.namespace, LIMIT)
+    producer = fixture.producer()
+    messages = [position_of(fixture.send(producer, number)) for number in range(1, 2 * LIMIT + 1)]
+    consumer = subscribed(fixture, "c1")
     for _ in range(LIMIT):
         given(consumer, 1)
     consumer.ack(messages[:LIMIT])

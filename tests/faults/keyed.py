@@ -20,7 +20,7 @@ from conformance.clients.wire.consumer import KeyShared, WireConsumer
 from model.key_shared.hashing import sticky_hash
 from model.log import Position
 from model.vocabulary import HashRange
-from tests.faults.bench import Bench
+from tests.faults.topic_fixture import TopicFixture
 from tests.polling import TIMEOUT_S
 
 FIRST = Version("4.0")
@@ -51,23 +51,23 @@ class Hashes:
 class Keyed:
     """A topic of keyed messages, and the consumers of one Key_Shared subscription on it."""
 
-    def __init__(self, bench: Bench, *, name: str = "") -> None:
-        if Version(bench.broker.version) < FIRST:
-            pytest.skip(f"{bench.broker.name} is from before document 004")
-        self.bench = bench
-        self.topic = bench.topic + name
-        self._producer = bench.producer(topic=self.topic)
+    def __init__(self, fixture: TopicFixture, *, name: str = "") -> None:
+        if Version(fixture.broker.version) < FIRST:
+            pytest.skip(f"{fixture.broker.name} is from before document 004")
+        self.fixture = fixture
+        self.topic = fixture.topic + name
+        self._producer = fixture.producer(topic=self.topic)
         self._positions: list[Position] = []
 
     def send(self, *keys: str) -> None:
         """Send a message of each key, one after the other."""
         for key in keys:
             ticket = self._producer.send(len(self._positions) + 1, b"", partition_key=key)
-            self._positions.append(position_of(self.bench.answer(self._producer, ticket)))
+            self._positions.append(position_of(self.fixture.answer(self._producer, ticket)))
 
     def join(self, name: str, *, permits: int = PERMITS, client: WireClient | None = None) -> WireConsumer:
         """A consumer joins, from the beginning of the topic; with ``client``, one of another client."""
-        consumer = self._subscribe(name, "s", client or self.bench.client)
+        consumer = self._subscribe(name, "s", client or self.fixture.client)
         consumer.flow(permits)
         return consumer
 
@@ -77,7 +77,7 @@ class Keyed:
 
     def stats(self) -> ConsumerStats:
         """The broker's stats of ``a``."""
-        consumers = self.bench.admin.stats(self.topic).subscriptions["s"].consumers
+        consumers = self.fixture.admin.stats(self.topic).subscriptions["s"].consumers
         return next(consumer for consumer in consumers if consumer.consumer_name == "a")
 
     def draining(self) -> int:
@@ -91,15 +91,15 @@ class Keyed:
 
     def ranges(self) -> dict[str, Hashes]:
         """Which hashes each consumer has once ``a`` and ``b`` are connected, as another subscription shows."""
-        probes = [self._subscribe(name, "probe", self.bench.client) for name in ("a", "b")]
-        consumers = self.bench.admin.stats(self.topic).subscriptions["probe"].consumers
+        probes = [self._subscribe(name, "probe", self.fixture.client) for name in ("a", "b")]
+        consumers = self.fixture.admin.stats(self.topic).subscriptions["probe"].consumers
         for probe in probes:
             probe.close(timeout_s=TIMEOUT_S)
         return {each.consumer_name: Hashes(tuple(starmap(HashRange, each.key_hash_ranges or ()))) for each in consumers}
 
     def claim(self, name: str, first: int, last: int) -> WireConsumer:
         """A consumer joins that claims these hashes."""
-        consumer = self._subscribe(name, "s", self.bench.client, KeyShared(sticky_ranges=((first, last),)))
+        consumer = self._subscribe(name, "s", self.fixture.client, KeyShared(sticky_ranges=((first, last),)))
         consumer.flow(PERMITS)
         return consumer
 

@@ -28,60 +28,60 @@ class ReplicationEffect:
     is_replicated: bool = True
 
 
-def first_snapshot(bench: Fixture) -> tuple[Log, SnapshotSeen]:
+def first_snapshot(fixture: Fixture) -> tuple[Log, SnapshotSeen]:
     """The first snapshot that cluster A completes after a message."""
-    bench.publish("m0")
-    bench.await_snapshot_after("m0")
-    log = bench.logs()["A"]
+    fixture.publish("m0")
+    fixture.await_snapshot_after("m0")
+    log = fixture.logs()["A"]
     return log, next(snapshot for snapshot in log.snapshots if snapshot.taken is not None)
 
 
-def its_requests(bench: Fixture) -> Observation:
+def its_requests(fixture: Fixture) -> Observation:
     """The number of rounds of a snapshot."""
-    _, snapshot = first_snapshot(bench)
+    _, snapshot = first_snapshot(fixture)
     return len(snapshot.requests)
 
 
-def its_own_position(bench: Fixture) -> Observation:
+def its_own_position(fixture: Fixture) -> Observation:
     """A snapshot's local position, relative to the last response."""
-    log, snapshot = first_snapshot(bench)
+    log, snapshot = first_snapshot(fixture)
     assert snapshot.taken is not None
     answer = log.entries[snapshot.answers[-1].index].position
     return "at" if snapshot.taken.local == answer else "before" if snapshot.taken.local < answer else "behind"
 
 
-def the_others_positions(bench: Fixture) -> Observation:
+def the_others_positions(fixture: Fixture) -> Observation:
     """Which of its responses a snapshot's positions belong to: the first or the last."""
-    _, snapshot = first_snapshot(bench)
+    _, snapshot = first_snapshot(fixture)
     assert snapshot.taken is not None
     answers = [answer.position for answer in snapshot.answers if answer.cluster == "B"]
     assert len(answers) == 2
     return answers.index(snapshot.taken.positions["B"])
 
 
-def its_answers(bench: Fixture) -> Observation:
+def its_answers(fixture: Fixture) -> Observation:
     """How often each cluster responds to a request."""
-    _, snapshot = first_snapshot(bench)
+    _, snapshot = first_snapshot(fixture)
     return len(snapshot.answers) / len(snapshot.requests)
 
 
-def answering(bench: Fixture) -> Observation:
+def answering(fixture: Fixture) -> Observation:
     """Whether the position in a response is one before its own."""
-    _, snapshot = first_snapshot(bench)
-    log = bench.logs()[snapshot.answers[0].cluster]
+    _, snapshot = first_snapshot(fixture)
+    log = fixture.logs()[snapshot.answers[0].cluster]
     own = [entry.position for entry in log.entries if entry.origin == log.cluster and entry.marker is not None]
     return snapshot.answers[0].position < own[0]
 
 
-def answering_late(bench: Fixture) -> Observation:
+def answering_late(fixture: Fixture) -> Observation:
     """Delay responses beyond the timeout: whether the snapshot is given up, and whether one is completed late."""
-    first_snapshot(bench)
-    bench.do(CutLink("B", "A"))
-    bench.publish("m1")
-    waited = bench.do(AwaitTimedOut("A"))
-    bench.do(HealLink("B", "A"))
-    bench.await_back("B", "A")
-    return not isinstance(waited, Skipped), becomes(lambda: _is_completed_late(bench.logs()["A"]), within_s=5)
+    first_snapshot(fixture)
+    fixture.do(CutLink("B", "A"))
+    fixture.publish("m1")
+    waited = fixture.do(AwaitTimedOut("A"))
+    fixture.do(HealLink("B", "A"))
+    fixture.await_back("B", "A")
+    return not isinstance(waited, Skipped), becomes(lambda: _is_completed_late(fixture.logs()["A"]), within_s=5)
 
 
 def _is_completed_late(log: Log) -> bool:
@@ -93,24 +93,24 @@ def _is_completed_late(log: Log) -> bool:
     return max(took_ms) > 2500  # given up after 2000, by the next period at the latest
 
 
-def beginning_again(bench: Fixture) -> Observation:
+def beginning_again(fixture: Fixture) -> Observation:
     """Publish one message: whether further snapshots begin."""
-    bench.publish("m0")
-    bench.await_snapshot_after("m0")
-    return becomes(lambda: len(bench.reading.snapshots("A")) > 6, within_s=5)
+    fixture.publish("m0")
+    fixture.await_snapshot_after("m0")
+    return becomes(lambda: len(fixture.reading.snapshots("A")) > 6, within_s=5)
 
 
-def beginning_while_cut(bench: Fixture) -> Observation:
+def beginning_while_cut(fixture: Fixture) -> Observation:
     """Cut the link from a cluster, and publish there: whether a snapshot begins."""
-    bench.do(CutLink("A", "B"))
-    bench.publish("m0")
-    return becomes(lambda: bool(bench.reading.snapshots("A")), within_s=5)
+    fixture.do(CutLink("A", "B"))
+    fixture.publish("m0")
+    return becomes(lambda: bool(fixture.reading.snapshots("A")), within_s=5)
 
 
-def beginning_for_nobody(bench: Fixture) -> Observation:
+def beginning_for_nobody(fixture: Fixture) -> Observation:
     """Publish where no subscription is replicated: whether there is a marker."""
-    bench.publish("m0")
-    return any(entry.marker is not None for entry in bench.logs()["A"].entries)
+    fixture.publish("m0")
+    return any(entry.marker is not None for entry in fixture.logs()["A"].entries)
 
 
 def updates(log: Log) -> list[int]:
@@ -122,8 +122,8 @@ def updates(log: Log) -> list[int]:
 def acknowledging(count: int, *acknowledged: str) -> Callable[[Fixture], Observation]:
     """Acknowledge some of the messages that have a snapshot after each: whether there is an update."""
 
-    def experiment(bench: Fixture) -> Observation:
-        return bool(updates(bench.pass_snapshots(count, acknowledged)["A"]))
+    def experiment(fixture: Fixture) -> Observation:
+        return bool(updates(fixture.pass_snapshots(count, acknowledged)["A"]))
 
     return experiment
 
@@ -131,62 +131,62 @@ def acknowledging(count: int, *acknowledged: str) -> Callable[[Fixture], Observa
 def acknowledging_all(count: int) -> Callable[[Fixture], Observation]:
     """Acknowledge all messages that have a snapshot after each: how many snapshots are after that of the update."""
 
-    def experiment(bench: Fixture) -> Observation:
-        log = bench.pass_snapshots(count, [f"m{number}" for number in range(count)])["A"]
+    def experiment(fixture: Fixture) -> Observation:
+        log = fixture.pass_snapshots(count, [f"m{number}" for number in range(count)])["A"]
         taken = [snapshot for snapshot in log.snapshots if snapshot.taken is not None]
         return len(taken) - 1 - updates(log)[0]
 
     return experiment
 
 
-def restricting(bench: Fixture) -> Observation:
+def restricting(fixture: Fixture) -> Observation:
     """Publish messages that may be at B, at no other cluster, and at all clusters: which of them B has."""
-    bench.publish("b", only_to=("B",))
-    bench.publish("none", only_to=())
-    bench.publish("all")
-    bench.await_at_b("all")
-    return list(bench.reading.messages("B"))
+    fixture.publish("b", only_to=("B",))
+    fixture.publish("none", only_to=())
+    fixture.publish("all")
+    fixture.await_at_b("all")
+    return list(fixture.reading.messages("B"))
 
 
-def lagging(bench: Fixture) -> Observation:
+def lagging(fixture: Fixture) -> Observation:
     """A consumer leaves two messages unacknowledged all the while: whether B follows it."""
-    caught_up = bench.do(CatchUp(CONSUMER, "c", most_periods=100, lag=2))
+    caught_up = fixture.do(CatchUp(CONSUMER, "c", most_periods=100, lag=2))
     assert isinstance(caught_up, CaughtUp)
     return caught_up.lagged is None
 
 
-def publishing(bench: Fixture) -> Observation:
+def publishing(fixture: Fixture) -> Observation:
     """Acknowledge one of two messages: whether the first update refers to a snapshot before the other one."""
-    log = bench.pass_snapshots(2, ["m0"])["A"]
+    log = fixture.pass_snapshots(2, ["m0"])["A"]
     taken = [snapshot.taken for snapshot in log.snapshots if snapshot.taken is not None]
     other = next(entry.position for entry in log.entries if entry.message == "m1")
     return taken[updates(log)[0]].local < other
 
 
-def updating(bench: Fixture) -> Observation:
+def updating(fixture: Fixture) -> Observation:
     """Acknowledge one of two messages at A: the subscription's state in B afterwards."""
-    log = bench.pass_snapshots(2, ["m0"])["B"]
+    log = fixture.pass_snapshots(2, ["m0"])["B"]
     cursor = log.cursor(SUBSCRIPTION)
     return None if cursor is None else (cursor.is_replicated, sorted(log.passed(cursor)))
 
 
-def updating_two(bench: Fixture) -> Observation:
+def updating_two(fixture: Fixture) -> Observation:
     """Acknowledge a message at A: at how many of B and C the ack arrives."""
-    logs = bench.pass_snapshots(1, ["m0"])
+    logs = fixture.pass_snapshots(1, ["m0"])
     cursors = {label: logs[label].cursor(SUBSCRIPTION) for label in "BC"}
     return sum(cursor is not None and bool(logs[label].passed(cursor)) for label, cursor in cursors.items())
 
 
-def delivering(bench: Fixture) -> Observation:
+def delivering(fixture: Fixture) -> Observation:
     """Publish a message, and wait for its snapshot: whether the consumer receives anything else."""
-    bench.publish("m0")
-    bench.await_snapshot_after("m0")
-    return bench.take() != ["m0"]
+    fixture.publish("m0")
+    fixture.await_snapshot_after("m0")
+    return fixture.take() != ["m0"]
 
 
-def counting(bench: Fixture) -> Observation:
+def counting(fixture: Fixture) -> Observation:
     """Acknowledge everything: whether there is a backlog."""
-    cursor = bench.pass_snapshots(1, ["m0"])["A"].cursor(SUBSCRIPTION)
+    cursor = fixture.pass_snapshots(1, ["m0"])["A"].cursor(SUBSCRIPTION)
     assert cursor is not None
     return cursor.backlog > 0
 
@@ -194,12 +194,12 @@ def counting(bench: Fixture) -> Observation:
 def replicating(count: int) -> Callable[[Fixture], Observation]:
     """Replicate this many messages at once: how many B has from A, and whether in order."""
 
-    def experiment(bench: Fixture) -> Observation:
-        bench.do(CutLink("A", "B"))
-        bench.publish(*(f"m{number}" for number in range(count)))
-        bench.do(HealLink("A", "B"))
-        bench.await_at_b(f"m{count - 2}")
-        came = bench.logs()["B"].messages("A")
+    def experiment(fixture: Fixture) -> Observation:
+        fixture.do(CutLink("A", "B"))
+        fixture.publish(*(f"m{number}" for number in range(count)))
+        fixture.do(HealLink("A", "B"))
+        fixture.await_at_b(f"m{count - 2}")
+        came = fixture.logs()["B"].messages("A")
         return len(came), list(came) == sorted(came)
 
     return experiment

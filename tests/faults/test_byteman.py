@@ -12,7 +12,7 @@ import pytest
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent
 from conformance.harness_error import HarnessError
-from tests.faults.bench import Bench, is_stored
+from tests.faults.topic_fixture import TopicFixture, is_stored
 from tests.polling import eventually
 
 DEDUPLICATION = "org.apache.pulsar.broker.service.persistent.MessageDeduplication"
@@ -28,10 +28,10 @@ def loaded(agent: Agent, name: str) -> bool:
     return name in [each.name for each in agent.rules()]
 
 
-def test_a_rule_is_loaded_reached_and_deleted(bench: Bench) -> None:
-    agent, producer = Agent(bench.agent), bench.producer()
+def test_a_rule_is_loaded_reached_and_deleted(fixture: TopicFixture) -> None:
+    agent, producer = Agent(fixture.agent), fixture.producer()
     agent.load(rule("test: loaded"))
-    assert is_stored(bench.send(producer, 1))
+    assert is_stored(fixture.send(producer, 1))
     seen = next(each for each in agent.rules() if each.name == "test: loaded")
     assert seen.injected
     assert seen.reached
@@ -40,54 +40,54 @@ def test_a_rule_is_loaded_reached_and_deleted(bench: Bench) -> None:
     assert not loaded(agent, "test: loaded")
 
 
-def test_an_unparsable_rule_is_a_harness_error_with_the_agents_message_and_is_not_kept(bench: Bench) -> None:
-    agent = Agent(bench.agent)
-    bench.producer()
+def test_an_unparsable_rule_is_a_harness_error_with_the_agents_message_and_is_not_kept(fixture: TopicFixture) -> None:
+    agent = Agent(fixture.agent)
+    fixture.producer()
     with pytest.raises(HarnessError, match=r"'test: unparsable'.*line 6 : invalid expression"):
         agent.load(rule("test: unparsable", body="IF true\nDO new String().length()"))
     assert not loaded(agent, "test: unparsable")
 
 
-def test_a_rule_that_does_not_fit_the_code_is_a_harness_error_and_is_not_kept(bench: Bench) -> None:
-    agent = Agent(bench.agent)
-    bench.producer()
+def test_a_rule_that_does_not_fit_the_code_is_a_harness_error_and_is_not_kept(fixture: TopicFixture) -> None:
+    agent = Agent(fixture.agent)
+    fixture.producer()
     with pytest.raises(HarnessError, match="no matching injection point"):
         agent.load(rule("test: nowhere", location="AFTER WRITE nosuchfield"))
     assert not loaded(agent, "test: nowhere")
 
 
-def test_a_badly_typed_rule_is_found_once_it_was_reached(bench: Bench) -> None:
-    agent, producer = Agent(bench.agent), bench.producer()
+def test_a_badly_typed_rule_is_found_once_it_was_reached(fixture: TopicFixture) -> None:
+    agent, producer = Agent(fixture.agent), fixture.producer()
     script = rule("test: badly typed", body="IF true\nDO RETURN 5")
     agent.load(script)
     agent.check(script)
-    assert is_stored(bench.send(producer, 1)), "a rule that is badly typed does nothing"
+    assert is_stored(fixture.send(producer, 1)), "a rule that is badly typed does nothing"
     with pytest.raises(HarnessError, match=r"'test: badly typed'.*type"):
         agent.check(script)
     agent.delete(script)
 
 
-def test_text_that_is_no_rule_is_a_harness_error_with_the_agents_message(bench: Bench) -> None:
+def test_text_that_is_no_rule_is_a_harness_error_with_the_agents_message(fixture: TopicFixture) -> None:
     with pytest.raises(HarnessError, match="invalid text outside of RULE/ENDRULE"):
-        Agent(bench.agent).load({"test": "hello"})
+        Agent(fixture.agent).load({"test": "hello"})
 
 
-def test_deleting_a_missing_rule_is_a_harness_error(bench: Bench) -> None:
+def test_deleting_a_missing_rule_is_a_harness_error(fixture: TopicFixture) -> None:
     with pytest.raises(HarnessError, match="failed to find loaded rule with name test: absent"):
-        Agent(bench.agent).delete(rule("test: absent"))
+        Agent(fixture.agent).delete(rule("test: absent"))
 
 
-def test_properties_are_set_read_and_removed(bench: Bench) -> None:
-    agent = Agent(bench.agent)
+def test_properties_are_set_read_and_removed(fixture: TopicFixture) -> None:
+    agent = Agent(fixture.agent)
     agent.set_properties({"test:a": "1 = one", "test:b": "2"})
     assert {"test:a": "1 = one", "test:b": "2"}.items() <= agent.properties().items()
     agent.set_properties({"test:a": "", "test:b": ""})
     assert not any(name.startswith("test:") for name in agent.properties())
 
 
-def test_a_line_break_cannot_inject_a_second_command(bench: Bench) -> None:
+def test_a_line_break_cannot_inject_a_second_command(fixture: TopicFixture) -> None:
     with pytest.raises(ValueError, match="line break"):
-        Agent(bench.agent).set_properties({"test": "1\nDELETEALL"})
+        Agent(fixture.agent).set_properties({"test": "1\nDELETEALL"})
 
 
 def test_an_unreachable_agent_is_a_harness_error() -> None:
@@ -111,12 +111,12 @@ def test_an_agent_that_never_answers_is_a_harness_error_after_the_deadline() -> 
         assert time.monotonic() - began > 0.15
 
 
-def test_a_paused_broker_is_a_harness_error_until_it_is_resumed(bench: Bench) -> None:
-    agent = Agent(bench.agent, timeout_s=0.3)
-    bench.broker.pause()
+def test_a_paused_broker_is_a_harness_error_until_it_is_resumed(fixture: TopicFixture) -> None:
+    agent = Agent(fixture.agent, timeout_s=0.3)
+    fixture.broker.pause()
     try:
         with pytest.raises(HarnessError, match="did not answer"):
             agent.properties()
     finally:
-        bench.broker.resume()
+        fixture.broker.resume()
     eventually(agent.properties)

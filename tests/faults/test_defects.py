@@ -13,8 +13,8 @@ from conformance.faults.byteman import Agent, rule_names
 from conformance.faults.catalogue import BrokerDefect, broker_defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.harness_error import HarnessError
-from tests.faults.bench import Bench
 from tests.faults.experiments import EXPERIMENTS, Experiment, Observation, seen
+from tests.faults.topic_fixture import TopicFixture
 
 
 def broker_defect(name: str) -> BrokerDefect:
@@ -35,11 +35,11 @@ MISFIT = BrokerDefect(
 
 def observe(broker: Broker, experiment: Experiment) -> Observation:
     """Make an experiment on a topic of its own."""
-    bench = Bench(broker)
+    fixture = TopicFixture(broker)
     try:
-        return experiment(bench)
+        return experiment(fixture)
     finally:
-        bench.close()
+        fixture.close()
 
 
 @contextmanager
@@ -82,27 +82,27 @@ def test_a_defect_has_its_effect_only_while_it_is_on(
         assert seen(effect.sound, lambda: observe(chosen, effect.experiment)) == effect.sound
 
 
-def test_switching_may_be_repeated(bench: Bench) -> None:
+def test_switching_may_be_repeated(fixture: TopicFixture) -> None:
     defect = broker_defect("check-removed")
-    bench.send(bench.producer(), 1)
-    switch_on(bench.agent, defect)
-    switch_on(bench.agent, defect)
-    assert is_on(bench.agent, defect)
-    switch_off(bench.agent, defect)
-    switch_off(bench.agent, defect)
-    assert not is_on(bench.agent, defect)
+    fixture.send(fixture.producer(), 1)
+    switch_on(fixture.agent, defect)
+    switch_on(fixture.agent, defect)
+    assert is_on(fixture.agent, defect)
+    switch_off(fixture.agent, defect)
+    switch_off(fixture.agent, defect)
+    assert not is_on(fixture.agent, defect)
 
 
-def test_a_defect_that_was_never_reached_is_reported(bench: Bench) -> None:
-    with switched(bench.agent, broker_defect("pushed-not-reset")):
-        bench.send(bench.producer(), 1)
-        assert not was_reached(bench.agent, broker_defect("pushed-not-reset"))
+def test_a_defect_that_was_never_reached_is_reported(fixture: TopicFixture) -> None:
+    with switched(fixture.agent, broker_defect("pushed-not-reset")):
+        fixture.send(fixture.producer(), 1)
+        assert not was_reached(fixture.agent, broker_defect("pushed-not-reset"))
 
 
-def test_a_defect_that_does_not_fit_the_broker_is_a_harness_error_and_is_removed(bench: Bench) -> None:
-    switch_on(bench.agent, MISFIT)
-    bench.send(bench.producer(), 1)
+def test_a_defect_that_does_not_fit_the_broker_is_a_harness_error_and_is_removed(fixture: TopicFixture) -> None:
+    switch_on(fixture.agent, MISFIT)
+    fixture.send(fixture.producer(), 1)
     with pytest.raises(HarnessError, match="'defect misfit'"):
-        switch_off(bench.agent, MISFIT)
-    assert not is_on(bench.agent, MISFIT)
-    assert "defect misfit" not in [rule.name for rule in Agent(bench.agent).rules()]
+        switch_off(fixture.agent, MISFIT)
+    assert not is_on(fixture.agent, MISFIT)
+    assert "defect misfit" not in [rule.name for rule in Agent(fixture.agent).rules()]

@@ -10,32 +10,32 @@ import pytest
 
 from conformance.clients.wire.client import WireClient
 from conformance.faults.failpoints import Fault, armed
-from tests.faults.bench import Bench
 from tests.faults.keyed import Keyed, all_received
+from tests.faults.topic_fixture import TopicFixture
 from tests.polling import TIMEOUT_S, eventually
 
 DELAY_MS = 800
 
 
 @pytest.fixture
-def elsewhere(bench: Bench) -> Iterator[WireClient]:
+def elsewhere(fixture: TopicFixture) -> Iterator[WireClient]:
     """Another client, which can be cut off."""
-    client = connected(bench)
+    client = connected(fixture)
     try:
         yield client
     finally:
         client.abort()
 
 
-def connected(bench: Bench) -> WireClient:
-    return WireClient.connect(bench.broker.addresses.service_url, timeout_s=TIMEOUT_S)
+def connected(fixture: TopicFixture) -> WireClient:
+    return WireClient.connect(fixture.broker.addresses.service_url, timeout_s=TIMEOUT_S)
 
 
-def test_a_consumer_that_joins_during_a_slow_read_receives_its_messages(bench: Bench) -> None:
-    keyed = Keyed(bench)
+def test_a_consumer_that_joins_during_a_slow_read_receives_its_messages(fixture: TopicFixture) -> None:
+    keyed = Keyed(fixture)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
-    with armed(bench.agent, Fault("read-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, Fault("read-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         second = keyed.join("b")
@@ -43,11 +43,11 @@ def test_a_consumer_that_joins_during_a_slow_read_receives_its_messages(bench: B
     assert all_received(first) == []
 
 
-def test_a_consumer_that_joins_during_a_slow_dispatch_takes_keys_over_after_it(bench: Bench) -> None:
-    keyed = Keyed(bench)
+def test_a_consumer_that_joins_during_a_slow_dispatch_takes_keys_over_after_it(fixture: TopicFixture) -> None:
+    keyed = Keyed(fixture)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
-    with armed(bench.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         keyed.join("b")
@@ -55,33 +55,35 @@ def test_a_consumer_that_joins_during_a_slow_dispatch_takes_keys_over_after_it(b
     assert keyed.draining() == 1
 
 
-def test_a_message_dispatched_slowly_to_a_crashed_consumer_goes_to_another(bench: Bench, elsewhere: WireClient) -> None:
-    keyed = Keyed(bench)
+def test_a_message_dispatched_slowly_to_a_crashed_consumer_goes_to_another(
+    fixture: TopicFixture, elsewhere: WireClient
+) -> None:
+    keyed = Keyed(fixture)
     [key] = keyed.keys("a", 1)
     keyed.join("a", client=elsewhere)
     second = keyed.join("b")
-    with armed(bench.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         elsewhere.abort()
         assert all_received(second, at_least=1) == [1]
 
 
-def test_a_message_acknowledged_during_a_slow_join_does_not_drain(bench: Bench) -> None:
-    keyed = Keyed(bench)
+def test_a_message_acknowledged_during_a_slow_join_does_not_drain(fixture: TopicFixture) -> None:
+    keyed = Keyed(fixture)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key, key)
     assert all_received(first, at_least=2) == [1, 2]
 
     def join() -> tuple[WireClient, float]:
-        client, began = connected(bench), time.monotonic()
+        client, began = connected(fixture), time.monotonic()
         keyed.join("b", client=client)
         return client, time.monotonic() - began
 
     with (
         ThreadPoolExecutor(1) as another,
-        armed(bench.agent, Fault("join-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault,
+        armed(fixture.agent, Fault("join-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault,
     ):
         joining = another.submit(join)
         eventually(lambda: fault.fired() == 1)
@@ -93,14 +95,14 @@ def test_a_message_acknowledged_during_a_slow_join_does_not_drain(bench: Bench) 
 
 
 def test_a_consumer_that_leaves_slowly_keeps_its_keys_and_messages_until_then(
-    bench: Bench, elsewhere: WireClient
+    fixture: TopicFixture, elsewhere: WireClient
 ) -> None:
-    keyed = Keyed(bench)
+    keyed = Keyed(fixture)
     [key] = keyed.keys("a", 1)
     first, second = keyed.join("a", client=elsewhere), keyed.join("b")
     keyed.send(key)
     assert all_received(first, at_least=1) == [1]
-    with armed(bench.agent, Fault("leave-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, Fault("leave-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         began = time.monotonic()
         elsewhere.abort()
         eventually(lambda: fault.fired() == 1)

@@ -54,11 +54,11 @@ def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[Rep
 
 def observe(world: ReplicationWorld, effect: ReplicationEffect) -> Observation:
     """Run an experiment on a separate topic."""
-    bench = Fixture(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
+    fixture = Fixture(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
     try:
-        return effect.experiment(bench)
+        return effect.experiment(fixture)
     finally:
-        bench.close()
+        fixture.close()
 
 
 def test_every_effect_can_be_observed() -> None:
@@ -88,43 +88,43 @@ def test_a_link_heals_although_a_topic_is_not_replicated_over_it(world: Replicat
 
 
 def test_a_read_back_is_quiet_only_once_the_backlog_of_a_healed_link_is_replicated(world: ReplicationWorld) -> None:
-    bench = Fixture(world)
-    bench.do(CutLink("A", "B"))
-    bench.publish("m0")
-    bench.do(AwaitTimedOut("A"))  # no snapshot is pending, but the replicator's retries become rarer meanwhile
-    bench.do(HealLink("A", "B"))
-    read = bench.do(ReadClusters(TOPIC))
-    bench.close()
+    fixture = Fixture(world)
+    fixture.do(CutLink("A", "B"))
+    fixture.publish("m0")
+    fixture.do(AwaitTimedOut("A"))  # no snapshot is pending, but the replicator's retries become rarer meanwhile
+    fixture.do(HealLink("A", "B"))
+    read = fixture.do(ReadClusters(TOPIC))
+    fixture.close()
     assert isinstance(read, ClustersRead)
     assert (read.is_quiet, read.closed, Log("B", read.clusters["B"]).messages()) == (True, (), ("m0",))
 
 
 def test_messages_stored_later_do_not_count_in_the_backlog_of_a_read_back(world: ReplicationWorld) -> None:
-    bench = Fixture(world)
-    reading = bench.reading
-    bench.publish("m0")
+    fixture = Fixture(world)
+    reading = fixture.reading
+    fixture.publish("m0")
     ends = reading.ends()
     eventually(lambda: not reading.left(ends))
-    bench.do(CutLink("A", "B"))
-    bench.publish("m1")
+    fixture.do(CutLink("A", "B"))
+    fixture.publish("m1")
     assert not reading.left(ends)
     ends = reading.ends()
     assert list(reading.left(ends)) == [("A", "B")]
     assert reading.not_replicated(("A", "B")) == ("m1",)
-    bench.do(HealLink("A", "B"))
+    fixture.do(HealLink("A", "B"))
     eventually(lambda: not reading.left(ends), deadline_s=CONNECT_TIMEOUT_S)
     assert reading.not_replicated(("A", "B")) == ()
-    bench.close()
+    fixture.close()
 
 
 def test_a_read_back_does_not_wait_for_replicators_closed_with_an_idle_topic(
     world: ReplicationWorld,
 ) -> None:
-    bench = Fixture(world)
-    idle = bench.do(AwaitIdle("B", TOPIC))
+    fixture = Fixture(world)
+    idle = fixture.do(AwaitIdle("B", TOPIC))
     begun_ms = time.time() * 1000
-    read = bench.do(ReadClusters(TOPIC))
-    bench.close()
+    read = fixture.do(ReadClusters(TOPIC))
+    fixture.close()
     assert isinstance(idle, ReplicatorsClosed)
     assert isinstance(read, ClustersRead)
     assert (read.is_quiet, read.closed) == (False, (("B", "A"),))
@@ -148,29 +148,29 @@ def test_a_read_back_of_an_unreplicated_topic_waits_only_briefly_for_quiet(
 def test_a_read_back_that_takes_too_long_is_skipped_and_the_next_one_continues(
     world: ReplicationWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Fixture(world)
-    bench.publish("m0", "m1")
-    bench.await_at_b("m1")
+    fixture = Fixture(world)
+    fixture.publish("m0", "m1")
+    fixture.await_at_b("m1")
     with monkeypatch.context() as hurried:
         hurried.setattr(replication_reading, "READ_TIMEOUT_S", 0.0)
-        assert isinstance(bench.do(ReadClusters(TOPIC)), Skipped)
-    assert isinstance(bench.do(ReadClusters(TOPIC)), ClustersRead)
-    bench.close()
+        assert isinstance(fixture.do(ReadClusters(TOPIC)), Skipped)
+    assert isinstance(fixture.do(ReadClusters(TOPIC)), ClustersRead)
+    fixture.close()
 
 
 def test_both_copies_of_a_message_that_a_cluster_has_twice_are_acknowledged(world: ReplicationWorld) -> None:
-    bench = Fixture(world)
-    bench.publish("m0", "m0")
+    fixture = Fixture(world)
+    fixture.publish("m0", "m0")
     given: list[str] = []
 
     def are_given() -> bool:
-        given.extend(bench.take())
+        given.extend(fixture.take())
         return given == ["m0", "m0"]
 
     eventually(are_given, deadline_s=60)
-    bench.acknowledge("m0")
-    log = bench.logs()["A"]
-    bench.close()
+    fixture.acknowledge("m0")
+    log = fixture.logs()["A"]
+    fixture.close()
     cursor = log.cursor(SUBSCRIPTION)
     assert cursor is not None
     assert [is_passed(cursor, entry.position) for entry in log.entries if entry.message == "m0"] == [True, True]

@@ -11,7 +11,7 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.faults.seeding import SeededWireDefect, seed_defect
 from conformance.harness_error import HarnessError
-from tests.faults.bench import Bench
+from tests.faults.topic_fixture import TopicFixture
 from tests.polling import TIMEOUT_S
 
 LARGE = b"0123456789" * 2500
@@ -27,10 +27,10 @@ def seeded(broker: Broker) -> Iterator[SeededWireDefect]:
     made.close()
 
 
-def is_delivered(bench: Bench, seeded: SeededWireDefect, name: str) -> bool:
+def is_delivered(fixture: TopicFixture, seeded: SeededWireDefect, name: str) -> bool:
     """Whether a large message on a topic of its own arrives, before a small one that is sent after it."""
-    topic = f"{bench.topic}-{name}"
-    bench.admin.set_namespace_deduplication(bench.namespace, False)
+    topic = f"{fixture.topic}-{name}"
+    fixture.admin.set_namespace_deduplication(fixture.namespace, False)
     with OfficialClient(seeded.service, timeout_s=TIMEOUT_S) as client:
         consumer = client.subscribe(topic, "s", kind="Exclusive", initial="earliest")
         producer = client.open_producer(topic, name="p", chunking=True)
@@ -42,13 +42,13 @@ def is_delivered(bench: Bench, seeded: SeededWireDefect, name: str) -> bool:
 
 
 def test_a_defect_is_on_the_wire_except_while_it_is_taken_out(
-    bench: Bench, broker: Broker, seeded: SeededWireDefect
+    fixture: TopicFixture, broker: Broker, seeded: SeededWireDefect
 ) -> None:
-    assert not is_delivered(bench, seeded, "defective")
+    assert not is_delivered(fixture, seeded, "defective")
     with seeded.taken_out():
-        assert is_delivered(bench, seeded, "sound")
+        assert is_delivered(fixture, seeded, "sound")
     seeded.give(broker)  # like every start of the broker
-    assert not is_delivered(bench, seeded, "defective-again")
+    assert not is_delivered(fixture, seeded, "defective-again")
 
 
 def test_a_defect_that_no_client_met_is_a_harness_error(seeded: SeededWireDefect) -> None:

@@ -20,7 +20,7 @@ from conformance.harness_error import HarnessError
 from tests.polling import TIMEOUT_S, eventually
 
 
-class Bench:
+class TopicFixture:
     """A namespace and a topic: deduplication is on, a snapshot is taken every five entries and never by time."""
 
     def __init__(self, broker: Broker, *, deduplication: bool = True) -> None:
