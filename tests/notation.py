@@ -101,8 +101,8 @@ def steps(text: str) -> list[Happened]:
 
 def _step(text: str, sessions: dict[str, str]) -> Happened:
     """One step; ``sessions``: the present session of each producer, which a step may replace."""
-    told, _, late = text.partition("~")
-    name, *words = told.split()
+    awaited, _, late = text.partition("~")
+    name, *words = awaited.split()
     arrived = _late(late.split(), sessions)
     match name:
         case "log":

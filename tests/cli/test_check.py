@@ -35,9 +35,9 @@ def verdicts(folder: Path) -> dict[str, Any]:
     return read
 
 
-def validate(told: dict[str, Any]) -> None:
+def validate(encoded: dict[str, Any]) -> None:
     schema = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "verdicts.schema.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(told)
+    jsonschema.Draft202012Validator(schema).validate(encoded)
 
 
 def known_file(folder: Path) -> str:
@@ -138,13 +138,13 @@ def test_progress_is_printed_to_standard_error_in_plain_lines(tmp_path: Path) ->
 
 def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
     check("violates", tmp_path, "--rules", "DEDUP-01,DEDUP-03,REPL-06", "--json", "out.json")
-    told = json.loads((tmp_path / "out.json").read_text())
-    validate(told)
+    written = json.loads((tmp_path / "out.json").read_text())
+    validate(written)
     nothing_more: dict[str, Any] = {"deviation": None, "met": {}, "rate": None, "replays": None, "seconds": 0.0}
     nothing_more |= {"excused": 0, "interval": None, "left_out": 0, "shortening": []}
-    assert datetime.fromisoformat(told.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
-    assert told.pop("command").endswith("--json out.json")
-    assert told == {
+    assert datetime.fromisoformat(written.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
+    assert written.pop("command").endswith("--json out.json")
+    assert written == {
         "by": "check",
         "schema": 3,
         "suite": version("pulsar-conformance"),
@@ -185,8 +185,8 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
 
 def test_a_history_path_is_relative_to_the_json(tmp_path: Path) -> None:
     check("violates", tmp_path)
-    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["history"]]
-    assert told["history"] == "histories/1-minimal.json"
+    (broken,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["history"]]
+    assert broken["history"] == "histories/1-minimal.json"
 
 
 @pytest.mark.parametrize("scenario", ["holds", "leaves_out", "violates", "suspects", "deviates", "crashes"])
@@ -197,18 +197,18 @@ def test_every_json_matches_its_schema(scenario: str, tmp_path: Path) -> None:
 
 def test_the_schema_refuses_an_unknown_verdict(tmp_path: Path) -> None:
     check("holds", tmp_path)
-    told = verdicts(tmp_path)
-    told["rules"][0]["verdict"] = "probably"
+    changed = verdicts(tmp_path)
+    changed["rules"][0]["verdict"] = "probably"
     with pytest.raises(jsonschema.ValidationError):
-        validate(told)
+        validate(changed)
 
 
 def test_a_suspected_violation_is_reported_with_its_rate_and_its_history(tmp_path: Path) -> None:
     ran = check("suspects", tmp_path)
-    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "suspected"]
-    assert (ran.status, told["id"], told["rate"]) == (3, "DEDUP-03", {"broke_in": 1, "checked_in": 2})
-    assert told["replays"] == {"tries": 30, "came_back": 0}
-    assert (tmp_path / "report" / told["history"]).is_file()
+    (suspected,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "suspected"]
+    assert (ran.status, suspected["id"], suspected["rate"]) == (3, "DEDUP-03", {"broke_in": 1, "checked_in": 2})
+    assert suspected["replays"] == {"tries": 30, "came_back": 0}
+    assert (tmp_path / "report" / suspected["history"]).is_file()
     assert f"{len(DEDUPLICATION)} rules: {len(DEDUPLICATION) - 1} held, 1 suspected." in ran.out
     (skipped,) = junit(tmp_path).iter("skipped")
     assert (skipped.get("message") or "").startswith("suspected: sequence id 4")
@@ -216,15 +216,15 @@ def test_a_suspected_violation_is_reported_with_its_rate_and_its_history(tmp_pat
 
 def test_a_rule_that_this_broker_cannot_show_fails_only_if_it_was_named(tmp_path: Path) -> None:
     assert check("leaves_out", tmp_path).status == 0
-    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["id"] == "DEDUP-04"]
-    assert (told["verdict"], told["because"]) == ("not-decidable", "no write can fail in this broker")
+    (undecidable,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["id"] == "DEDUP-04"]
+    assert (undecidable["verdict"], undecidable["because"]) == ("not-decidable", "no write can fail in this broker")
     assert check("leaves_out", tmp_path, "--rules", "DEDUP,DEDUP-04").status == 2
 
 
 def test_a_known_deviation_is_reported_separately_and_does_not_fail(tmp_path: Path) -> None:
     ran = check("deviates", tmp_path, "--known", known_file(tmp_path))
-    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "known-deviation"]
-    assert (ran.status, told["id"], told["deviation"]) == (0, "DEDUP-03", QUIRK.name)
+    (deviating,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "known-deviation"]
+    assert (ran.status, deviating["id"], deviating["deviation"]) == (0, "DEDUP-03", QUIRK.name)
     assert f"{len(DEDUPLICATION)} rules: {len(DEDUPLICATION) - 1} held, 1 known deviation." in ran.out
 
 

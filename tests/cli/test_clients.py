@@ -39,10 +39,10 @@ def test_the_environment_has_that_client_and_everything_else_from_here(tmp_path:
 def test_packages_are_borrowed_from_the_present_location_of_the_suite() -> None:
     python = python_with_client(OTHER, lambda _: None)
     (borrowed,) = python.parents[1].glob(f"lib/python*/site-packages/{BORROWED}")
-    told = borrowed.read_text(encoding="utf-8")
+    before = borrowed.read_text(encoding="utf-8")
     borrowed.write_text("import site; site.addsitedir('/nowhere')\n", encoding="utf-8")
     python_with_client(OTHER, lambda _: None)
-    assert borrowed.read_text(encoding="utf-8") == told
+    assert borrowed.read_text(encoding="utf-8") == before
 
 
 def test_a_release_that_cannot_be_installed_is_a_harness_error_and_leaves_nothing(

@@ -173,9 +173,9 @@ def test_a_history_is_compacted_bucket_by_bucket(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path / "soak", "w", buckets=1, segment_events=2) as writer:
         for number in range(6):
             writer.record(event(sequence_id=number))
-    for told in ("1 file made of 3 files", "1 file, compacted before"):
+    for line in ("1 file made of 3 files", "1 file, compacted before"):
         ran = run("sound", "compact", "soak", folder=tmp_path)
-        assert (ran.status, ran.err) == (0, f"bucket-0000: {told}\n")
+        assert (ran.status, ran.err) == (0, f"bucket-0000: {line}\n")
     assert ran.out == "soak: 0 buckets compacted"
 
 
@@ -237,8 +237,8 @@ def test_a_replay_without_the_expected_deviation_says_so(tmp_path: Path) -> None
 def test_a_replay_does_not_tolerate_an_unknown_deviation(tmp_path: Path) -> None:
     known_history(tmp_path)
     ran = run("replays_known", "replay", "history.json", "--broker", "4.0.8", "--known", "none", folder=tmp_path)
-    told = f"Not known of this release: the deviation {QUIRK.name} was met in 3 of 5 replays."
-    assert told in " ".join(ran.out.split())
+    sentence = f"Not known of this release: the deviation {QUIRK.name} was met in 3 of 5 replays."
+    assert sentence in " ".join(ran.out.split())
     assert ran.status == 1
 
 

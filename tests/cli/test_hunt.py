@@ -31,12 +31,12 @@ def test_a_hunt_reports_each_defect_and_fails_if_one_was_not_found(tmp_path: Pat
     assert ran.out.startswith(TABLE)
     assert "DEDUP-03 was broken without the defect, too, in 6 of 6 replays" in " ".join(ran.out.split())
     assert ran.out.splitlines()[-1] == "1 of 4 defects found."
-    told = json.loads((tmp_path / "hunt.json").read_text())
-    assert [(one["id"], one["result"]) for one in told["defects"]] == list(
+    hunt = json.loads((tmp_path / "hunt.json").read_text())
+    assert [(one["id"], one["result"]) for one in hunt["defects"]] == list(
         zip(names, ("found", "not-its-doing", "not-found", "harness-error"), strict=True)
     )
-    assert told["defects"][0]["replays_without_defect"] == {"tries": 6, "came_back": 0}
-    assert told["seed"] == 7
+    assert hunt["defects"][0]["replays_without_defect"] == {"tries": 6, "came_back": 0}
+    assert hunt["seed"] == 7
 
 
 def test_a_hunt_that_found_everything_ends_with_0_and_reports_its_progress(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_defect_whose_violation_never_came_back_is_only_suspected(tmp_path: Pa
     ran = run("has_a_defect", *HUNT, "ack-dropped", "--json", "hunt.json", folder=tmp_path)
     assert ran.status == 3
     assert "was broken with it, but that came back in none of 30 replays" in " ".join(ran.out.split())
-    (told,) = json.loads((tmp_path / "hunt.json").read_text())["defects"]
-    assert told["result"] == "suspected"
+    (hunted,) = json.loads((tmp_path / "hunt.json").read_text())["defects"]
+    assert hunted["result"] == "suspected"
 
 
 def test_the_engine_gets_the_defect_and_stops_at_the_first_violation(tmp_path: Path) -> None:

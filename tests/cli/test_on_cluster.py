@@ -45,7 +45,7 @@ def test_the_engine_and_the_user_learn_what_the_run_may_leave_on_the_cluster(tmp
     ran = run("holds", "check", *arguments, "--rules", "DEDUP-01", folder=tmp_path)
     assert "Creates namespaces theirs/pulsar-conformance-" in ran.err
     assert "and sets it back at the end." in ran.err
-    (told,) = (file.read_text() for file in tmp_path.rglob("arguments"))
-    assert "-tenant theirs" in told
-    assert "-allow-cluster-settings" in told
-    assert "-run-name pulsar-conformance-" in told
+    (received,) = (file.read_text() for file in tmp_path.rglob("arguments"))
+    assert "-tenant theirs" in received
+    assert "-allow-cluster-settings" in received
+    assert "-run-name pulsar-conformance-" in received

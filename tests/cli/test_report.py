@@ -48,9 +48,9 @@ def test_a_killed_run_gets_its_report_and_status_2(tmp_path: Path) -> None:
     assert (ran.status, ran.err) == (2, "")
     assert "The run is not complete: it was killed, or is still running." in ran.out
     assert all((tmp_path / "report" / name).exists() for name in REPORTS)
-    told = verdicts(tmp_path / "report")
-    assert set(told) == {"DEDUP-01", "DEDUP-02", "harness_errors"}
-    assert told["DEDUP-02"]["verdict"] == "held"
+    rebuilt = verdicts(tmp_path / "report")
+    assert set(rebuilt) == {"DEDUP-01", "DEDUP-02", "harness_errors"}
+    assert rebuilt["DEDUP-02"]["verdict"] == "held"
     assert "--rules DEDUP-01,DEDUP-02" in (tmp_path / "report" / "report.html").read_text()
 
 

@@ -38,8 +38,8 @@ def test_a_violation_that_has_not_come_back_is_replayed_beyond_the_budget(tmp_pa
 def test_replaying_a_violation_has_a_limit(tmp_path: Path) -> None:
     ran = run("replays_on_for_ever", "check", "--budget", "6s", "--report", "report", folder=tmp_path)
     assert 12 <= seconds_since_start(tmp_path / "report") < 60
-    told = "was not finished at the end of its budget of 6 s and 6 s on top of it, and did not stop either"
-    assert told in " ".join(ran.out.split())
+    sentence = "was not finished at the end of its budget of 6 s and 6 s on top of it, and did not stop either"
+    assert sentence in " ".join(ran.out.split())
     assert are_gone(engine_pids(tmp_path / "report"))
 
 

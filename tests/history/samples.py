@@ -11,8 +11,8 @@ from conformance.history.recorded import Kind, Recorded
 
 def event(kind: Kind = Kind.SEND, **fields: Any) -> Recorded:
     """An event with little in it; whatever is named is as told."""
-    told: dict[str, Any] = {"run": "r", "lane": "w", "topic": "t", "invoked_ns": 1, "completed_ns": 2}
-    return Recorded(kind=kind, **(told | fields))
+    defaults: dict[str, Any] = {"run": "r", "lane": "w", "topic": "t", "invoked_ns": 1, "completed_ns": 2}
+    return Recorded(kind=kind, **(defaults | fields))
 
 
 def event_as_row(kind: Kind = Kind.SEND, **fields: Any) -> dict[str, Any]:

@@ -105,10 +105,10 @@ def test_files_count_only_if_all_files_of_their_compaction_exist(
     before = {path.name for path in tmp_path.glob("*/*.parquet")}
     write = parquet.write_file
 
-    def ended(table: object, path: Path, **told: object) -> None:
+    def ended(table: object, path: Path, **metadata: object) -> None:
         if "-0003-of-" in path.name:
             raise KeyboardInterrupt
-        write(table, path, **told)  # type: ignore[arg-type]
+        write(table, path, **metadata)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
         patched.setattr("conformance.history.compacting.write_file", ended)

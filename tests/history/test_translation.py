@@ -80,8 +80,8 @@ def events(*done: Done_, late: Sequence[Late] = ()) -> list[Recorded]:
     return list(translated(steps(*done, late=late), run="r", lane="w"))
 
 
-def of(kind: Kind, told: Sequence[Recorded], *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(getattr(one, name) for name in names) for one in told if one.kind is kind]
+def of(kind: Kind, recorded: Sequence[Recorded], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(getattr(one, name) for name in names) for one in recorded if one.kind is kind]
 
 
 TOPIC: list[Done_] = [
@@ -99,9 +99,9 @@ LOGGED = LogRead((LoggedEntry(Position(1, 0), "me", message(1)), LoggedEntry(Pos
 
 def test_sends_have_the_outcomes_of_their_answers() -> None:
     sent = Send("p", (message(1), message(2), message(3)))
-    told = events(*TOPIC, (sent, Sent((Stored(Position(1, 0)), Duplicate(), Unknown("cut")))))
-    assert of(Kind.TOPIC, told, "topic", "deduplication") == [("r/t0", True)]
-    assert of(Kind.SEND, told, "producer", "sequence_id", "outcome", "ledger", "entry") == [
+    recorded = events(*TOPIC, (sent, Sent((Stored(Position(1, 0)), Duplicate(), Unknown("cut")))))
+    assert of(Kind.TOPIC, recorded, "topic", "deduplication") == [("r/t0", True)]
+    assert of(Kind.SEND, recorded, "producer", "sequence_id", "outcome", "ledger", "entry") == [
         ("me", 1, Outcome.OK, 1, 0),
         ("me", 2, Outcome.DUPLICATE, None, None),
         ("me", 3, Outcome.UNKNOWN, None, None),
@@ -110,15 +110,15 @@ def test_sends_have_the_outcomes_of_their_answers() -> None:
 
 def test_late_answers_belong_to_the_send_before_them() -> None:
     unawaited = (Send("p", (message(1),), wait=False), Sent(()))
-    told = events(*TOPIC, unawaited, (ReadLog("t0"), LogRead(())), late=[Late("p", (Stored(Position(1, 0)),))])
-    assert of(Kind.SEND, told, "outcome", "invoked_ns", "completed_ns") == [(Outcome.OK, 4_000_000, 7_000_000)]
+    recorded = events(*TOPIC, unawaited, (ReadLog("t0"), LogRead(())), late=[Late("p", (Stored(Position(1, 0)),))])
+    assert of(Kind.SEND, recorded, "outcome", "invoked_ns", "completed_ns") == [(Outcome.OK, 4_000_000, 7_000_000)]
     assert of(Kind.SEND, events(*TOPIC, unawaited), "outcome") == [(Outcome.UNKNOWN,)]
 
 
 def test_it_is_unknown_which_of_two_sends_with_one_id_was_stored() -> None:
     twice = Send("p", (message(1, business_id="a"), message(1, business_id="b"), message(2)))
-    told = events(*TOPIC, (twice, Sent((Stored(Position(1, 0)), Duplicate(), Stored(Position(1, 1))))))
-    assert [digest is None for (digest,) in of(Kind.SEND, told, "digest")] == [True, True, False]
+    recorded = events(*TOPIC, (twice, Sent((Stored(Position(1, 0)), Duplicate(), Stored(Position(1, 1))))))
+    assert [digest is None for (digest,) in of(Kind.SEND, recorded, "digest")] == [True, True, False]
 
 
 def test_only_the_last_reading_of_a_log_counts_and_none_of_a_trimmed_log() -> None:
@@ -130,16 +130,16 @@ def test_only_the_last_reading_of_a_log_counts_and_none_of_a_trimmed_log() -> No
 
 def test_a_recreated_subscription_is_another_one() -> None:
     made, read = (CreateSubscription("t0", "s"), Done()), (ReadCursor("t0", "s"), CursorRead(Position(1, 0), (), 0, 0))
-    told = events(*TOPIC, made, read, (DeleteSubscription("t0", "s"), Done()), made, read)
-    first, second = of(Kind.BEGIN, told, "subscription")
+    recorded = events(*TOPIC, made, read, (DeleteSubscription("t0", "s"), Done()), made, read)
+    first, second = of(Kind.BEGIN, recorded, "subscription")
     assert first != second
-    assert of(Kind.CURSOR, told, "subscription") == [first, second]
+    assert of(Kind.CURSOR, recorded, "subscription") == [first, second]
 
 
 def test_a_nacked_message_of_a_batch_returns_the_others_too() -> None:
     given_back = given(0, batch_size=3, batch_index=1)
-    told = events(*SUBSCRIBED, (Nack("c", (0,)), RedeliveryRequested((given_back,))))
-    assert of(Kind.NACK, told, "entry", "batch_index") == [(0, 0), (0, 1), (0, 2)]
+    recorded = events(*SUBSCRIBED, (Nack("c", (0,)), RedeliveryRequested((given_back,))))
+    assert of(Kind.NACK, recorded, "entry", "batch_index") == [(0, 0), (0, 1), (0, 2)]
 
 
 SOUND: list[Done_] = [

@@ -72,8 +72,8 @@ AT = {"ledger": 3, "entry": 0}
 
 def sent(**more: Any) -> dict[str, Any]:
     life = {"sends": [{"sequence_id": 1, "digest": "d"}], "receipts": [[1, AT], [2, None]], "told": -1}
-    told = {"confirmed": [True, True, False, False], "errors": ["", "", "MessageTooBig", ""], "lives": [life]}
-    return {"outcome": "PayloadsSent", **told, **more}
+    answers = {"confirmed": [True, True, False, False], "errors": ["", "", "MessageTooBig", ""], "lives": [life]}
+    return {"outcome": "PayloadsSent", **answers, **more}
 
 
 SENT = Sent(

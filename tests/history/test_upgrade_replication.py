@@ -130,6 +130,6 @@ def test_a_session_is_opened_before_its_first_message_is_sent(tmp_path: Path) ->
     [{"op": "PublishAt"}, {"op": "PublishAt", "cluster": ["A"], "topic": "t", "messages": ["a0"]}, {"cluster": "A"}, 7],
 )
 def test_an_unknown_operation_of_that_format_is_one_sentence(tmp_path: Path, operation: Any) -> None:
-    with pytest.raises(HarnessError, match=r"history\.json is not a history of this suite: ") as told:
+    with pytest.raises(HarnessError, match=r"history\.json is not a history of this suite: ") as raised:
         upgraded(tmp_path, (operation, {"outcome": "Done"}))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)

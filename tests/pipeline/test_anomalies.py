@@ -73,8 +73,8 @@ def test_the_sql_of_the_speed_comparison_gives_the_same_verdicts(name: str, tmp_
 
 
 def dispatched(consumer: str, entry: int, from_ns: int) -> Recorded:
-    told = {"subscription": "s", "subscription_type": "Key_Shared", "key": "k", "consumer": consumer}
-    return event(Kind.DISPATCH, **told, ledger=1, entry=entry, invoked_ns=from_ns, completed_ns=from_ns)
+    fields = {"subscription": "s", "subscription_type": "Key_Shared", "key": "k", "consumer": consumer}
+    return event(Kind.DISPATCH, **fields, ledger=1, entry=entry, invoked_ns=from_ns, completed_ns=from_ns)
 
 
 @pytest.mark.parametrize(("moved_ns", "is_broken"), [(9, True), (10, False), (11, False), (12, False)])
@@ -173,9 +173,9 @@ def test_a_seek_undoes_acks_and_moves_mark_delete_back(seek_ns: tuple[int, int],
 
 
 def given_batch(entry: int, index: int, taken_ns: int, sent_ns: int | None = None) -> Recorded:
-    told = {"subscription": "s", "subscription_type": "Exclusive", "consumer": "c", "producer": "p"}
+    fields = {"subscription": "s", "subscription_type": "Exclusive", "consumer": "c", "producer": "p"}
     at = {"ledger": 1, "entry": entry, "batch_index": index}
-    return event(Kind.DISPATCH, **told, **at, invoked_ns=sent_ns, completed_ns=taken_ns)
+    return event(Kind.DISPATCH, **fields, **at, invoked_ns=sent_ns, completed_ns=taken_ns)
 
 
 def test_messages_of_a_batch_are_in_order_if_only_its_first_dispatch_was_recorded() -> None:

@@ -51,11 +51,11 @@ def test_a_cluster_verifies_a_compacted_history(started: list[str], tmp_path: Pa
     for path in Path(pyspark.__path__[0]).iterdir():  # a separate home, because executors work in a folder below it
         (tmp_path / "spark" / path.name).symlink_to(path)
     (tmp_path / "spark-defaults.conf").write_text(LOGS.format(folder=(tmp_path / "log").as_uri()))
-    told = {"PYTHONPATH": REPOSITORY, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    told |= {"SPARK_HOME": str(tmp_path / "spark"), "SPARK_CONF_DIR": str(tmp_path)}
+    spark_environment = {"PYTHONPATH": REPOSITORY, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    spark_environment |= {"SPARK_HOME": str(tmp_path / "spark"), "SPARK_CONF_DIR": str(tmp_path)}
     verified = subprocess.run(
         [*started, str(tmp_path / "history")],
-        env={**os.environ, **told},
+        env={**os.environ, **spark_environment},
         cwd=tmp_path,
         capture_output=True,
         text=True,

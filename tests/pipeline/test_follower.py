@@ -113,13 +113,13 @@ def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_m
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write(tmp_path, LOST[:2])
-    arrivals, told = Arrivals(), list[set[str]]()
+    arrivals, looks = Arrivals(), list[set[str]]()
 
     def grow(found: Verification) -> None:
         if not found.events:
             return
-        told.append(broken(found))
-        match len(told):
+        looks.append(broken(found))
+        match len(looks):
             case 1:
                 write(tmp_path, [*LOST[2:], *on_the_other(SOUND)])
             case 2:
@@ -130,7 +130,7 @@ def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_m
     follower = Follower(spark, [str(tmp_path)], Setting())
     with watching(spark, [str(tmp_path)], arrivals):
         found = follow(follower, arrivals, settled_s=WITHIN_S, show=grow)
-    assert told == [set(), {"DEDUP-15"}, {"DEDUP-15"}]
+    assert looks == [set(), {"DEDUP-15"}, {"DEDUP-15"}]
     assert said(found) == said(verified(spark, tmp_path))
 
 
@@ -139,9 +139,9 @@ def test_the_command_ends_when_the_history_stops_growing(spark: SparkSession, tm
     out = io.StringIO()
     asked = replaced(asked_of(tmp_path), follow_s=0.1)
     assert verifying.verify(asked, out=Console(file=out, width=100)) == 1
-    _, at_the_end, told = out.getvalue().rpartition(verifying.AT_THE_END)
+    _, at_the_end, last_table = out.getvalue().rpartition(verifying.AT_THE_END)
     assert at_the_end
-    assert "a message that was confirmed is not in the log" in told
+    assert "a message that was confirmed is not in the log" in last_table
 
 
 def test_the_first_interrupt_ends_following_and_the_second_ends_the_command() -> None:

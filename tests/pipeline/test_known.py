@@ -45,19 +45,19 @@ def deduplicated(*logged: Recorded) -> list[Recorded]:
 
 def message(sequence_id: int, entry: int, sent_s: float, *, ledger: int = 1, **fields: Any) -> list[Recorded]:
     """A message that was sent for a second, and its log entry."""
-    told: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": ledger, "entry": entry, **fields}
-    return [at(Kind.SEND, sent_s, sent_s + 1, **told), at(Kind.LOG, 98, **told)]
+    event: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": ledger, "entry": entry, **fields}
+    return [at(Kind.SEND, sent_s, sent_s + 1, **event), at(Kind.LOG, 98, **event)]
 
 
 def chunk(uuid: str, chunk_id: int, entry: int) -> Recorded:
-    told: dict[str, Any] = {"producer": "p", "sequence_id": 1, "ledger": 1, "entry": entry}
-    return at(Kind.LOG, 98, **told, chunk_uuid=uuid, chunk_id=chunk_id, chunks=3)
+    event: dict[str, Any] = {"producer": "p", "sequence_id": 1, "ledger": 1, "entry": entry}
+    return at(Kind.LOG, 98, **event, chunk_uuid=uuid, chunk_id=chunk_id, chunks=3)
 
 
 def of_shared(kind: Kind, when_s: float, consumer: str = "c", entry: int = 0, **fields: Any) -> Recorded:
-    told = {"subscription": "s", "subscription_type": "Shared", "consumer": consumer}
+    event = {"subscription": "s", "subscription_type": "Shared", "consumer": consumer}
     place = {} if kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE) else {"ledger": 1, "entry": entry}
-    return at(kind, when_s, None, **told | place | fields)
+    return at(kind, when_s, None, **event | place | fields)
 
 
 def of_keys(kind: Kind, when_s: float, consumer: str = "c", **fields: Any) -> Recorded:
@@ -87,8 +87,8 @@ CHUNKED_SEND = at(Kind.SEND, 1, 9, producer="p", sequence_id=1, outcome=Outcome.
 
 
 def logged(cluster: str, sequence_id: int, entry: int, **fields: Any) -> Recorded:
-    told: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": 1, "entry": entry, **fields}
-    return at(Kind.LOG, 98, cluster=cluster, replicated_from=None if cluster == "a" else "a", **told)
+    message: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": 1, "entry": entry, **fields}
+    return at(Kind.LOG, 98, cluster=cluster, replicated_from=None if cluster == "a" else "a", **message)
 
 
 BESIDE_IT = logged("a", 2, 0, batch_index=1, size_bytes=180)
@@ -236,9 +236,9 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
 def explained(name: str, history: list[Recorded], setting: Setting = KNOWN) -> dict[str, int]:
     """How many of the broken cases of this invariant each deviation explains; the others are under ''."""
     result = random_histories.results(history, setting=setting)[name]
-    told = {one["deviation"]: one["times"] for one in result["explained"]}
-    rest = result["broken"] - sum(told.values())
-    return told | ({"": rest} if rest else {})
+    explained_times = {one["deviation"]: one["times"] for one in result["explained"]}
+    rest = result["broken"] - sum(explained_times.values())
+    return explained_times | ({"": rest} if rest else {})
 
 
 def test_each_explanation_has_a_history_and_names_what_it_may_break() -> None:
@@ -438,8 +438,8 @@ def test_verify_reports_known_deviations_separately_and_does_not_fail(
     assert (found.exit_status, broken.rule.id, broken.is_known) == (0, "DEDUP-02", True)
     assert (forgotten.rule.id, forgotten.explained) == ("DEDUP-12", {"second-recovery-not-awaited": 1})
     assert (broken.times, broken.explained, found.notes) == (0, {"second-recovery-not-awaited": 1}, ())
-    told = verification.form(found, command="pulsar-conformance verify", when=datetime(2026, 1, 2, tzinfo=UTC)).rules
-    (said,) = (rule for rule in told if rule.id == "DEDUP-02")
+    rules = verification.form(found, command="pulsar-conformance verify", when=datetime(2026, 1, 2, tzinfo=UTC)).rules
+    (said,) = (rule for rule in rules if rule.id == "DEDUP-02")
     assert (said.verdict, said.deviation) == ("known-deviation", "second-recovery-not-awaited")
     out = io.StringIO()
     verification.show(found, Console(file=out, width=120))

@@ -27,16 +27,16 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
     with HistoryWriter(folder, "w", about=About(release="4.0.8")) as writer:
         for number in range(10):
             sent = 10**9 * (1 + number)
-            told: dict[str, Any] = {"producer": "p", "sequence_id": number + 1, "cluster": "a"}
+            message: dict[str, Any] = {"producer": "p", "sequence_id": number + 1, "cluster": "a"}
             here: dict[str, Any] = {"ledger": 1, "entry": number}
             there: dict[str, Any] = {"ledger": 2, "entry": number}
-            writer.record(event(**told, **here, invoked_ns=sent, completed_ns=sent + 2 * MS))
+            writer.record(event(**message, **here, invoked_ns=sent, completed_ns=sent + 2 * MS))
             given: dict[str, Any] = {"kind": Kind.DISPATCH, "subscription": "s", "invoked_ns": None}
-            writer.record(event(**told, **here, **given, completed_ns=sent + 5 * MS))
-            writer.record(event(**told | {"cluster": "b"}, **there, **given, completed_ns=sent + 40 * MS))
+            writer.record(event(**message, **here, **given, completed_ns=sent + 5 * MS))
+            writer.record(event(**message | {"cluster": "b"}, **there, **given, completed_ns=sent + 40 * MS))
             if number:
-                writer.record(event(Kind.LOG, **told, **here))
-                writer.record(event(Kind.LOG, **told | {"cluster": "b"}, **there, replicated_from="a"))
+                writer.record(event(Kind.LOG, **message, **here))
+                writer.record(event(Kind.LOG, **message | {"cluster": "b"}, **there, replicated_from="a"))
             of_subscription: dict[str, Any] = {"subscription": "s", "completed_ns": sent + 76 * MS}
             acked: dict[str, Any] = {"cluster": "a", "invoked_ns": sent + 6 * MS, "outcome": Outcome.UNKNOWN}
             writer.record(event(Kind.ACK, **here, **of_subscription | acked))

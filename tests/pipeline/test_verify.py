@@ -92,11 +92,11 @@ def test_a_broken_rule_is_in_the_table_and_the_json(spark: SparkSession, tmp_pat
     found = verified(spark, tmp_path, rules="DEDUP-15,KEY-01")
     out = io.StringIO()
     verification.show(found, Console(file=out, width=100))
-    told = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
-    assert "DEDUP-15  violated               2        -  a message that was confirmed is not in the log" in told
-    assert "KEY-01    not exercised          -        -  no event of the histories exercises it" in told
-    assert "send (ok) at 1:1, 0.000000 to 0.000000 s; producer p, sequence_id 2" in told
-    assert "2 rules: 1 violated, 1 not exercised." in told
+    table = "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    assert "DEDUP-15  violated               2        -  a message that was confirmed is not in the log" in table
+    assert "KEY-01    not exercised          -        -  no event of the histories exercises it" in table
+    assert "send (ok) at 1:1, 0.000000 to 0.000000 s; producer p, sequence_id 2" in table
+    assert "2 rules: 1 violated, 1 not exercised." in table
     verification.write(found, tmp_path / "verdicts.json", command="pulsar-conformance verify")
     read = json.loads((tmp_path / "verdicts.json").read_bytes())
     schema = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "verdicts.schema.json").read_text())
@@ -113,7 +113,7 @@ def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(spark: SparkSessio
     noisy = [event(Kind.SEND, producer="p", sequence_id=number, ledger=1, entry=number) for number in range(300)]
     noisy += [event(Kind.LOG, producer="p", sequence_id=300, **end), event(Kind.LOG_END, **end)]
     topics = {"a": noisy} | {f"t{number}": LOST for number in range(20)}
-    write(tmp_path, [replace(one, topic=topic) for topic, told in topics.items() for one in told])
+    write(tmp_path, [replace(one, topic=topic) for topic, events in topics.items() for one in events])
     found = verified(spark, tmp_path, rules="DEDUP-15")
     (verdict,) = found.rules
     assert isinstance(verdict, Broken)

@@ -102,8 +102,8 @@ def _periods(
 def is_connected(clusters: Clusters, link: tuple[str, str], topic: str) -> bool:
     """Whether a replicator of the topic goes from one cluster to another."""
     source, target = (clusters.cluster(label) for label in link)
-    told = source.admin.stats(topic).replication.get(target.name)
-    return told is not None and told.connected
+    replication = source.admin.stats(topic).replication.get(target.name)
+    return replication is not None and replication.connected
 
 
 class Remote:
@@ -115,12 +115,12 @@ class Remote:
 
     def passed(self) -> set[str]:
         """The messages that the subscription has passed here."""
-        told = self._admin.internal_stats(self._topic)
-        for position in stored_positions(told):
+        internal = self._admin.internal_stats(self._topic)
+        for position in stored_positions(internal):
             if position not in self._read:
                 entry = self._admin.read_entry(self._topic, position)
                 self._read[position] = entry.payload.decode() if entry.marker_type is None else None
-        cursor = told.cursors.get(SUBSCRIPTION)
+        cursor = internal.cursors.get(SUBSCRIPTION)
         mark_delete = Position.parse(cursor.mark_delete_position) if cursor is not None else Position(-1, -1)
         return {message for position, message in self._read.items() if message is not None and position <= mark_delete}
 

@@ -115,8 +115,8 @@ def scan_by_spark(spark: SparkSession, files: Files) -> None:
 
 def statements() -> dict[str, str]:
     """The SQL of each invariant (or of several at once), by what stands above it."""
-    told = (statement.strip() for statement in STATEMENTS.read_text().split(";"))
-    return {_names(statement): statement for statement in told if statement}
+    statements = (statement.strip() for statement in STATEMENTS.read_text().split(";"))
+    return {_names(statement): statement for statement in statements if statement}
 
 
 def _names(statement: str) -> str:
@@ -195,7 +195,7 @@ def asking_duckdb(folder: Path, cores: int, disk: str) -> Cost | None:
         return None
 
 
-def told(took: Took) -> str:
+def line_of(took: Took) -> str:
     """The lines of the table: what each cost."""
     lines = [
         f"{took.events} events, {took.size_bytes / took.events:.1f} bytes each on disk,"
@@ -262,7 +262,7 @@ def main(
                 scan(spark, examine(spark, [str(history)]))  # Java and its workers
                 is_warm = True
             took = measured(spark, history, cores, compared=size <= compared_up_to, disk=duckdb_disk)
-            click.echo(told(took))
+            click.echo(line_of(took))
             if json_ is not None:
                 with json_.open("ab") as file:
                     file.write(msgspec.json.encode(took) + b"\n")

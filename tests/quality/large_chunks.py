@@ -52,9 +52,9 @@ def measure(world: World, size_mb: int, messages: int) -> None:
         lockstep.do(ReceiveDue("t0", "s0"))
         lockstep.do(Acknowledge("c1", (-1,)))
         whole_s = time.monotonic() - began_s
-        told = f"{size_bytes / MB:6.1f} MB: sent in {sent_s:.1f} s, through in {whole_s:.1f} s"
+        times = f"{size_bytes / MB:6.1f} MB: sent in {sent_s:.1f} s, through in {whole_s:.1f} s"
         memory = f"{resident_mb():.0f} MB resident, at most {sent_mb:.0f} MB when sent, {peak_mb():.0f} MB when through"
-        print(f"{told}; {memory}", flush=True)
+        print(f"{times}; {memory}", flush=True)
     lockstep.performer.close()
 
 

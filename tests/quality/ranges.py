@@ -116,10 +116,10 @@ def subscribed(log: TopicLog) -> Example:
         .with_cursor(SUBSCRIPTION_ID, start)
     )
     consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
-    held = consumer.unacknowledged.mutate()
+    unacknowledged = consumer.unacknowledged.mutate()
     for place in log.places.values():
-        held[TOPIC, place] = None
-    consumer = replace(consumer, unacknowledged=held.finish())
+        unacknowledged[TOPIC, place] = None
+    consumer = replace(consumer, unacknowledged=unacknowledged.finish())
     return Example(consumption=consumption.with_consumer(CONSUMER, consumer))
 
 
@@ -142,12 +142,12 @@ def in_the_model(ranges: int) -> Costs:
     assert len(info_of(state).ranges) == ranges
     holes = gaps(log, ranges)
     later_ms = float(ranges)
-    told = CursorRead(state.mark_delete, info_of(state).ranges, state.count_left(log), 0)
+    reading = CursorRead(state.mark_delete, info_of(state).ranges, state.count_left(log), 0)
     return Costs(
         ranges=ranges,
         change_ms=median_ms(partial(acked.acknowledge, state, log, hole) for hole in holes),
         judgement_ms=median_ms(partial(acknowledged, example, log, hole, later_ms) for hole in holes),
-        comparison_ms=median_ms([partial(judge, example, ReadCursor(TOPIC, SUBSCRIPTION), told)] * (SAMPLES // 20)),
+        comparison_ms=median_ms([partial(judge, example, ReadCursor(TOPIC, SUBSCRIPTION), reading)] * (SAMPLES // 20)),
     )
 
 
@@ -159,7 +159,7 @@ class BrokerCosts:
     """Median milliseconds on a real broker, and in how many ranges it says that its cursor is."""
 
     ranges: int
-    told: int
+    reported: int
     acknowledgment_ms: float
     reading_ms: float
 
@@ -195,9 +195,9 @@ def on_a_broker(world: World, client: WireClient, topic: str, positions: list[Po
     reading_ms = median_ms([read] * (SAMPLES // 20))
     acknowledgment_ms = median_ms(partial(consumer.ack, [hole], timeout_s=PATIENCE_S) for hole in holes)
     view = read()
-    told = len(view.ranges) if view is not None else 0
+    reported = len(view.ranges) if view is not None else 0
     consumer.close()
-    return BrokerCosts(ranges=ranges, told=told, acknowledgment_ms=acknowledgment_ms, reading_ms=reading_ms)
+    return BrokerCosts(ranges=ranges, reported=reported, acknowledgment_ms=acknowledgment_ms, reading_ms=reading_ms)
 
 
 def print_broker(broker: str, ranges: tuple[int, ...]) -> None:
@@ -213,8 +213,10 @@ def print_broker(broker: str, ranges: tuple[int, ...]) -> None:
         click.echo(f"{started.version}, {len(positions)} entries")
         click.echo("ranges   ack with receipt   read the cursor   ranges afterwards")
         for number in ranges:
-            told = on_a_broker(world, client, topic, positions, number)
-            click.echo(f"{number:7}  {told.acknowledgment_ms:13.2f} ms  {told.reading_ms:12.1f} ms  {told.told:16}")
+            costs = on_a_broker(world, client, topic, positions, number)
+            click.echo(
+                f"{number:7}  {costs.acknowledgment_ms:13.2f} ms  {costs.reading_ms:12.1f} ms  {costs.reported:16}"
+            )
         client.close()
         world.close()
     finally:

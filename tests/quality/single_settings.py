@@ -42,13 +42,13 @@ def verdicts(broker: str, rules: str, budget: str, setting: str, seed: int) -> t
     """What a check with a setting came to, and whether it exercised any rule and violated none."""
     with TemporaryDirectory() as folder:
         asked = ("check", "--broker", broker, "--rules", rules, "--budget", budget, "--seed", str(seed))
-        told = Path(folder) / "verdicts.json"
-        where = ("--setting", setting, "--report", f"{folder}/report", "--json", str(told))
+        verdicts = Path(folder) / "verdicts.json"
+        where = ("--setting", setting, "--report", f"{folder}/report", "--json", str(verdicts))
         command = [sys.executable, "-m", "conformance", *asked, *where]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not told.exists():
+        if not verdicts.exists():
             return ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else f"exit status {ran.returncode}", False
-        run = json.loads(told.read_text())
+        run = json.loads(verdicts.read_text())
     violated = [f"{rule['id']} {rule['verdict']}" for rule in run["rules"] if rule["verdict"] in _BAD]
     exercised = sum(rule["exercised"] > 0 for rule in run["rules"])
     found = ", ".join(violated) or "no violation"

@@ -92,9 +92,9 @@ def test_an_unexpected_observation_follows_the_outcome(snapshot: SnapshotAsserti
         Overdue("SERVE-04", "the stats do not follow"),
     )
     observed = [msgspec.structs.replace(step(Kill(), Done()), unexpected=(one,)) for one in unexpected]
-    told = explain(history(*observed))
-    assert {step.tone for step in told} == {Tone.REFUSED}
-    assert "\n".join(map(str, told)) == snapshot
+    steps = explain(history(*observed))
+    assert {step.tone for step in steps} == {Tone.REFUSED}
+    assert "\n".join(map(str, steps)) == snapshot
 
 
 @pytest.mark.parametrize("kind", get_args(FailpointKind))
@@ -109,8 +109,8 @@ def test_every_way_to_resume_a_source_has_a_sentence(goes_on: GoesOn) -> None:
 
 @pytest.mark.parametrize("then", get_args(Then))
 def test_every_end_of_a_consumer_has_a_sentence(then: Then) -> None:
-    told = sentence(Consume("c0", "t0", "sub", 1, then=then))
-    assert told.endswith(" and acknowledges each message.") is (then == "stays")
+    words = sentence(Consume("c0", "t0", "sub", 1, then=then))
+    assert words.endswith(" and acknowledges each message.") is (then == "stays")
 
 
 @pytest.mark.parametrize("point", get_args(Point))
@@ -159,9 +159,9 @@ def test_an_answer_is_next_to_its_entry() -> None:
 
 
 def test_a_late_answer_is_reported_where_it_arrived() -> None:
-    told = [str(step) for step in explain(history(*STEPS))]
-    assert told[3].endswith("all in flight at once, and does not wait for the receipts.")
-    assert told[4].endswith(
+    sentences = [str(step) for step in explain(history(*STEPS))]
+    assert sentences[3].endswith("all in flight at once, and does not wait for the receipts.")
+    assert sentences[4].endswith(
         "Before that, session s1 received stored at 3:1; unknown, because the connection was cut before the answer."
     )
 
@@ -169,8 +169,8 @@ def test_a_late_answer_is_reported_where_it_arrived() -> None:
 def test_equal_late_answers_are_counted() -> None:
     cut_off = Unknown("it was cut")
     late = Late("s1", (cut_off, cut_off, Duplicate(), cut_off))
-    told = str(explain(history(OPENED, step(CrashProducer("s1"), late=(late,))))[1])
-    assert told.endswith(
+    words = str(explain(history(OPENED, step(CrashProducer("s1"), late=(late,))))[1])
+    assert words.endswith(
         "unknown, because it was cut (2 times); the broker confirms it as a duplicate; unknown, because it was cut."
     )
 
@@ -192,15 +192,15 @@ def test_of_a_long_log_only_the_first_and_last_entries_are_listed() -> None:
 
 
 def test_a_long_history_is_cut_in_the_middle() -> None:
-    told = explain(history(*(step(Kill()) for _ in range(100))))
-    kept = cut(told, at_most=30)
-    assert (kept[:10], kept[10], kept[11:]) == (told[:10], LeftOut(first=11, last=80), told[80:])
+    steps = explain(history(*(step(Kill()) for _ in range(100))))
+    kept = cut(steps, at_most=30)
+    assert (kept[:10], kept[10], kept[11:]) == (steps[:10], LeftOut(first=11, last=80), steps[80:])
     assert str(kept[10]) == "… 70 steps, 11 to 80, are left out …"
 
 
 def test_a_short_history_is_complete() -> None:
-    told = explain(history())
-    assert cut(told, at_most=len(told)) == told
+    steps = explain(history())
+    assert cut(steps, at_most=len(steps)) == steps
 
 
 def test_participants_are_the_sessions_in_order_then_the_broker_and_the_suite() -> None:
@@ -209,6 +209,6 @@ def test_participants_are_the_sessions_in_order_then_the_broker_and_the_suite() 
 
 def test_a_send_has_the_tone_of_its_worst_answer() -> None:
     several = step(Send("s1", (entry(4), entry(5))), answers(Unknown("cut"), Stored(Position(3, 1))))
-    told = explain(history(OPENED, several))[1]
-    assert [result.tone for result in told.results] == [Tone.UNKNOWN, Tone.STORED]
-    assert told.tone is Tone.UNKNOWN
+    sent = explain(history(OPENED, several))[1]
+    assert [result.tone for result in sent.results] == [Tone.UNKNOWN, Tone.STORED]
+    assert sent.tone is Tone.UNKNOWN

@@ -39,13 +39,13 @@ def changed(history: History, one: Recorded, **fields: Any) -> History:
     return [replace(other, **fields) if other is one else other for other in history]
 
 
-def behind(history: History) -> dict[str, int]:
+def after_the_log(history: History) -> dict[str, int]:
     """A position after the whole log."""
     return {"ledger": max(one.ledger or 0 for one in history) + 1, "entry": 0}
 
 
 def _moved(history: History, one: Recorded) -> History:
-    return changed(history, one, **behind(history))
+    return changed(history, one, **after_the_log(history))
 
 
 def _another(kind: Kind, field: str, value: object, subscription: str | None = None) -> Plant:
@@ -82,8 +82,8 @@ def _duplicate(producer: str, above: int) -> Plant:
     def plant(history: History, number: int) -> History:
         ids = [one.sequence_id or 0 for one in history if one.producer == producer and one.kind is Kind.LOG]
         send = pick(_rows(history, Kind.SEND), number)
-        told = {"producer": producer, "sequence_id": max(ids, default=0) + above}
-        return [*history, replace(send, outcome="duplicate", ledger=None, entry=None, **told)]
+        identity = {"producer": producer, "sequence_id": max(ids, default=0) + above}
+        return [*history, replace(send, outcome="duplicate", ledger=None, entry=None, **identity)]
 
     return plant
 
@@ -95,7 +95,7 @@ def _last_dropped_as_duplicate(history: History, number: int) -> History:
 
 
 def _again_at_the_end(history: History, number: int) -> History:
-    return [*history, replace(pick(_rows(history, Kind.LOG), number), **behind(history))]
+    return [*history, replace(pick(_rows(history, Kind.LOG), number), **after_the_log(history))]
 
 
 def _again_in_its_batch(history: History, number: int) -> History:
@@ -103,7 +103,7 @@ def _again_in_its_batch(history: History, number: int) -> History:
 
 
 def _tail_again(history: History, number: int) -> History:
-    ledger = behind(history)["ledger"]
+    ledger = after_the_log(history)["ledger"]
     tail = _rows(history, Kind.LOG)[-1 - number % 5 :]
     return [*history, *(replace(one, ledger=ledger, entry=entry) for entry, one in enumerate(tail))]
 
@@ -119,9 +119,9 @@ def _exchanged(kind: Kind, *fields: str) -> Plant:
         rows = [one for one in _rows(history, kind) if one.producer == f"p{number % 4}"]
         first = number % (len(rows) - APART)
         one, other = rows[first], rows[first + APART]
-        told = {name: getattr(other, name) for name in fields}
+        swapped = {name: getattr(other, name) for name in fields}
         back = {name: getattr(one, name) for name in fields}
-        return changed(changed(history, one, **told), other, **back)
+        return changed(changed(history, one, **swapped), other, **back)
 
     return plant
 
@@ -133,7 +133,7 @@ def _late(history: History, number: int) -> History:
 
 def _late_old_id(history: History, number: int) -> History:
     rows = [one for one in _rows(history, Kind.LOG) if one.producer == f"p{number % 4}"]
-    return [*history, replace(rows[-1], sequence_id=0, **behind(history))]
+    return [*history, replace(rows[-1], sequence_id=0, **after_the_log(history))]
 
 
 def _stored_after(fault: str, *, is_first: bool) -> Plant:
@@ -145,7 +145,7 @@ def _stored_after(fault: str, *, is_first: bool) -> Plant:
         fault_of_topic = replace(_topic_of(history), kind=Kind.FAULT, fault=fault, deduplication=None)
         move = replace(fault_of_topic, invoked_ns=over_ns + 1, completed_ns=over_ns + 2)
         again = replace(sends[0 if is_first else -1], invoked_ns=over_ns + 3, completed_ns=over_ns + 4)
-        return [*history, move, replace(again, **behind(history))]
+        return [*history, move, replace(again, **after_the_log(history))]
 
     return plant
 
@@ -170,12 +170,12 @@ def _chunk_dropped(chunk_id: int) -> Plant:
 
 
 def _chunk_again(history: History, _: int) -> History:
-    return [*history, replace(_chunk(history, 1), **behind(history))]
+    return [*history, replace(_chunk(history, 1), **after_the_log(history))]
 
 
 def _under_another_uuid(history: History, _: int) -> History:
     chunks = [one for one in history if one.kind is Kind.LOG and one.chunk_uuid == _chunk(history, 0).chunk_uuid]
-    ledger = behind(history)["ledger"]
+    ledger = after_the_log(history)["ledger"]
     again = (replace(one, chunk_uuid="again", ledger=ledger, entry=number) for number, one in enumerate(chunks))
     return [*history, *again]
 

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from conformance.history.recorded import Kind
-from tests.pipeline.histories.anomalies import History, Plant, behind, changed, pick, without
+from tests.pipeline.histories.anomalies import History, Plant, after_the_log, changed, pick, without
 
 
 def _copies(history: History, number: int) -> History:
@@ -30,7 +30,7 @@ def _copy_changed(**fields: Any) -> Plant:
 
 
 def _copy_again(history: History, number: int) -> History:
-    return [*history, replace(pick(_copies(history, number), number), **behind(history))]
+    return [*history, replace(pick(_copies(history, number), number), **after_the_log(history))]
 
 
 def _copy_again_at_once(history: History, number: int) -> History:
@@ -43,7 +43,7 @@ def _copy_again_at_once(history: History, number: int) -> History:
 
 
 def _copies_again(history: History, number: int) -> History:
-    ledger = behind(history)["ledger"]
+    ledger = after_the_log(history)["ledger"]
     tail = _copies(history, number)[-4:]
     return [*history, *(replace(one, ledger=ledger, entry=entry) for entry, one in enumerate(tail))]
 
@@ -59,7 +59,7 @@ def _copies_swapped(apart: int) -> Plant:
 
 
 def _copy_late(history: History, number: int) -> History:
-    return changed(history, pick(_copies(history, number)[:-1], number), **behind(history))
+    return changed(history, pick(_copies(history, number)[:-1], number), **after_the_log(history))
 
 
 def _original_changed(history: History, number: int) -> History:
@@ -108,7 +108,7 @@ def _several_never_given(history: History, number: int) -> History:
 def _another_given_instead(history: History, number: int) -> History:
     """The delivery has another position, after everything else."""
     moved = _what_consumers_did(history, number, Kind.ACK, Kind.DISPATCH)
-    return [*without(history, *moved), *(replace(one, **behind(history)) for one in moved)]
+    return [*without(history, *moved), *(replace(one, **after_the_log(history)) for one in moved)]
 
 
 def _followers(history: History) -> History:

@@ -184,10 +184,10 @@ def replicated(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind)) -> list[Rec
     """A history of a topic in two clusters, usually replicated, and its subscription."""
     inside = draw(st.lists(events(kinds, clusters="ab"), min_size=4, max_size=14))
     frame = [msgspec.structs.replace(one, cluster=name) for name in "ab" for one in FRAME]
-    told = [
+    framed = [
         msgspec.structs.replace(one, replicated=True) if one.kind in (Kind.TOPIC, Kind.BEGIN) else one for one in frame
     ]
-    outside = [one for one in told if draw(st.integers(0, 9))]
+    outside = [one for one in framed if draw(st.integers(0, 9))]
     return [*outside, *inside]
 
 
@@ -196,50 +196,50 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
     """One event of any kind, with the fields of its kind."""
     kind = draw(st.sampled_from(kinds))
     invoked_ns, took_ns = draw(some_times)
-    told: dict[str, Any] = {"kind": kind, "invoked_ns": invoked_ns, "completed_ns": invoked_ns + took_ns}
+    drawn: dict[str, Any] = {"kind": kind, "invoked_ns": invoked_ns, "completed_ns": invoked_ns + took_ns}
     outcome = draw(st.sampled_from((*5 * (Outcome.OK,), Outcome.DUPLICATE, Outcome.UNKNOWN)))
-    told["outcome"] = outcome
+    drawn["outcome"] = outcome
     if kind in SUBSCRIBED:
-        told |= {"subscription": draw(st.sampled_from("ssst")), "consumer": draw(st.sampled_from(("c", "d", None)))}
+        drawn |= {"subscription": draw(st.sampled_from("ssst")), "consumer": draw(st.sampled_from(("c", "d", None)))}
     if kind in SUBSCRIBED - {Kind.REDELIVER, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE} or kind in (Kind.LOG, Kind.PASSED_ON):
-        told |= _at(draw(some_position))
+        drawn |= _at(draw(some_position))
     match kind:
         case Kind.TOPIC:
-            told["deduplication"] = draw(st.sampled_from((True, True, False)))
-            told["replicated"] = draw(st.sampled_from((True, None)))
+            drawn["deduplication"] = draw(st.sampled_from((True, True, False)))
+            drawn["replicated"] = draw(st.sampled_from((True, None)))
         case Kind.BEGIN:
-            told["replicated"] = draw(st.sampled_from((True, None, None)))
+            drawn["replicated"] = draw(st.sampled_from((True, None, None)))
         case Kind.SEND | Kind.LOG:
-            told |= draw(_message())
+            drawn |= draw(_message())
             if kind is Kind.LOG:
-                told["replicated_from"] = draw(st.sampled_from((None, None, *clusters, "elsewhere")))
+                drawn["replicated_from"] = draw(st.sampled_from((None, None, *clusters, "elsewhere")))
             if kind is Kind.SEND and outcome is Outcome.OK:
-                told |= _at(draw(some_position))
+                drawn |= _at(draw(some_position))
         case Kind.DISPATCH:
-            told |= {"subscription_type": draw(st.sampled_from(("Key_Shared", "Key_Shared", "Shared", "Exclusive")))}
-            told |= draw(_message())
-            told |= {"chunk_id": None, "key": draw(st.sampled_from(("k", "l", None)))}
-            told["invoked_ns"] = draw(st.sampled_from((invoked_ns, None)))
+            drawn |= {"subscription_type": draw(st.sampled_from(("Key_Shared", "Key_Shared", "Shared", "Exclusive")))}
+            drawn |= draw(_message())
+            drawn |= {"chunk_id": None, "key": draw(st.sampled_from(("k", "l", None)))}
+            drawn["invoked_ns"] = draw(st.sampled_from((invoked_ns, None)))
         case Kind.SUBSCRIBE:
-            told["subscription_type"] = draw(st.sampled_from(("Key_Shared", "Shared")))
+            drawn["subscription_type"] = draw(st.sampled_from(("Key_Shared", "Shared")))
         case Kind.FAULT:
-            told["fault"] = draw(st.sampled_from((KILL, "unload")))
+            drawn["fault"] = draw(st.sampled_from((KILL, "unload")))
         case _:
             pass
-    return Recorded(run="r", lane="w", cluster=draw(st.sampled_from(clusters)), topic="t", **told)
+    return Recorded(run="r", lane="w", cluster=draw(st.sampled_from(clusters)), topic="t", **drawn)
 
 
 @st.composite
 def _message(draw: st.DrawFn) -> dict[str, Any]:
-    told = {
+    message = {
         "producer": draw(st.sampled_from(("p", "p", "q", None))),
         "sequence_id": draw(st.sampled_from((1, 2, 3, None))),
         "digest": draw(st.sampled_from((7, 7, 8, None))),
     }
     if draw(st.sampled_from((True, False, False))):
-        told |= {"chunk_uuid": draw(st.sampled_from("uv")), "chunk_id": draw(st.integers(0, 2))}
-        told["chunks"] = draw(st.sampled_from((2, 2, 3)))
-    return told
+        message |= {"chunk_uuid": draw(st.sampled_from("uv")), "chunk_id": draw(st.integers(0, 2))}
+        message["chunks"] = draw(st.sampled_from((2, 2, 3)))
+    return message
 
 
 def _at(position: tuple[int, int, int]) -> dict[str, int]:

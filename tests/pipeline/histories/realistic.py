@@ -88,23 +88,23 @@ class _Topic:
         yield self._block("log-end", 1, self._end, 1, **self._at(everything[-1:]))
 
     def _subscription(self, subscription: str, kind: str) -> Iterator[pa.Table]:
-        told: dict[str, Any] = {"subscription": subscription, "subscription_type": kind}
+        consuming: dict[str, Any] = {"subscription": subscription, "subscription_type": kind}
         last = self._last
         who = self._key[last] % CONSUMERS if subscription == KEYED else np.zeros(len(last), dtype=np.int64)
         consumers = _named("c", who)
-        yield self._block("begin", 1, 0, 1, **told, ledger=-1, entry=-1)
-        given = told | self._at(last) | self._message(last) | {"key": self._keys(last), "consumer": consumers}
+        yield self._block("begin", 1, 0, 1, **consuming, ledger=-1, entry=-1)
+        given = consuming | self._at(last) | self._message(last) | {"key": self._keys(last), "consumer": consumers}
         given |= {"chunk_uuid": self._chunks(last)["chunk_uuid"], "chunks": self._chunks(last)["chunks"]}
         yield self._block("dispatch", len(last), self._given[last], 5 * STEP_NS, **given)
         if subscription == KEYED:
-            acks = told | self._at(last) | {"consumer": consumers}
+            acks = consuming | self._at(last) | {"consumer": consumers}
             yield self._block("ack", len(last), self._acked[last], STEP_NS, **acks)
         else:
             tenth = last[9::10]
-            yield self._block("ack-cumulative", len(tenth), self._acked[tenth], STEP_NS, **told, **self._at(tenth))
+            yield self._block("ack-cumulative", len(tenth), self._acked[tenth], STEP_NS, **consuming, **self._at(tenth))
         read = last[9::10][:: CURSOR_READ_EVERY // 10]
-        yield self._block("cursor", len(read), self._acked[read] + 50 * STEP_NS, STEP_NS, **told, **self._at(read))
-        yield self._block("drained", 1, self._end, 1, **told, **self._at(last[-1:]))
+        yield self._block("cursor", len(read), self._acked[read] + 50 * STEP_NS, STEP_NS, **consuming, **self._at(read))
+        yield self._block("drained", 1, self._end, 1, **consuming, **self._at(last[-1:]))
 
     def _at(self, index: Ints) -> dict[str, Any]:
         return {"ledger": self._ledger[index], "entry": self._entry[index]}
@@ -125,10 +125,16 @@ class _Topic:
         }
 
     def _block(self, kind: str, count: int, invoked: Any, took_ns: int, **columns: Any) -> pa.Table:
-        told: dict[str, Any] = {"run": "r", "lane": "w", "topic": name_of(self._number), "kind": kind, "outcome": "ok"}
+        values: dict[str, Any] = {
+            "run": "r",
+            "lane": "w",
+            "topic": name_of(self._number),
+            "kind": kind,
+            "outcome": "ok",
+        }
         began = np.broadcast_to(np.asarray(invoked, dtype=np.int64), (count,))
-        told |= {"cluster": "", "batch_index": -1, "invoked_ns": began, "completed_ns": began + took_ns} | columns
-        return pa.table([_column(told.get(field.name), count, field.type) for field in ENCODED], schema=ENCODED)
+        values |= {"cluster": "", "batch_index": -1, "invoked_ns": began, "completed_ns": began + took_ns} | columns
+        return pa.table([_column(values.get(field.name), count, field.type) for field in ENCODED], schema=ENCODED)
 
 
 def _column(value: Any, count: int, type_: pa.DataType) -> pa.Array:

@@ -37,7 +37,7 @@ class _Client:
     name: str
     orders: deque[tuple[Kind, int]] = field(default_factory=deque)
     queue: deque[tuple[int, int]] = field(default_factory=deque)
-    held: list[int] = field(default_factory=list)
+    unacknowledged: list[int] = field(default_factory=list)
 
 
 class Simulated:
@@ -73,7 +73,7 @@ class Simulated:
                 yield partial(self.take, client)
             if client.orders:
                 yield partial(self.read, client)
-            for message in client.held:
+            for message in client.unacknowledged:
                 yield partial(self.settle, Kind.ACK, client, message, Outcome.UNKNOWN)
 
     def _disturbances(self, number: int) -> Iterator[Step]:
@@ -85,7 +85,7 @@ class Simulated:
             yield partial(self.redeliver, client)
             yield partial(self._leave, client)
             yield partial(self.lose, client, number)
-            for message in client.held:
+            for message in client.unacknowledged:
                 yield partial(self.settle, Kind.NACK, client, message, Outcome.OK)
 
     def client(self, number: int) -> _Client:
@@ -138,13 +138,13 @@ class Simulated:
     def take(self, client: _Client) -> None:
         """The application receives the first message of the queue."""
         message, sent_ns = client.queue.popleft()
-        client.held.append(message)
+        client.unacknowledged.append(message)
         sent = {"invoked_ns": sent_ns if self._is_proxied else None}
         self._record(Kind.DISPATCH, message, client, key=self._key(message), **sent)
 
     def settle(self, kind: Kind, client: _Client, message: int, outcome: Outcome) -> None:
         """The application acks or nacks a message; the broker reads that later."""
-        client.held.remove(message)
+        client.unacknowledged.remove(message)
         client.orders.append((kind, message))
         self._record(kind, message, client, outcome=outcome)
 

@@ -98,8 +98,8 @@ def replicated_otherwise(history: History, _: Setting) -> bool:
 def replicated_subscriptions(history: History) -> Iterator[list[History]]:
     """For each of them: its events in each cluster, with those of no subscription; created at most once in each."""
     parts = clusters(history)
-    told = [one for part in parts for one in of(part, Kind.BEGIN, Kind.SUBSCRIBE) if one.replicated]
-    for name in sorted({one.subscription for one in told if one.subscription is not None}):
+    replicated = [one for part in parts for one in of(part, Kind.BEGIN, Kind.SUBSCRIBE) if one.replicated]
+    for name in sorted({one.subscription for one in replicated if one.subscription is not None}):
         own: list[History] = [[one for one in part if one.subscription in (name, None)] for part in parts]
         begins = [len(of(part, Kind.BEGIN, placed=True)) for part in own]
         if max(begins) == 1:
@@ -188,8 +188,8 @@ def still_here(part: History, reading: Recorded, parts: list[History]) -> set[Me
 def passed_there(part: History, since: int, setting: Setting) -> set[Message]:
     """The messages that another cluster covered in the first half of the time, and advanced from."""
     until = since + setting.follows_within_ns // 2
-    told = [entry(one) for one in readings_in(part) if invoked(one) >= since and one.completed_ns < until]
-    passed = {at for at in told if at < max(told)}
+    positions = [entry(one) for one in readings_in(part) if invoked(one) >= since and one.completed_ns < until]
+    passed = {at for at in positions if at < max(positions)}
     return {one for log, one in messages(part) if log.ledger is not None and any(entry(log) <= at for at in passed)}
 
 

@@ -45,9 +45,9 @@ def by_subscription(history: History) -> Iterator[History]:
 
 def own_subscriptions(history: History) -> Iterator[History]:
     """The same for the subscriptions that no other cluster updates."""
-    told = {event.subscription for event in of(history, Kind.BEGIN, Kind.SUBSCRIBE) if event.replicated}
+    replicated = {event.subscription for event in of(history, Kind.BEGIN, Kind.SUBSCRIBE) if event.replicated}
     for events in by_subscription(history):
-        if not told & {event.subscription for event in events if event.subscription is not None}:
+        if not replicated & {event.subscription for event in events if event.subscription is not None}:
             yield events
 
 
@@ -57,8 +57,8 @@ def read_at(history: History) -> int | None:
 
 
 def is_deduplicated(history: History) -> bool:
-    told = [event.deduplication for event in of(history, Kind.TOPIC)]
-    return bool(told) and all(told)
+    switches = [event.deduplication for event in of(history, Kind.TOPIC)]
+    return bool(switches) and all(switches)
 
 
 def differ(one: object, other: object) -> bool:

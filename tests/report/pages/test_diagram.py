@@ -22,19 +22,19 @@ DOCS = Path(__file__).parents[3] / "docs" / "histories"
 HISTORIES = sorted([*SHIPPED.glob("*.json"), *DOCS.glob("*.json")])
 
 
-def made(told: History) -> Diagram:
-    diagram = diagram_of(told)
+def made(recorded: History) -> Diagram:
+    diagram = diagram_of(recorded)
     assert diagram is not None
     return diagram
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 def test_every_shipped_history_has_a_diagram_with_a_lane_for_each_arrow(path: Path) -> None:
-    told = document.read(path)
-    diagram = made(told)
+    recorded = document.read(path)
+    diagram = made(recorded)
     lanes = {lane.name: lane for lane in diagram.lanes}
     assert len(diagram.bands) <= STEPS_AT_MOST
-    assert len(diagram.bands) + diagram.left_out == len(told.steps)
+    assert len(diagram.bands) + diagram.left_out == len(recorded.steps)
     for band in diagram.bands:
         assert band.lane in lanes
         assert len(band.arrows) <= ARROWS_AT_MOST
@@ -42,7 +42,7 @@ def test_every_shipped_history_has_a_diagram_with_a_lane_for_each_arrow(path: Pa
             assert not lanes[arrow.client].is_broker
             assert lanes[band.broker].is_broker
     breaking = [band.step for band in diagram.bands if band.breaks]
-    assert breaking == ([told.violation.step] if told.violation is not None else [])
+    assert breaking == ([recorded.violation.step] if recorded.violation is not None else [])
     drawn = draw(diagram, name="d")
     root = ElementTree.fromstring(drawn)
     assert root.get("role") == "img"
@@ -56,7 +56,7 @@ def test_lanes_of_several_clusters_fit_into_the_page_with_complete_names(name: s
     assert float(drawn.attrib["width"]) <= FITTING
     lanes = [group for group in drawn.iter("g") if group.attrib["class"].startswith("lane")]
     headings = [" ".join(filter(None, (text.text for text in lane.iter("text")))) for lane in lanes]
-    assert [told.partition(" (")[0] for told in headings] == [one.heading.partition(" (")[0] for one in diagram.lanes]
+    assert [shown.partition(" (")[0] for shown in headings] == [one.heading.partition(" (")[0] for one in diagram.lanes]
 
 
 def test_a_send_is_an_arrow_to_the_broker_and_its_answer_one_back() -> None:

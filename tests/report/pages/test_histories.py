@@ -70,8 +70,8 @@ SUMMARY = Summary(
 
 def test_the_page_has_every_verdict_and_case_and_a_plot_of_each_run() -> None:
     page = histories.page(FOUND, SUMMARY, when=datetime(2026, 1, 2, tzinfo=UTC))
-    for told in ("2 recorded runs", "12 345", "4.0.8", "unknown release", "v-known-deviation", "x.parquet is damaged"):
-        assert told in page
+    for text in ("2 recorded runs", "12 345", "4.0.8", "unknown release", "v-known-deviation", "x.parquet is damaged"):
+        assert text in page
     assert "2 times for no known reason, in 1 topic." in page
     assert "after the fault kill" in page
     assert "explained by second-recovery-not-awaited" in page

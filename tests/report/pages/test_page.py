@@ -80,14 +80,14 @@ def report_data(
     )
 
 
-def written(folder: Path, told: History) -> None:
+def written(folder: Path, recorded: History) -> None:
     path = folder / MINIMISED.history
     path.parent.mkdir(parents=True, exist_ok=True)
-    document.write(told, path)
+    document.write(recorded, path)
 
 
-def read(told: ReportData, folder: Path) -> Reader:
-    return Reader(page(told, folder=folder, when=WHEN))
+def read(data: ReportData, folder: Path) -> Reader:
+    return Reader(page(data, folder=folder, when=WHEN))
 
 
 def test_the_page_has_the_rule_the_reason_the_steps_the_evidence_and_the_replay_command(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_each_deviation_is_shown_with_how_often_it_was_met(tmp_path: Path) -> No
     (verdict,) = [one for one in made.verdicts.rules if isinstance(one, Deviated)]
     for quirk in (QUIRK, OTHER_QUIRK):
         assert f"{quirk.summary} (deviation {quirk.name}, seen {met[quirk.name]} times)" in diagnosis(verdict, made)
-    told = form(made, folder=tmp_path, when=WHEN)
-    assert next(one for one in told.rules if one.id == "DEDUP-03").met == met
+    verdicts_form = form(made, folder=tmp_path, when=WHEN)
+    assert next(one for one in verdicts_form.rules if one.id == "DEDUP-03").met == met
 
 
 @pytest.mark.parametrize(("release", "known"), [("4.0.8", "known"), ("4.1.0", "not known")])
@@ -219,17 +219,17 @@ def test_text_from_a_run_is_never_markup(tmp_path: Path) -> None:
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     written(tmp_path, history())
-    told = page(report_data(tmp_path, run(FOUND, MINIMISED)), folder=tmp_path, when=WHEN)
-    references = [value for name, value in Reader(told).attributes if name in ("href", "src")]
+    html = page(report_data(tmp_path, run(FOUND, MINIMISED)), folder=tmp_path, when=WHEN)
+    references = [value for name, value in Reader(html).attributes if name in ("href", "src")]
     assert references
     public = {page.address for document in DOCUMENTS.values() for page in document.pages}
     assert public & set(references), "a rule says which public page it comes from"
     elsewhere = [reference for reference in references if ":" in reference or reference.startswith("/")]
     assert set(elsewhere) <= public
-    loaded = [value for name, value in Reader(told).attributes if name == "src"]
+    loaded = [value for name, value in Reader(html).attributes if name == "src"]
     assert loaded == []
-    assert "url(" not in told
-    assert "@import" not in told
+    assert "url(" not in html
+    assert "@import" not in html
 
 
 def long_history(steps: int) -> History:
@@ -257,8 +257,8 @@ def test_the_page_stays_small_whatever_happened(tmp_path: Path) -> None:
         violation = FOUND.violation.__replace__(rule=rule.id, because=endless, evidence=(endless,) * 200)
         events += [FOUND.__replace__(violation=violation, history=MINIMISED.history)] * 10
     events += [HarnessErrorHappened(at_s=1, sentence=endless, log_tail=f"{endless}\n" * 100)] * 100
-    told = page(report_data(tmp_path, events), folder=tmp_path, when=WHEN)
-    assert len(told) < 8_000_000
+    html = page(report_data(tmp_path, events), folder=tmp_path, when=WHEN)
+    assert len(html) < 8_000_000
 
 
 @pytest.mark.parametrize(
@@ -278,17 +278,17 @@ def test_verdicts_come_first_and_known_deviations_have_a_separate_section(tmp_pa
     met = example(DEDUP_03=2).__replace__(deviations={OTHER_QUIRK.name: 1})
     other = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-12"))
     known = (OTHER_QUIRK,)
-    told = page(report_data(tmp_path, run(met, other), known=known), folder=tmp_path, when=WHEN)
-    places = [told.index(f'id="{name}"') for name in ("rules", "violations", "violation-DEDUP-12", "deviations")]
+    html = page(report_data(tmp_path, run(met, other), known=known), folder=tmp_path, when=WHEN)
+    places = [html.index(f'id="{name}"') for name in ("rules", "violations", "violation-DEDUP-12", "deviations")]
     assert places == sorted(places)
-    assert told.index('id="violation-DEDUP-03"') > places[-1]
+    assert html.index('id="violation-DEDUP-03"') > places[-1]
 
 
 def test_a_run_with_only_known_deviations_has_no_violations(tmp_path: Path) -> None:
     made = report_data(tmp_path, run(example(DEDUP_03=2, deviations=3)))
-    told = page(made, folder=tmp_path, when=WHEN)
-    assert 'id="violations"' not in told
-    assert 'id="deviations"' in told
+    html = page(made, folder=tmp_path, when=WHEN)
+    assert 'id="violations"' not in html
+    assert 'id="deviations"' in html
 
 
 def test_an_upstream_issue_is_a_link(tmp_path: Path) -> None:
