@@ -227,9 +227,7 @@ def test_a_replay_without_the_expected_deviation_says_so(tmp_path: Path) -> None
     known_history(tmp_path)
     asked = ("replay", "history.json", "--broker", "4.0.8", "--known", "known.json", "--times", "2")
     ran = run("holds", *asked, folder=tmp_path)
-    gone = (
-        f"The known deviation {QUIRK.name}, which this history is there to show, was met in none: it seems to be gone."
-    )
+    gone = f"The known deviation {QUIRK.name}, which this history shows, was met in no replay: it seems to be fixed."
     assert gone in " ".join(ran.out.split())
     assert ran.status == 0
 
