@@ -1,9 +1,8 @@
 """A deployment of a release on this machine: a ZooKeeper, bookies and brokers, a process each.
 
-The deployment has the interface of one broker, however many brokers serve its clients: a kill or restart of it applies
-to all of them. Each can also be killed, frozen and restarted by itself; the others stay up until the deployment stops.
-Rules and what runs inside a broker are no concern of this module: ``conformance.faults`` switches defects on, through
-the agents.
+The deployment has the interface of one broker, for any number of brokers: a kill or restart applies to all of them.
+Each broker can also be killed, frozen and restarted alone, while the others run. ``conformance.faults`` switches
+defects on through the agents.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ class _ClusterNames:
 _NAMES: Final = _ClusterNames()
 
 ENOUGH_BOOKIES: Final = 3
-"""With so many bookies, one can be lost, and ledgers of two copies go on with another one."""
+"""With so many bookies, one can be lost, and ledgers with two copies continue on another one."""
 
 
 class Deployment:
     """A ZooKeeper, bookies and brokers of an unpacked distribution.
 
     ``settings`` go on top of a base of :mod:`conformance.brokers.settings`, by their names in ``broker.conf`` and
-    ``bookkeeper.conf``. ``others`` are further releases: brokers are of each in turn, as in a rolling upgrade, and all
-    else is of ``release``. ``with_agent`` says whether brokers can be given Byteman, which defects and failpoints need.
+    ``bookkeeper.conf``. ``others``: further releases; brokers are of each in turn, as in a rolling upgrade, and all
+    else is of ``release``. ``with_agent``: whether brokers can load Byteman, which defects and failpoints need.
     """
 
     def __init__(
@@ -81,14 +80,14 @@ class Deployment:
         self.with_agent: Final = with_agent
         self.brokers: Final = tuple(DeploymentBroker(self, number) for number in range(size.brokers))
         self.changed: Mapping[str, str] = {}
-        """Settings of brokers and bookies that were restarted, on top."""
+        """Further settings of restarted brokers and bookies."""
         self.cluster: str | None = None
         self._members: Members | None = None
         self._settings_of_bookies: Mapping[str, str] | None = None
 
     @property
     def members(self) -> Members:
-        """Its processes, from its start until it is stopped. HarnessError before that."""
+        """Its processes, from its start until it is stopped. Raises HarnessError before that."""
         if self._members is None:
             raise HarnessError(f"The broker {self.name} has not been started.")
         return self._members
@@ -99,7 +98,7 @@ class Deployment:
         return self._members is not None
 
     def prepare(self) -> Mapping[str, Preparation]:
-        """Make what is made once for a release, so that no run waits for it; by version.
+        """Prepare releases once, so that no run waits for it; by version.
 
         Raises:
             HarnessError: there is no Java, or the metadata of a cluster cannot be made.
@@ -111,12 +110,12 @@ class Deployment:
 
     @property
     def version(self) -> str:
-        """The release that its first broker reports."""
+        """The version that its first broker reports."""
         return self.brokers[0].version
 
     @property
     def addresses(self) -> Addresses:
-        """Where its brokers listen, all that are not frozen; no proxy is advertised."""
+        """The addresses of its brokers, without frozen ones; no proxy is advertised."""
         each = [broker.addresses for broker in self._awake() or self.brokers]
         return Addresses(
             service_url=_joined([one.service_url for one in each]), admin_url=_joined([one.admin_url for one in each])
@@ -129,14 +128,14 @@ class Deployment:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All that it is large enough for; no defects without the agent."""
+        """All that its size allows; no defects without the agent."""
         able = OF_ONE_BROKER - (set() if self.with_agent else {Capability.DEFECTS})
         several = {Capability.TAKEOVER} if self.size.brokers > 1 else set()
         spare = {Capability.BOOKIES} if self.size.bookies >= ENOUGH_BOOKIES else set()
         return able | several | spare
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """Have Byteman in all of its brokers' processes, which may run without it until then."""
+        """Load Byteman into all of its brokers' processes that do not have it."""
         return tuple(agent for broker in self.brokers for agent in broker.load_agents())
 
     def start(self) -> None:
@@ -166,7 +165,7 @@ class Deployment:
             raise
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """End all brokers with SIGTERM, one after the other, and start them again, with these settings."""
+        """Stop all brokers with SIGTERM, one after the other, and start them again with these settings."""
         self.require_others()  # without the others a broker does not end gracefully
         for broker in self.brokers:
             broker.shut_down()
@@ -175,7 +174,7 @@ class Deployment:
         self.start()
 
     def kill(self) -> None:
-        """End all brokers with SIGKILL; their data stays for the next start."""
+        """Kill all brokers with SIGKILL; their data stays for the next start."""
         for broker in self.brokers:
             broker.process.send_signal(signal.SIGKILL)
         for broker in self.brokers:
@@ -187,21 +186,21 @@ class Deployment:
             broker.pause()
 
     def resume(self) -> None:
-        """Let all frozen brokers go on."""
+        """Continue all frozen brokers."""
         for broker in self.brokers:
             broker.resume()
 
     def is_alive(self) -> bool:
-        """Whether ZooKeeper, a bookie and all brokers run, and those answer that are not frozen."""
+        """Whether ZooKeeper, a bookie and all brokers run, and the brokers that are not frozen answer."""
         awake = self._awake()
         return bool(awake) and all(broker.is_alive() for broker in awake)
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """Return the last lines of what each broker wrote, until the deployment is stopped."""
+        """Return the last lines of each broker's log, until the deployment is stopped."""
         return "\n".join(f"{broker.label}:\n{broker.log_tail(lines=lines)}" for broker in self.brokers)
 
     def stop(self) -> None:
-        """End all processes at once and remove their run folder, with data and logs. Safe to call twice."""
+        """Kill all processes and remove their run folder with data and logs. Safe to call twice."""
         if self._members is not None:
             self._members.close()
             self._members = self._settings_of_bookies = None
@@ -210,10 +209,9 @@ class Deployment:
             self.cluster = None
 
     def owner_of(self, topic: str) -> DeploymentBroker | None:
-        """Return the broker that owns a topic, which gets an owner where it has none; None while none can be named.
+        """Look up the owner of a topic, which assigns one if necessary; None while there is none.
 
-        It is asked of the first broker that answers. Until the session of an owner that is gone has ended, that is
-        still named.
+        The first broker that answers does the look-up. A dead owner is returned until its session has ended.
         """
         for asked in self._awake():
             url = asked.process.probe.owner(topic)
@@ -222,7 +220,7 @@ class Deployment:
         return None
 
     def follow(self, settings: Mapping[str, str]) -> None:
-        """Have other settings on top; bookies that have other ones now are restarted, one after the other."""
+        """Change the settings on top; bookies with other settings are restarted one after the other."""
         self.changed = settings
         if self._of_bookies() != self._settings_of_bookies:
             for bookie in self.members.bookies:
@@ -232,7 +230,7 @@ class Deployment:
             self._settings_of_bookies = self._of_bookies()
 
     def lose_bookie(self, number: int, *, is_killed: bool) -> None:
-        """Kill a bookie, or freeze it, and end its session, so that no new ledger is on it."""
+        """Kill or freeze a bookie and end its session, so that no new ledger uses it."""
         bookie = self.members.bookies[number]
         if is_killed:
             bookie.end(signal.SIGKILL)
@@ -241,10 +239,10 @@ class Deployment:
         bookie.end_session()
 
     def restore_bookie(self, number: int) -> None:
-        """Have a bookie back that was lost, on the data that it has, and wait until it is registered.
+        """Restore a lost bookie on its data, and wait until it is registered.
 
-        One that was frozen may register again by itself, at once or after its session timeout, or end, as it has lost
-        its session. Nobody waits for that timeout: it is restarted.
+        A frozen one may register again, at once or after its session timeout, or shut down because it lost its session.
+        It is restarted instead of waiting for the timeout.
         """
         bookie = self.members.bookies[number]
         if bookie.is_running:
@@ -256,23 +254,23 @@ class Deployment:
         bookie.await_ready()
 
     def restart_zookeeper(self) -> None:
-        """End the ZooKeeper with SIGKILL and start it again on its data: sessions outlive it."""
+        """Kill ZooKeeper with SIGKILL and start it again on its data, which has the sessions."""
         zookeeper = self.members.zookeeper
         zookeeper.end(signal.SIGKILL)
         zookeeper.start()
 
     def _awake(self) -> tuple[DeploymentBroker, ...]:
-        """Its brokers that are not frozen."""
+        """The brokers that are not frozen."""
         return tuple(broker for broker in self.brokers if not broker.is_frozen)
 
     def require_others(self) -> None:
-        """HarnessError unless ZooKeeper runs, and a bookie."""
+        """Raise HarnessError unless ZooKeeper and a bookie run."""
         self.members.zookeeper.require_running()
         if not any(bookie.is_running for bookie in self.members.bookies):
             self.members.bookies[0].require_running()
 
     def of_brokers(self) -> Mapping[str, str]:
-        """The settings for the brokers: all that are not the bookies' alone."""
+        """The settings for the brokers, without those of bookies only."""
         return {name: value for name, value in self._all().items() if name not in self._of_bookies()}
 
     def _of_bookies(self) -> Mapping[str, str]:
@@ -303,7 +301,7 @@ class Deployment:
 
 
 class DeploymentBroker:
-    """One of the brokers of a deployment; starting the first one starts all."""
+    """One of the brokers of a deployment; the start of the first one starts all."""
 
     def __init__(self, deployment: Deployment, number: int) -> None:
         """Nothing is started yet."""
@@ -319,29 +317,29 @@ class DeploymentBroker:
 
     @property
     def label(self) -> str:
-        """What it is called among the brokers of its deployment."""
+        """Its name in its deployment."""
         return f"broker {self._number + 1}"
 
     @property
     def lookup_address(self) -> str:
-        """What it is called by the other brokers: the address that it is registered under."""
+        """Its name for other brokers: the address that it is registered with."""
         return f"{HOST}:{self.process.ports.admin}"
 
     @property
     def process(self) -> BrokerProcess:
-        """Its process, whether that runs or not. HarnessError before the deployment is started."""
+        """Its process, running or not. Raises HarnessError before the deployment is started."""
         return self.deployment.members.brokers[self._number]
 
     @property
     def version(self) -> str:
-        """The release that the running broker itself reports, or that of its jars where it reports none."""
+        """The version that the running broker reports, or else that of its jars."""
         if self._version is None:
             raise HarnessError(f"The broker {self.name} has not been started.")
         return self._version
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens, from its first start until it is stopped."""
+        """Its addresses, from its first start until it is stopped."""
         ports = self.process.ports
         return Addresses(
             service_url=f"pulsar://{HOST}:{ports.service}",
@@ -356,11 +354,11 @@ class DeploymentBroker:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All of them, but for defects without the agent."""
+        """All, except for defects without the agent."""
         return self.deployment.capabilities
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """Have Byteman in the broker's process, which may run without it until then."""
+        """Load Byteman into the broker's process, unless it has it."""
         if not self.deployment.with_agent:
             raise HarnessError(f"The broker {self.name} was to have no agent inside.")
         self.process.load_agent()
@@ -398,12 +396,12 @@ class DeploymentBroker:
         )
 
     def await_ready(self) -> None:
-        """Wait until it is ready, and learn its version."""
+        """Wait until it is ready, and read its version."""
         self.process.await_ready()
         self._version = self.process.probe.version() or self.deployment.release.version
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """End the broker with SIGTERM, upon which it unloads its topics, and start it again, with these settings."""
+        """Stop the broker with SIGTERM, on which it unloads its topics, and start it again with these settings."""
         self.deployment.require_others()  # without the others a broker does not end gracefully
         self.shut_down()
         if settings is not None:
@@ -411,15 +409,15 @@ class DeploymentBroker:
         self.start()
 
     def shut_down(self) -> None:
-        """End the broker with SIGTERM, upon which it unloads its topics; ``start`` brings it back."""
+        """Stop the broker with SIGTERM, on which it unloads its topics; ``start`` starts it again."""
         self.process.end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the broker with SIGKILL; its data stays for the next start."""
+        """Kill the broker with SIGKILL; its data stays for the next start."""
         self.process.end(signal.SIGKILL)
 
     def end_session(self) -> bool:
-        """Have its session in ZooKeeper expire now, whether it runs, is frozen or was killed; whether it had one.
+        """Expire its session in ZooKeeper now, in any state of the broker; whether it had one.
 
         Another broker may then own its topics.
         """
@@ -431,12 +429,12 @@ class DeploymentBroker:
         self.is_frozen = True
 
     def resume(self) -> None:
-        """Let a frozen broker go on."""
+        """Continue a frozen broker."""
         self.is_frozen = False
         self.process.send_signal(signal.SIGCONT)
 
     def is_alive(self) -> bool:
-        """Whether ZooKeeper, a bookie and the broker run and the broker answers; one that is paused does not."""
+        """Whether ZooKeeper, a bookie and the broker run, and the broker answers; a frozen one does not."""
         if not self.deployment.is_started:
             return False
         members = self.deployment.members
@@ -444,16 +442,16 @@ class DeploymentBroker:
         return are_running and self.process.is_running and self.process.probe.clusters() is not None
 
     def stop(self) -> None:
-        """End the whole deployment, and remove its run folder, with data and logs."""
+        """Stop the whole deployment, and remove its run folder with data and logs."""
         self.deployment.stop()
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """Return the last lines of what the broker wrote, until it is stopped."""
+        """Return the last lines of the broker's log, until it is stopped."""
         return self.process.process.last_lines(lines) if self.deployment.is_started else ""
 
 
 def deployment_of(broker: Broker) -> Deployment | None:
-    """The deployment that a broker is, or is the only broker of; None for brokers of another kind."""
+    """The deployment of a broker; None for brokers of another kind."""
     match broker:
         case Deployment():
             return broker
@@ -464,6 +462,6 @@ def deployment_of(broker: Broker) -> Deployment | None:
 
 
 def _joined(urls: Sequence[str]) -> str:
-    """One address of all these, ``scheme://host:port,host:port``."""
+    """One address for all of these, ``scheme://host:port,host:port``."""
     scheme, _, first = urls[0].partition("://")
     return f"{scheme}://{','.join([first, *(url.partition('://')[2] for url in urls[1:])])}"

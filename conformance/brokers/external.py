@@ -1,7 +1,7 @@
-"""A running Pulsar of somebody else: a service address and an admin address.
+"""A running cluster, with a service address and an admin address.
 
-Nothing is started, ended or configured here, so that rules which need the process to be killed or frozen are not
-decided on it. TLS and authentication are the user's to say (``Addresses.security``).
+The suite does not start, stop or configure it, so it cannot decide rules that need a kill or a freeze. The user gives
+TLS and authentication (``Addresses.security``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ANSWER_TIMEOUT_S = 2.0
 
 
 class ExternalBroker:
-    """A cluster that runs already, at ``pulsar://host:port`` and ``http://host:port``, or the same with TLS."""
+    """A running cluster at ``pulsar://host:port`` and ``http://host:port``, or the same with TLS."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -25,19 +25,19 @@ class ExternalBroker:
 
     @property
     def name(self) -> str:
-        """Both addresses, as they are written for ``--broker``."""
+        """Both addresses, as for ``--broker``."""
         return f"{self._addresses.service_url},{self._addresses.admin_url}"
 
     @property
     def version(self) -> str:
-        """The release that it reported when it was first asked."""
+        """The version that it reported at the start."""
         if self._version is None:
             raise HarnessError(f"The broker at {self._addresses.admin_url} has not been asked for its version yet.")
         return self._version
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens."""
+        """Its addresses."""
         return self._addresses
 
     @property
@@ -55,10 +55,10 @@ class ExternalBroker:
         raise self._out_of_reach("given an agent")
 
     def start(self) -> None:
-        """See whether it can be used, and learn its version.
+        """Check that it can be used, and read its version.
 
         Raises:
-            HarnessError: it cannot; the cause, within three seconds.
+            HarnessError: it cannot be used; with the cause, within three seconds.
         """
         require_usable(self._addresses.service, self._addresses.admin)
         with Admin(self._addresses.admin) as admin:
@@ -89,10 +89,10 @@ class ExternalBroker:
             return False
 
     def stop(self) -> None:
-        """Do nothing: it is not ours to end."""
+        """Do nothing: the suite did not start it."""
 
     def log_tail(self, *, lines: int = 50) -> str:  # noqa: ARG002 - the interface's parameter
-        """Return nothing: its log is out of reach."""
+        """Return nothing: the suite has no access to its log."""
         return ""
 
     def _out_of_reach(self, what: str) -> HarnessError:

@@ -1,7 +1,7 @@
 """The one interface of all brokers: deployment, standalone, container and external.
 
-It says what a broker can be asked; it starts nothing itself. What a kind of broker cannot do is missing from its
-``capabilities``, and asking for it anyway is a harness error: rules that need it say that they were not exercised.
+A kind of broker has ``capabilities``. A request for another one is a harness error, and the rules that need it are not
+decidable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.clients.security.service import NO_SECURITY, Security, Service
 
 
 class Capability(enum.Enum):
-    """What can be done to a broker besides talking to it."""
+    """What the suite can do to a broker's process, settings or cluster."""
 
     RESTART = "restart"
     KILL = "kill"
@@ -24,25 +24,24 @@ class Capability(enum.Enum):
     DEFECTS = "defects"
     CLUSTERS = "clusters"
     OWN = "own"
-    """It is nobody else's: its settings may be changed, and it is thrown away with everything on it."""
+    """The suite owns it: it may change its settings, and deletes it with all data."""
     TAKEOVER = "takeover"
-    """It is one of several brokers of a cluster, and another one takes over what it owns."""
+    """It is one of several brokers of a cluster, and another one can take over its topics."""
     BOOKIES = "bookies"
-    """Its cluster can do without one of its bookies."""
+    """Its cluster can lose a bookie."""
 
 
 OF_ONE_BROKER: Final = frozenset(Capability) - {Capability.TAKEOVER, Capability.BOOKIES}
-"""What can be done to a broker that the suite starts, and that is the only one of its cluster."""
+"""The capabilities of a broker that the suite starts as the only one of its cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash, or the
-    same with TLS; ``security`` says how clients connect.
+    """A broker's addresses: ``pulsar://host:port`` and ``http://host:port``, without a trailing slash, or with TLS.
 
-    ``tap_port`` is kept free for a proxy, which it advertises there
-    (:mod:`conformance.brokers.launching.listener`); None if it is not ours to configure.
-    ``this_machine``: where its process finds what listens on the machine of the suite.
+    ``security``: how clients connect. ``tap_port``: the port that it advertises for a proxy
+    (:mod:`conformance.brokers.launching.listener`); None if the suite does not configure it. ``this_machine``: the host
+    of the suite, for the broker's process.
     """
 
     service_url: str
@@ -62,7 +61,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAddress:
-    """Where the Byteman agent inside a broker's process listens."""
+    """The address of the Byteman agent in a broker's process."""
 
     host: str
     port: int
@@ -72,55 +71,55 @@ class Broker(Protocol):
     """A Pulsar under test.
 
     ``start`` returns when the broker is ready: a topic look-up answers and ``public/default`` exists. All methods raise
-    :class:`conformance.harness_error.HarnessError` when the broker does not do as asked within its deadline.
+    :class:`conformance.harness_error.HarnessError` if the broker misses its deadline.
     """
 
     @property
     def name(self) -> str:
-        """The broker as a user would name it for ``--broker``."""
+        """The broker's name for ``--broker``."""
 
     @property
     def version(self) -> str:
-        """The release the running broker itself reports, e.g. ``4.0.8``. Known once started."""
+        """The version that the running broker reports, e.g. ``4.0.8``."""
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens; the same before and after a restart. Known once started."""
+        """Its addresses, which a restart does not change. Known after the start."""
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The settings that the suite gave it first, by their names in ``broker.conf``; empty for external brokers."""
+        """The settings from the suite, by their names in ``broker.conf``; empty for running clusters."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What may be asked of it besides talking to it."""
+        """What the suite can do to it."""
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """See to it that its processes have an agent inside; returns where defects are switched on then."""
+        """Load the agent into its processes, unless they have it; returns the agents' addresses."""
 
     def start(self) -> None:
-        """Start it, or start it again on the same data and addresses after ``kill``, and wait until it is ready."""
+        """Start it, after a ``kill`` on the same data and addresses, and wait until it is ready."""
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """Stop it gracefully and start it again on the same data and addresses, with ``settings`` on top of its own.
+        """Restart it gracefully on the same data and addresses, with ``settings`` on top of its own.
 
-        Those stay until a restart with others; with none at all (``{}``) it is back to its own.
+        These stay until a restart with others; ``{}`` restores its own.
         """
 
     def kill(self) -> None:
-        """End its process with SIGKILL, keeping its data; ``start`` brings it back."""
+        """Kill its process with SIGKILL; its data stays for ``start``."""
 
     def pause(self) -> None:
-        """Freeze its process (SIGSTOP), connections stay open."""
+        """Freeze its process (SIGSTOP); connections stay open."""
 
     def resume(self) -> None:
-        """Let a paused process go on."""
+        """Continue a frozen process."""
 
     def is_alive(self) -> bool:
-        """Whether the process (or, external, the admin address) answers for itself right now."""
+        """Whether the process (of a running cluster, the admin address) answers now."""
 
     def stop(self) -> None:
-        """End it and remove everything that was made for it. Safe to call twice."""
+        """Stop it and remove its data. Safe to call twice."""
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """The last lines of its log, for the report of a harness error; empty where there is none."""
+        """The last lines of its log, for a harness error; empty without a log."""

@@ -1,7 +1,7 @@
-"""An unpacked distribution of a Pulsar release: where it is, its version, and how its start differs from others.
+"""An unpacked distribution of a Pulsar release: its folder, its version, and the differences in its start.
 
-It starts nothing; :mod:`conformance.brokers.launching` and :mod:`conformance.brokers.processes` do with what is written
-here. How a start differs is asked of the release's own classes, where they can tell.
+:mod:`conformance.brokers.launching` and :mod:`conformance.brokers.processes` start it. The differences are read from
+the release's classes, if these show them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from conformance.brokers.settings.jars import Jars
 from conformance.harness_error import HarnessError
 
 _in_use: list[IO[bytes]] = []
-"""Files that this process holds locked to its end: marks of the unpacked builds that it runs brokers from."""
+"""Files that this process locks until it ends, which mark the unpacked builds of its brokers."""
 
 _BROKER_JAR = re.compile(r"org\.apache\.pulsar-pulsar-broker-(\d.*)\.jar")
 
@@ -38,31 +38,31 @@ class Release:
 
     @property
     def keeps_metadata_in_rocksdb(self) -> bool:
-        """Whether the standalone keeps its metadata in RocksDB, as from 2.11 on, instead of in a ZooKeeper."""
+        """Whether the standalone stores its metadata in RocksDB, as from 2.11 on, instead of a ZooKeeper."""
         return self.mentions("org/apache/pulsar/PulsarStandalone", "--metadata-dir")
 
     @property
     def chooses_bookie_port(self) -> bool:
-        """Whether the standalone's bookie port can be said on the command line; 5.x took the flag away."""
+        """Whether the command line has an option for the standalone's bookie port; 5.x removed it."""
         return self.mentions("org/apache/pulsar/PulsarStandalone", "--bookkeeper-port")
 
     @property
     def has_metadata_drivers(self) -> bool:
-        """Whether BookKeeper's metadata is kept by Pulsar's own drivers, as from 2.10 on."""
+        """Whether BookKeeper uses Pulsar's metadata drivers, as from 2.10 on."""
         return self.mentions("org/apache/pulsar/metadata/bookkeeper/PulsarMetadataBookieDriver", "PulsarMetadata")
 
     @property
     def survives_kill(self) -> bool:
-        """Whether the standalone comes back on the same data after SIGKILL; before 3.2 it does not."""
+        """Whether the standalone starts on the same data after SIGKILL; before 3.2 it does not."""
         return self._number >= (3, 2)
 
     def shipped(self, file: str) -> str:
-        """Return the text of a configuration file that it comes with; empty where it does not."""
+        """The text of a shipped configuration file; empty if there is none."""
         path = self.folder / "conf" / file
         return path.read_text("utf-8") if path.is_file() else ""
 
     def mentions(self, beginning: str, text: str) -> bool:
-        """Whether one of its classes whose path begins like this has a text among its constants."""
+        """Whether a class whose path has this prefix has a text among its constants."""
         return _mentions(self.folder, beginning, text)
 
     @property
@@ -81,7 +81,7 @@ def fetched_release(version: str) -> Release:
     """Return the release of that version, downloaded and unpacked, or assembled, on its first use.
 
     Raises:
-        HarnessError: it cannot be had: not enough of it is published, or it cannot be fetched, verified or unpacked.
+        HarnessError: it is not fully published, or cannot be fetched, verified or unpacked.
     """
     folder = cache_folder("releases") / version
     if not folder.exists():
@@ -93,7 +93,7 @@ def fetched_release(version: str) -> Release:
 
 
 def release_archive(version: str) -> Path:
-    """Return the verified archive of the release, fetched first where the cache has none.
+    """Return the verified archive of the release, from the cache or fetched.
 
     Raises:
         NotPublished: there is none of that version.
@@ -104,7 +104,7 @@ def release_archive(version: str) -> Path:
 
 
 def distribution_of(version: str) -> Coordinates:
-    """The server distribution of a release in Maven Central, which not all releases have there."""
+    """The server distribution of a release in Maven Central, which lacks some."""
     return Coordinates(
         group="org.apache.pulsar",
         name="pulsar-server-distribution",
@@ -128,10 +128,10 @@ def release_at(path: Path) -> Release:
 
 
 def _release_packed_in(tarball: Path) -> Release:
-    """Return the distribution in a tarball, unpacked into the cache where this build of it is not there yet.
+    """Return the distribution in a tarball, unpacked into the cache unless it has this build.
 
-    A tarball that was built anew is another one. Earlier builds of it are removed unless a process still uses them, as
-    is what was unpacked from tarballs that are gone.
+    A rebuilt tarball counts as another one. Earlier builds, and those of deleted tarballs, are removed from the cache
+    unless a process uses them.
     """
     found = tarball.stat()
     builds = cache_folder("builds", hashlib.sha256(bytes(tarball)).hexdigest()[:16])
@@ -151,7 +151,7 @@ def _release_packed_in(tarball: Path) -> Release:
 
 
 def _hold(build: Path) -> None:
-    """Mark an unpacked build as one that this process uses, to the end of the process."""
+    """Mark an unpacked build as used by this process until it ends."""
     mark = build.with_name(f"{build.name}.used").open("wb")
     fcntl.flock(mark, fcntl.LOCK_SH)
     _in_use.append(mark)

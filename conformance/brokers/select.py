@@ -1,4 +1,4 @@
-"""Makes a broker from what a user writes after ``--broker``."""
+"""Makes a broker from the value of ``--broker``."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ _EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
 
 
 def is_running_cluster(text: str) -> bool:
-    """Whether ``text`` names a cluster that runs already, which is somebody else's."""
+    """Whether ``text`` names a running cluster."""
     return _EXTERNAL.fullmatch(text) is not None
 
 
 def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | None = None) -> None:
-    """See to it that the broker that ``text`` names can be given these settings, on top of those of a choice.
+    """Check that the named broker has these settings and accepts the values, on top of those of a choice.
 
-    What is in a container is known once it is started, and not judged here.
+    The settings of a container are unknown before its start, and not checked.
 
     Raises:
-        HarnessError: it has no such setting, or cannot take such a value; or it runs already, and its settings are its
-        own.
+        HarnessError: it lacks a setting or does not accept a value, or it is a running cluster.
     """
     release = _release(text)
     if release is not None:
@@ -51,10 +50,10 @@ def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | Non
 
 
 def demand_size(text: str, size: Size) -> None:
-    """See to it that the broker that ``text`` names can be a deployment of this size.
+    """Check that the named broker can be a deployment of this size.
 
     Raises:
-        HarnessError: the size is none that the suite starts; or it starts no separate processes of that broker.
+        HarnessError: the suite does not start this size, or this kind of broker has no separate processes.
     """
     for option, number in (("--brokers", size.brokers), ("--bookies", size.bookies)):
         if not 1 <= number <= MOST:
@@ -67,13 +66,13 @@ def demand_size(text: str, size: Size) -> None:
 
 
 def has_settings(text: str) -> Callable[[str], bool]:
-    """Whether the broker that ``text`` names has a setting; of a container that is not known, and taken for granted."""
+    """Whether the named broker has a setting; assumed of a container, where it is unknown."""
     release = _release(text)
     return (lambda _: True) if release is None else known_settings(release.folder).broker.__contains__
 
 
 def _release(text: str) -> Release | None:
-    """The distribution that a text names; None where it names something else."""
+    """The distribution that a text names; None if it names something else."""
     text = text.removeprefix(_STANDALONE)
     if _SEVERAL_VERSIONS.fullmatch(text):
         return fetched_release(text.partition(",")[0])
@@ -92,21 +91,21 @@ def parse_broker(
     security: Security = NO_SECURITY,
     size: Size = SMALLEST,
 ) -> Broker:
-    """Return the broker that ``text`` names, not started yet.
+    """Return the named broker, not started yet.
 
     - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use;
     - ``3.3.6,4.0.8``: a deployment with a broker of each, as in a rolling upgrade; all else is of the first;
-    - ``dist:PATH``: a distribution of one's own, for instance the tarball of a build, packed or unpacked;
+    - ``dist:PATH``: your own distribution, for instance the tarball of a build, packed or unpacked;
     - ``standalone:4.0.8``, ``standalone:dist:PATH``: the same as one all-in-one process;
     - ``container:TAG`` or ``container:IMAGE``: the official image with that tag, or any image;
-    - ``pulsar://host:port,http://host:port``: a cluster that runs already; with TLS ``pulsar+ssl://`` and ``https://``,
+    - ``pulsar://host:port,http://host:port``: a running cluster; with TLS ``pulsar+ssl://`` and ``https://``,
       and several hosts of it as ``pulsar://a:6650,b:6650,http://a:8080,b:8080``. ``security`` is for these only.
 
-    ``settings`` override those of the base, by their names in ``broker.conf``, and ``with_agent`` says whether defects
-    can be switched on; none of these has a meaning for a cluster that runs already. ``size`` is for the first two.
+    ``settings`` override those of the base, by their names in ``broker.conf``; ``with_agent``: whether defects
+    can be switched on; a running cluster ignores both. ``size`` is for the first two.
 
     Raises:
-        HarnessError: the text names no broker, or what it names cannot be had, or not of that size.
+        HarnessError: the text names no broker, or the broker is not available, or not of that size.
     """
     settings = settings or {}
     demand_size(text, size)
@@ -130,7 +129,7 @@ def parse_broker(
         return deployment if size.brokers > 1 else deployment.brokers[0]
     match text.partition(":"):
         case "container", _, image if image:
-            from conformance.brokers.container import ContainerBroker  # slow to import, and seldom needed
+            from conformance.brokers.container import ContainerBroker  # slow to import, and rarely needed
 
             is_tag = "/" not in image and ":" not in image
             whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
@@ -142,11 +141,10 @@ def parse_broker(
 
 
 def obtain_broker(text: str, security: Security) -> None:
-    """See to it that the broker that ``text`` names can be had: fetched and prepared, or, running already, reached and
-    let in.
+    """Fetch and prepare the named broker, or check that a running cluster answers and authorizes the suite.
 
     Raises:
-        HarnessError: it cannot; for a cluster that runs already within three seconds, and with the cause.
+        HarnessError: that failed; for a running cluster within three seconds, with the cause.
     """
     broker = parse_broker(text, security=security)
     if isinstance(broker, ExternalBroker):
@@ -156,7 +154,7 @@ def obtain_broker(text: str, security: Security) -> None:
 
 
 def _external(text: str, security: Security) -> ExternalBroker | None:
-    """The cluster that two addresses name, if these are addresses."""
+    """The running cluster of two addresses, if these are addresses."""
     found = _EXTERNAL.fullmatch(text)
     if found is None:
         return None

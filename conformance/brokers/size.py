@@ -1,4 +1,4 @@
-"""How many processes of each kind a deployment has."""
+"""The size of a deployment: how many processes of each kind it has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Size:
 SMALLEST: Final = Size()
 """One of each."""
 MOST: Final = 5
-"""More of a kind are not started: each is a process of some hundred megabytes."""
+"""The most processes of a kind; each takes some hundred megabytes."""
 
 
 def _counted(number: int, what: str) -> str:

@@ -1,8 +1,7 @@
 """The broker as one local process: a release's own distribution, run standalone on ports and data of its own.
 
-It starts, freezes, kills and ends the process, and knows when the broker is ready. What a rule means is none of its
-business, and neither is what runs inside the broker: switching defects on is up to ``conformance.faults``, which talks
-to the agent.
+It starts, freezes, kills and stops the process, and knows when the broker is ready. ``conformance.faults`` switches
+defects on through the agent.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _EXCERPT_LINES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """What a broker keeps from its first start until it is stopped, through restarts and kills."""
+    """The state of a broker from its first start until it is stopped, across restarts and kills."""
 
     run: RunFolder
     process: GuardedProcess
@@ -55,7 +54,7 @@ class _Site:
         )
 
     def settings(self) -> dict[str, str]:
-        """Return, by names of ``broker.conf``, where the broker listens and a name that no other cluster has."""
+        """The settings of the broker's addresses and of a unique cluster name."""
         return {
             "clusterName": f"conformance-{self.run.path.name}",
             "bindAddress": HOST,
@@ -97,14 +96,14 @@ class StandaloneBroker:
 
     @property
     def version(self) -> str:
-        """The release that the running broker itself reports, or that of its jars where it reports none."""
+        """The version that the running broker reports, or else that of its jars."""
         if self._version is None:
             raise self._not_started()
         return self._version
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens, from its first start until it is stopped."""
+        """Its addresses, from its first start until it is stopped."""
         return self._started().addresses
 
     @property
@@ -114,14 +113,14 @@ class StandaloneBroker:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All of them, but for SIGKILL where the release does not recover, and defects without the agent."""
+        """All, except for SIGKILL if the release does not recover from it, and defects without the agent."""
         lacking = set() if self._release.survives_kill else {Capability.KILL}
         if not self._with_agent:
             lacking.add(Capability.DEFECTS)
         return OF_ONE_BROKER - lacking
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """Return where Byteman listens, which is in the process from its start."""
+        """Return Byteman's address; the process has it from its start."""
         if not self._with_agent:
             raise HarnessError(f"The broker {self.name} was to have no agent inside.")
         return (AgentAddress(host=HOST, port=self._started().ports.agent),)
@@ -149,13 +148,13 @@ class StandaloneBroker:
             raise
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """End the broker with SIGTERM, upon which it unloads its topics, and start it again, with these settings."""
+        """Stop the broker with SIGTERM, on which it unloads its topics, and start it again with these settings."""
         self._end(signal.SIGTERM)
         self._changed = settings if settings is not None else self._changed
         self.start()
 
     def kill(self) -> None:
-        """End the broker with SIGKILL; its data stays for the next start."""
+        """Kill the broker with SIGKILL; its data stays for the next start."""
         if Capability.KILL not in self.capabilities:
             raise HarnessError(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
         self._end(signal.SIGKILL)
@@ -165,11 +164,11 @@ class StandaloneBroker:
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen broker go on."""
+        """Continue a frozen broker."""
         self._running().send_signal(signal.SIGCONT)
 
     def is_alive(self) -> bool:
-        """Whether the broker runs and answers; one that is paused does not."""
+        """Whether the broker runs and answers; a frozen one does not."""
         return (
             self._site is not None
             and self._site.process.exit_status() is None
@@ -177,13 +176,13 @@ class StandaloneBroker:
         )
 
     def stop(self) -> None:
-        """End the broker at once and remove its run folder, with data and log."""
+        """Kill the broker and remove its run folder with data and log."""
         if self._site is not None:
             self._site.run.close()
             self._site = None
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """Return the last lines of what the broker wrote, until it is stopped."""
+        """Return the last lines of the broker's log, until it is stopped."""
         return "" if self._site is None else self._site.process.last_lines(lines)
 
     def _launch(self, site: _Site) -> None:
@@ -201,7 +200,7 @@ class StandaloneBroker:
 
         def is_ready() -> bool:
             self._running()
-            # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
+            # Only this broker has a cluster of this name, so no other process can be mistaken for it.
             return settings["clusterName"] in (probe.clusters() or ()) and probe.is_ready()
 
         self._await("ready", _START_DEADLINE_S, is_ready)

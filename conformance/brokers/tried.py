@@ -1,6 +1,6 @@
-"""The releases that the suite has tried: how each was obtained, and what a short check of it came to. Data, no code.
+"""The releases that the suite has tried: how each was obtained, and the result of a short check, as data.
 
-It is kept in ``tried.json``, which ``python -m tests.quality.releases`` extends; the documentation draws its table.
+``python -m tests.quality.releases`` extends ``tried.json``; the documentation has a table of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     seconds: float
     start_s: float
-    """How long its first start took, until the broker was ready and asked what it lacks."""
+    """The duration of its first start, until the broker was ready and its capabilities were known."""
     deployment: Literal["separate processes", "standalone"] = "separate processes"
     exit_status: int
     operations: int

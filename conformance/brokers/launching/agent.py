@@ -1,8 +1,7 @@
 """The Byteman agent in a broker's process, so that defects and failpoints can be switched on inside it.
 
-A process can have it from its start, or be given it while it runs: class-data archives are of no use to a process that
-starts with an agent, and most processes need none. What is sent to the agent later is the business of
-``conformance.faults``.
+A process loads it at its start or while it runs. Most processes do not need it, and a process that starts with an agent
+cannot use class-data archives. ``conformance.faults`` sends the requests to the agent.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 
 ATTACHABLE = ("-XX:+EnableDynamicAgentLoading", "-Dorg.jboss.byteman.transform.all")
-"""Options of Java with which a process can be given the agent later."""
+"""The Java options that allow a process to load the agent later."""
 
 _BYTEMAN_VERSION = "4.0.26"
 _DEADLINE_S = 60.0

@@ -1,4 +1,4 @@
-"""Chooses TCP ports that nobody uses, for brokers that must come back to the same ones after a restart."""
+"""Chooses free TCP ports for brokers, which must listen on the same ones after a restart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 from conformance.harness_error import HarnessError
 
 HOST = "127.0.0.1"
-"""Where the suite's own brokers listen; nothing of a test is reachable from outside."""
+"""The host of the suite's own brokers, which is not reachable from outside."""
 
 _RANGE = range(12_000, 32_000)
 """Below the ports that systems hand out to outgoing connections: one of those could take the port of a broker while

@@ -1,6 +1,6 @@
-"""Asks a broker over HTTP whether it is there: the few calls needed before anything else can be asked.
+"""The few HTTP requests for starting a broker: whether it is ready.
 
-The typed admin client is in ``conformance.clients``; this is only what starting a broker needs.
+The typed admin client is in ``conformance.clients``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Probe:
 
     def __init__(self, admin_url: str) -> None:
         self._admin_url = admin_url
-        # One of several brokers may send a look-up on to another one.
+        # One of several brokers may redirect a look-up to another one.
         retries = urllib3.Retry(total=_REDIRECTS, connect=0, read=0, other=0, raise_on_redirect=False)
         self._http = urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(total=_ANSWER_DEADLINE_S))
 

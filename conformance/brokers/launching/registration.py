@@ -1,4 +1,4 @@
-"""Tells from a broker's log whether its bookie has got caught in losing and renewing its own registration.
+"""Detects in a broker's log that its bookie is in a loop of losing and renewing its registration.
 
 A standalone broker that was killed finds the registration of its bookie in its metadata when it starts again. Releases
 from 3.2 on delete it when they first look at it, and register anew. If the notice of that deletion comes late, it is

@@ -1,8 +1,7 @@
 """Fetches files from Maven Central by their coordinates into the suite's cache, and vouches for their checksums.
 
 jgo knows where Maven Central is and where in it a file lies, so that no address stands here. A file enters the cache
-whole and verified or not at all, however many runs ask for it at once, and it is verified again each time it is asked
-for. What is in a file (unpacking, starting) is not this module's business.
+whole and verified or not at all, with any number of concurrent runs, and it is verified again on each use.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def artifact(group: str, name: str, version: str, *, packaging: str = "jar", cla
     Raises:
         HarnessError: there is no such file, it cannot be fetched, or it is not the file that was published; then the
         copy is
-            removed, so that the next call fetches it anew.
+            removed, so that the next call fetches it again.
     """
     wanted = Coordinates(group=group, name=name, version=version, packaging=packaging, classifier=classifier)
     for part in (group, name, version, packaging, classifier or "none"):

@@ -41,7 +41,7 @@ def cache_folder(*parts: str) -> Path:
 def sole_maker(destination: Path) -> Iterator[Path]:
     """Hold the lock on making ``destination`` and yield an empty folder beside it to make it in.
 
-    What is made is to be moved to ``destination`` in one step, so that it is there completely or not at all. The folder
+    The caller moves the result to ``destination`` in one step, so that it is complete or missing. The folder
     is removed at the end, or, should this process be killed, by the next that comes to make the same.
     """
     destination.parent.mkdir(parents=True, exist_ok=True)

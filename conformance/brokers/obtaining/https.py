@@ -1,7 +1,7 @@
 """Fetches over HTTPS as the rest of the machine does: with the system's certificates, and through the usual proxies.
 
-What cannot be fetched is told with what to do about it. What is fetched, and whether it is what was published, is the
-business of :mod:`conformance.brokers.obtaining.artifacts`.
+An error message includes what to do about it. :mod:`conformance.brokers.obtaining.artifacts` decides what to fetch, and
+verifies it.
 """
 
 from __future__ import annotations

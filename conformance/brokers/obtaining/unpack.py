@@ -40,7 +40,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
 def _extract(archive: Path, folder: Path) -> None:
     try:
         with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r:") as tar:
-            # Debian 12 has a Python 3.11 without filters; one that has them is told that each entry was looked at.
+            # Newer Pythons than that of Debian 12 filter entries; this filter accepts them, as each is checked here.
             tar.extraction_filter = lambda entry, _: entry
             tar.extractall(folder, members=map(_safe, tar))
             while content.read(_CHUNK_BYTES):  # gzip compares its own checksum only when it is read to its end
@@ -52,7 +52,7 @@ def _extract(archive: Path, folder: Path) -> None:
 
 
 def _safe(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The entry as one of whoever unpacks it, with permissions of which none is a surprise."""
+    """The entry with the current user as its owner, and with safe permissions."""
     name = PurePosixPath(entry.name)
     if name.is_absolute() or ".." in name.parts:
         raise _Unsafe(f"its entry {entry.name!r} would leave the folder it is unpacked into")

@@ -1,12 +1,12 @@
-"""What the suite sets in a broker's configuration, and why; each of it can be overridden by name.
+"""The settings that the suite gives a broker, with the reasons; each can be overridden by name.
 
-Brokers are started on the configuration files that their release ships (``broker.conf`` and ``bookkeeper.conf``, or
-``standalone.conf``) with these settings on top. What is not named here keeps the value of that shipped file, which is
-not always the default of the code: ``managedLedgerDefaultMarkDeleteRateLimit`` is 0.1 a second in every
-``standalone.conf`` and 1.0 in the code.
+Brokers start with the configuration files of their release (``broker.conf`` and ``bookkeeper.conf``, or
+``standalone.conf``) and these settings on top. Other settings keep the shipped value, which may differ from the default
+in the code: ``managedLedgerDefaultMarkDeleteRateLimit`` is 0.1 per second in every ``standalone.conf`` and 1.0 in the
+code.
 
-The defaults below are ours, not Pulsar's. They make a broker quick, and bring the corners of the rules (rollover,
-snapshots, chunks) within reach of short histories; none of them changes what the rules promise.
+The defaults below are the suite's, not Pulsar's. They make a broker fast, and let short histories reach rollovers,
+snapshots and chunks; none of them changes the rules.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Choice = Literal["quick", "shipped", "swarm"]
-"""What a run can be asked for: a base, or the quick one with settings that are drawn from the run's seed on top."""
+"""The choices for a run: a base, or the quick one with settings drawn from the run's seed on top."""
 CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 Base = Literal["quick", "shipped"]
-"""What settings go on top of: the suite's own (``quick``), or the release's configuration file as it is (``shipped``).
-With that, the suite sets only where the broker listens and the name of its cluster."""
+"""The base of other settings: the suite's own (``quick``), or the release's configuration file (``shipped``), in which
+the suite sets only the addresses and the cluster's name."""
 
 _SHIPPED_FRAME_BYTES = 5_253_120
 """The bookie's largest frame in every shipped configuration: 5 MiB and the overhead."""
 
 _FRAME_OVERHEAD_BYTES = 10 * 1024
-"""Room for the command and the metadata around a message of the largest size, as the broker itself reckons with."""
+"""The broker's allowance for the command and metadata of a message of the largest size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value for the configuration file, and the reason the suite departs from the shipped one."""
+    """A value for the configuration file, and the reason why it differs from the shipped one."""
 
     value: str
     why: str
@@ -45,7 +45,7 @@ QUICK: Mapping[str, Setting] = {
     "journalSyncData": Setting("false", "nor for the disk; as shipped for a standalone broker"),
     "activeConsumerFailoverDelayTimeMillis": Setting("0", "the next active consumer starts at once"),
 }
-"""Waiting that a cluster under load does for throughput, and that a test only waits for."""
+"""Delays that give a loaded cluster throughput, and only cost a test time."""
 
 NEAR: Mapping[str, Setting] = {
     "managedLedgerMaxEntriesPerLedger": Setting("5", "a topic rolls over to a new ledger within one example"),
@@ -63,12 +63,12 @@ NEAR: Mapping[str, Setting] = {
     "topicLevelPoliciesEnabled": Setting("true", "deduplication is enabled per topic; off by default before 2.11"),
     "systemTopicEnabled": Setting("true", "topic policies are stored in one; off by default before 2.11"),
 }
-"""Thresholds lowered, and features on, so that short histories reach what the rules speak of."""
+"""Lower thresholds and enabled features, so that short histories exercise the rules."""
 
 STEADY: Mapping[str, Setting] = {
     "brokerDeleteInactiveTopicsEnabled": Setting("false", "a topic stays until the suite has read it back"),
 }
-"""Housekeeping that would take away what a check still needs."""
+"""Housekeeping that would remove what a check still needs."""
 
 
 MACHINES: Mapping[str, Setting] = {
@@ -79,15 +79,14 @@ MACHINES: Mapping[str, Setting] = {
     "statsUpdateInitialDelayInSecs": Setting("1", "rates are updated while an example waits"),
     "statsUpdateFrequencyInSecs": Setting("1", "the same"),
 }
-"""What a run of the machines sets on a quick broker besides: limits that an example reaches, and waits that it can
-take."""
+"""Further settings for a run of the machines on a quick broker: limits and delays that an example reaches."""
 
 
 def suite_settings(overrides: Mapping[str, str], base: Base = "quick") -> dict[str, str]:
-    """Return what a broker is configured with: the settings of a base, replaced and added to by ``overrides``.
+    """Return the settings of a base with ``overrides``.
 
-    The largest frame that the bookie takes follows a ``maxMessageSize`` above the shipped one, unless it is overridden
-    itself: otherwise the broker would accept messages that it cannot store.
+    The bookie's largest frame follows a ``maxMessageSize`` above the shipped one, unless it is overridden, too.
+    Otherwise the broker would accept messages that it cannot store.
     """
     tables = (QUICK, NEAR, STEADY) if base == "quick" else ()
     chosen = {name: setting.value for table in tables for name, setting in table.items()}

@@ -1,7 +1,7 @@
-"""What a deployment of separate processes sets whatever the base, the shipped one included, and why.
+"""The settings of a deployment of separate processes with any base, including the shipped one, with the reasons.
 
-It is what one broker and few bookies need to run on one machine and to stay as they are. Where they listen and keep
-their data is set besides. All of it can be overridden by name.
+A broker and a few bookies need them on one machine. Addresses and data folders are set elsewhere. Each setting can be
+overridden by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NULL_STATS: Final = "org.apache.bookkeeper.stats.NullStatsProvider"
 
 
 def of_broker(size: Size = SMALLEST) -> Mapping[str, Setting]:
-    """Return what is set in ``broker.conf`` of each broker of a deployment, as far as a release has it."""
+    """The settings in ``broker.conf`` of each broker of a deployment, as far as the release has them."""
     alone = {
         "loadBalancerEnabled": Setting("false", "no topic is unloaded, and no bundle split, unless an example asks"),
         "isRunningStandalone": Setting("true", "clients stay at the address that they came to, a proxy's too"),
@@ -49,4 +49,4 @@ BOOKIE: Final[Mapping[str, Setting]] = {
     "diskUsageWarnThreshold": Setting("0.99", "the same"),
     "journalPreAllocSizeMB": Setting("4", "a run folder stays small"),
 }
-"""What is set in ``bookkeeper.conf``."""
+"""The settings in ``bookkeeper.conf``."""

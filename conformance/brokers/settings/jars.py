@@ -1,4 +1,4 @@
-"""The classes in the jars of a distribution, as bytes: what they say is for others to read."""
+"""The classes in the jars of a distribution, as bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 _APACHE: Final = re.compile(r"pulsar|bookkeeper")
-"""In the names of the jars that are looked into."""
+"""A pattern for the names of the jars that are read."""
 
 
 class Jars:
@@ -28,12 +28,12 @@ class Jars:
         self._open.close()
 
     def read(self, file: str) -> bytes | None:
-        """Return a class file, by its path in its jar; None where no jar has it."""
+        """Return a class file, by its path in its jar; None if no jar has it."""
         jar = self._jars.get(file)
         return None if jar is None else jar.read(file)
 
     def mention(self, beginning: str, text: str) -> bool:
-        """Whether a class whose path begins like this has a text among its constants: an option, for example."""
+        """Whether a class whose path has this prefix has a text among its constants, for example an option."""
         files = [file for file in self._jars if file.startswith(beginning)]
         return any(text.encode() in (self.read(file) or b"") for file in files)
 

@@ -29,7 +29,7 @@ _BOOKIE: Final = (
 _BOOKIE_FILE: Final = "bookkeeper.conf"
 _FILES: Final = ("standalone.conf", "broker.conf", _BOOKIE_FILE)
 _PREFIXES: Final = ("bookkeeper_", "brokerClient_")
-"""How the names begin that a broker passes on to its clients of BookKeeper and Pulsar, whatever follows."""
+"""The prefixes of the settings that a broker passes on to its BookKeeper and Pulsar clients."""
 _LINE: Final = re.compile(r"#?\s*([A-Za-z_][\w.-]*)=(.*)")
 
 _PRIMITIVES: Final[Mapping[str, str]] = {
@@ -49,14 +49,14 @@ _BITS: Final = {"I": 32, "S": 16, "Ljava/lang/Integer;": 32}
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """What values a setting can take: of a kind (``text``: any), or one of ``values``; an integer of so many bits."""
+    """The possible values of a setting: of a kind (``text``: any), or one of ``values``; an integer of so many bits."""
 
     kind: str = "text"
     values: tuple[str, ...] = ()
     bits: int = 64
 
     def refusal(self, name: str, value: str) -> str | None:
-        """Why it cannot take a value; None if it can."""
+        """Why a value is invalid; None if it is valid."""
         if self.values:
             return None if value in self.values else f"{name} takes one of {', '.join(self.values)}, not {value!r}"
         taken = {"boolean": _is_boolean, "integer": self._is_integer, "number": _is_number}.get(self.kind)
@@ -81,12 +81,12 @@ def _is_number(value: str) -> bool:
 class KnownSettings:
     broker: Mapping[str, Descriptor]
     bookie: Mapping[str, Descriptor]
-    """Those of its bookie that the broker has not as well."""
+    """The settings that only its bookie has."""
     others: Mapping[str, Descriptor]
-    """What else its configuration files name: the broker's authentication providers read these, for example."""
+    """Other settings in its configuration files, for example those of authentication providers."""
 
     def refusal(self, name: str, value: str) -> str | None:
-        """Why a broker of this release cannot be given this setting; None if it can."""
+        """Why a broker of this release does not accept this setting; None if it does."""
         descriptor = self.broker.get(name) or self.bookie.get(name) or self.others.get(name)
         if descriptor is not None:
             return descriptor.refusal(name, value)
@@ -123,16 +123,16 @@ def known_settings(folder: Path) -> KnownSettings:
 
 
 def _fields(jars: Jars, file: str) -> tuple[Field, ...]:
-    """The fields of a class; none where it is not there."""
+    """The fields of a class; none if there is no such class."""
     found = jars.read(file)
     return () if found is None else fields_of(found)
 
 
 def demand_known(folder: Path, settings: Mapping[str, str]) -> None:
-    """See to it that the release in a folder has these settings, and that they can take these values.
+    """Check that the release in a folder has these settings and accepts these values.
 
     Raises:
-        HarnessError: one that it does not have, or a value that it cannot take.
+        HarnessError: it lacks a setting or does not accept a value.
     """
     known = known_settings(folder) if settings else None
     for name, value in settings.items():
@@ -150,7 +150,7 @@ def _descriptor(field: Field, jars: Jars) -> Descriptor:
 
 
 def _named_by(file: Path) -> dict[str, Descriptor]:
-    """What a configuration file names; a value that is given there says of which kind it is."""
+    """The settings in a configuration file, with their kinds from the values there."""
     lines = file.read_text("utf-8").splitlines() if file.is_file() else []
     given = [found for line in reversed(lines) if (found := _LINE.fullmatch(line))]
     return {one[1]: _like(one[2].strip()) for one in given}

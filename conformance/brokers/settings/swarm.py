@@ -1,7 +1,7 @@
-"""Settings that a swarm draws from: each changes when or how a broker does what the documents speak of.
+"""The settings that a swarm draws from: each changes when or how a broker does something that the documents describe.
 
-None of them changes what the rules promise. A run with ``--settings swarm`` draws a subset of them from its seed, of
-those that the release has, each with one of its values, on top of the suite's own settings.
+None of them changes the rules. A run with ``--settings swarm`` draws from its seed a subset of those that the release
+has, each with one of its values, on top of the suite's own settings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SWITCH: Final = ("true", "false")
 
 @dataclass(frozen=True, slots=True)
 class Varied:
-    """A setting, the values that are drawn, and what it is about."""
+    """A setting, the values to draw from, and its meaning."""
 
     name: str
     values: tuple[str, ...]
@@ -68,7 +68,7 @@ SWARM: Final[tuple[Varied, ...]] = (
     Varied("brokerDeduplicationMaxNumberOfProducers", ("2", "6", "10000"), "how many producers a snapshot holds"),
     # Producers.
     Varied("maxPendingPublishRequestsPerConnection", ("1", "1000"), "how many sends a connection may have in flight"),
-    # New ones go to the end, so that a seed draws the same of the others as before.
+    # Add new ones at the end, so that a seed draws the same values of the others as before.
     Varied("maxUnackedMessagesPerSubscription", ("4", "20"), "when a subscription gets no new messages"),
 )
 
@@ -76,7 +76,7 @@ SWARM: Final[tuple[Varied, ...]] = (
 def drawn(seed: int, has: Callable[[str], bool]) -> dict[str, str]:
     """The settings that a seed draws, for a release that ``has`` some of them.
 
-    The same seed draws the same of each for every release; what a release does not have is left out.
+    A seed draws the same values for every release, without the settings that it lacks.
     """
     chance = random.Random(seed)
     share = chance.uniform(0.2, 0.8)
