@@ -51,6 +51,22 @@ class Limits(Struct, frozen=True):
     in_all: int = 0
 
 
+class LookAhead(Struct, frozen=True):
+    """How many messages may wait in the replay queue of a Key_Shared subscription before its dispatcher reads no new
+    messages: so many for each consumer, and so many in all (0: no limit)."""
+
+    per_consumer: int = 2000
+    per_subscription: int = 20000
+
+    def limit(self, consumers: int) -> int | None:
+        """The limit with so many consumers; None: there is none."""
+        limits = [one for one in (self.per_consumer * consumers, self.per_subscription) if one > 0]
+        return min(limits, default=None)
+
+
+NO_LIMITS = LookAhead(0, 0)
+
+
 class SnapshotSchedule(Struct, frozen=True):
     """When a deduplication snapshot of a topic is due.
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
-from model.key_shared.liveness import LookAhead
-from model.vocabulary import SnapshotSchedule
+from model.vocabulary import LookAhead, SnapshotSchedule
 
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
 PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"

@@ -190,6 +190,10 @@ def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
 def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
     """Nothing is left that must have been sent, or asked for again."""
     topic, subscription = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
+    for name, consumer in state.consumers_of(subscription_id):
+        if consumer.is_reassigning:
+            reassigned = replace(consumer, is_reassigning=False, reassigned=consumer.holds)
+            state = state.with_consumer(name, reassigned)
     there = dict(state.consumers_of(subscription_id))
     deviations: list[str] = []
     if not there:
@@ -197,7 +201,9 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
     kind = next(iter(there.values())).kind
     left, holds = state.left(subscription_id), [one.holds for one in there.values()]
     if kind not in IN_ORDER and (broken := dispatching.scattered(left, there)) is not None:
-        return broken
+        if broken.deviation is None or broken.deviation not in known:
+            return broken
+        deviations.append(broken.deviation)
     for name, consumer in there.items():
         state = state.with_consumer(name, replace(consumer, is_returning=False))
     there = dict(state.consumers_of(subscription_id))
@@ -244,4 +250,5 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozense
     before = after.subscriptions[subscription_id]
     subscription = replace(before, assignment=before.assignment.without(name))
     gone = replace(consumer, is_there=False, holds=frozenset(), held=())
-    return judged.of(after.with_subscription(subscription_id, subscription).with_consumer(name, gone))
+    after = after.with_subscription(subscription_id, subscription).with_consumer(name, gone)
+    return judged.of(after.with_reassigned_hashes(subscription_id))

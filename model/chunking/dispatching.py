@@ -19,6 +19,8 @@ from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
+    DRAINING_HASH_BLOCKS_CHUNKS,
+    HASH_REASSIGNED_BETWEEN_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.judgement import Broken
@@ -174,14 +176,24 @@ def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, Consumer]) -> 
     Of a message that may have been sent twice, because one was asked for everything, this is not said.
     """
     unsure = frozenset().union(*(consumer.unsure for consumer in consumers.values()))
+    deviating: Broken | None = None
     for whole in wholes(left):
         positions = {entry.position for entry in whole}
         having = [name for name, consumer in consumers.items() if consumer.holds & positions]
         if len(having) > 1 and not positions & unsure:
             part = whole[-1].part
             what = f"message {part.sequence_id} of {whole[-1].producer}, whose last entry is at {max(positions)}"
-            return _by_broker("CHUNK-14", f"the broker dispatched entries of {what}, to {' and to '.join(having)}")
-    return None
+            because = f"the broker dispatched entries of {what}, to {' and to '.join(having)}"
+            if not _is_reassigned_in_between([consumers[name] for name in having], positions):
+                return _by_broker("CHUNK-14", because)
+            deviating = deviating or DEVIATIONS[HASH_REASSIGNED_BETWEEN_CHUNKS].broken(because)
+    return deviating
+
+
+def _is_reassigned_in_between(having: Sequence[Consumer], whole: Collection[Position]) -> bool:
+    """Whether all consumers but the last one had their chunks of a message when its hash may have been reassigned."""
+    *before, _ = sorted(having, key=lambda one: max(one.holds & set(whole)))
+    return all(one.kind == "Key_Shared" and one.holds & set(whole) <= one.reassigned for one in before)
 
 
 @carries("CHUNK-09", "CHUNK-14")
@@ -198,6 +210,8 @@ def starved(
     what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to {where}"
     if is_stuck:
         return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
+    if _are_blocked_by_first_chunks(topic, consumers, owed):
+        return DEVIATIONS[DRAINING_HASH_BLOCKS_CHUNKS].broken(what)
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
         return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
     is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
@@ -220,6 +234,25 @@ def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer],
             having = [consumer for consumer in consumers if not consumer.holds.isdisjoint(whole)]
             return any(consumer.queue < len(whole) and consumer.holds & set(whole) == before for consumer in having)
     return False
+
+
+def _are_blocked_by_first_chunks(topic: Topic, consumers: Sequence[Consumer], owed: Sequence[Position]) -> bool:
+    """Whether a Key_Shared consumer held the first chunks of each message owed when another one joined or left.
+
+    The hash may then drain at that consumer until it acknowledges these chunks, which it does with the whole message.
+    Entries that are not read because so many chunks wait for replay may be owed, too.
+    """
+    if len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
+        return False
+    waiting: set[Position] = set()
+    for whole in ([entry.position for entry in whole] for whole in wholes(topic.log)):
+        rest = [position for position in whole if position in owed]
+        first = set(whole) - set(rest)
+        if first and rest and max(first) < rest[0] and any(first <= one.holds & one.reassigned for one in consumers):
+            waiting.update(rest)
+    limit = topic.look_ahead.limit(len(consumers))
+    is_full = limit is not None and len(waiting) >= limit
+    return bool(waiting) and all(position in waiting or (is_full and position > min(waiting)) for position in owed)
 
 
 def _by_broker(rule: str, because: str) -> Broken:

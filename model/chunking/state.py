@@ -12,7 +12,7 @@ from model.chunking.assembly import Buffers
 from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.log import EARLIEST, Position
 from model.traffic import Delivery, Life, LoggedPart
-from model.vocabulary import Compression, SubscriptionId, SubscriptionType
+from model.vocabulary import NO_LIMITS, Compression, LookAhead, SubscriptionId, SubscriptionType
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Topic:
     log: tuple[LoggedPart, ...] = ()
     deviating: frozenset[str] = frozenset()
     """The producers of which a known deviation took something from its log, or stored it again."""
+    look_ahead: LookAhead = NO_LIMITS
 
     @property
     def end(self) -> Position:
@@ -139,6 +140,11 @@ class Consumer:
     unsure: frozenset[Position] = frozenset()
     """Of these, what the broker may have sent before it met a request for everything, or before the topic was moved.
     It may have sent that to another consumer since."""
+    reassigned: frozenset[Position] = frozenset()
+    """What a Key_Shared consumer may have held when another one joined or left: its hashes may have another owner since.
+    It is known once all was received that was on its way then."""
+    is_reassigning: bool = False
+    """Whether another one joined or left, and not all was received since."""
     is_returning: bool = False
     """Whether such a request, or a move, is so recent that what is sent may be from before it."""
     is_there: bool = True
@@ -193,6 +199,14 @@ class Chunking:
     def with_subscription(self, subscription_id: SubscriptionId, subscription: Subscription) -> Chunking:
         """The same with another state of a subscription."""
         return replace(self, subscriptions={**self.subscriptions, subscription_id: subscription})
+
+    def with_reassigned_hashes(self, subscription_id: SubscriptionId) -> Chunking:
+        """The same when a consumer joined a subscription or left it."""
+        state = self
+        for name, consumer in self.consumers_of(subscription_id):
+            if consumer.kind == "Key_Shared":
+                state = state.with_consumer(name, replace(consumer, is_reassigning=True))
+        return state
 
     def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers that are there."""

@@ -53,7 +53,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.traffic import Life
-from model.vocabulary import SubscriptionId
+from model.vocabulary import LookAhead, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
 Sessions = Mapping[str, Session]
@@ -64,8 +64,9 @@ def judge(
 ) -> Judged:
     """What this operation with this outcome leaves possible; a deviation that is not known breaks its rule."""
     match operation, outcome:
-        case CreateTopic(topic), Created(deduplication, limit_bytes=int() as limit_bytes):
-            return Allowed(state.with_topic(topic, Topic(limit_bytes, deduplication)))
+        case CreateTopic(topic), Created(deduplication, limit_bytes=int() as limit_bytes, look_ahead=look_ahead):
+            made = Topic(limit_bytes, deduplication, look_ahead=LookAhead(*look_ahead))
+            return Allowed(state.with_topic(topic, made))
         case OpenProducer(_, topic, producer), Opened():
             is_new = producer not in state.topics[topic].producers
             return Allowed(state.with_producer(topic, producer, Producer()) if is_new else state)
@@ -128,7 +129,7 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
         hypotheses=hypotheses,
         queue=operation.queue,
     )
-    state = state.with_consumer(operation.consumer, consumer)
+    state = state.with_reassigned_hashes(subscription_id).with_consumer(operation.consumer, consumer)
     return state if subscription_id in state.subscriptions else state.with_subscription(subscription_id, Subscription())
 
 

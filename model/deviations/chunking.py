@@ -10,6 +10,8 @@ CHUNK_RECOVERY_COUNTS_UNFINISHED = "chunk-recovery-counts-unfinished"
 REDELIVERY_READS_IN_PARALLEL = "redelivery-reads-in-parallel"
 CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER = "chunk-assignment-outlives-consumer"
 CHUNK_ASSIGNED_BEYOND_PERMITS = "chunk-assigned-beyond-permits"
+DRAINING_HASH_BLOCKS_CHUNKS = "draining-hash-blocks-chunks"
+HASH_REASSIGNED_BETWEEN_CHUNKS = "hash-reassigned-between-chunks"
 CHUNK_REPEATED_DISCARDS_BUFFER = "chunk-repeated-discards-buffer"
 CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
 CHUNK_DISCARDED_NOT_REDELIVERED = "chunk-discarded-not-redelivered"
@@ -87,6 +89,36 @@ DEVIATIONS = (
         side="broker",
         releases=(">=3.3.6,<=4.0.8",),
         seen=("4.0.8", "3.3.6"),
+    ),
+    Deviation(
+        name=DRAINING_HASH_BLOCKS_CHUNKS,
+        rule="CHUNK-14",
+        statement="If a Key_Shared consumer has only the first chunks of a message when another consumer joins or leaves, and the message's hash is assigned to another consumer, the other chunks are never dispatched. The subscription recovers when the consumer that has the first chunks leaves.",
+        cause="The hash drains at the first consumer, so its other messages are blocked until that consumer has acknowledged all that is pending (PIP-379). It acknowledges chunks only with the whole message. KeySharedDispatcher does not treat chunks in any way of their own: Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
+        upstream=("apache/pulsar#23265",),
+        side="broker",
+        releases=(">=4.0.8,<=4.2.4",),
+        seen=("4.0.8", "4.2.4"),
+        shadow=Shadow(
+            name="test_chunks_that_a_draining_hash_does_not_block_are_due",
+            by="small history",
+            statement="The other chunks are not dispatched although nobody joined or left, or the first chunk is not dispatched either, or a later message of another hash.",
+        ),
+    ),
+    Deviation(
+        name=HASH_REASSIGNED_BETWEEN_CHUNKS,
+        rule="CHUNK-14",
+        statement="If a Key_Shared consumer has only the first chunks of a message when another consumer joins or leaves, and the message's hash is assigned to another consumer, the other chunks are dispatched to that one. No consumer delivers the message.",
+        cause="The dispatcher selects a consumer for each chunk by its hash. Chunks that wait for replay when a consumer joins are not held back from it. Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
+        upstream=("apache/pulsar#23265",),
+        side="broker",
+        releases=("==3.3.6",),
+        seen=("3.3.6",),
+        shadow=Shadow(
+            name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",
+            by="small history",
+            statement="Chunks are dispatched to two consumers although nobody joined or left between them.",
+        ),
     ),
     Deviation(
         name=CHUNK_REPEATED_DISCARDS_BUFFER,

@@ -42,7 +42,6 @@ from model.example import deployment
 from model.example.state import Example, Judgement
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
-from model.key_shared.liveness import LookAhead
 from model.operations import (
     AnyOperation,
     ApplicationOperation,
@@ -81,7 +80,7 @@ from model.sessions import Pending, Session, session_of
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import membership, written
 from model.subscriptions import tracker as subscriptions
-from model.vocabulary import Limits
+from model.vocabulary import Limits, LookAhead
 
 NO_TIME = Interval(0.0, 0.0)
 """For histories without times: everything happens at once."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from model.log import Position
-from model.vocabulary import HashRange
+from model.vocabulary import NO_LIMITS, HashRange, LookAhead
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +60,6 @@ def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int
             if owner is None or owner.name != entry.holder:
                 waits[entry.hashed] = entry.holder
     return waits
-
-
-@dataclass(frozen=True, slots=True)
-class LookAhead:
-    """The limits on the replay queue above which a dispatcher reads no new messages: per consumer and per subscription
-    (0: no limit)."""
-
-    per_consumer: int = 2000
-    per_subscription: int = 20000
-
-    def limit(self, consumers: int) -> int | None:
-        """The limit with so many consumers; None: no limit."""
-        limits = [one for one in (self.per_consumer * consumers, self.per_subscription) if one > 0]
-        return min(limits, default=None)
-
-
-NO_LIMITS = LookAhead(0, 0)
 
 
 def due(

@@ -13,11 +13,10 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
-from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.key_shared.state import Keyed
 from model.log import Position
 from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
-from model.vocabulary import Limits, SubscriptionId
+from model.vocabulary import NO_LIMITS, Limits, LookAhead, SubscriptionId
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 

@@ -29,7 +29,6 @@ from model.events import (
 )
 from model.failpoints import FailpointKind
 from model.judgement import Allowed, Broken, in_turn
-from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.operations import OnSubscriptions, Terminate, Trim
 from model.rules.catalogue import carries
 from model.subscription_operations import (
@@ -53,7 +52,7 @@ from model.subscriptions.administration import administered, beginning, disconne
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at, surely_left
-from model.vocabulary import Limits, Outcome, SubscriptionId, partition_name
+from model.vocabulary import NO_LIMITS, Limits, LookAhead, Outcome, SubscriptionId, partition_name
 
 Judged = Allowed[Consumption] | Broken
 

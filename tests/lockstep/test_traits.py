@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.traits import PER_CONSUMER, PER_SUBSCRIPTION, Traits
-from model.key_shared.liveness import LookAhead
+from model.vocabulary import LookAhead
 
 NO_SETTINGS = Traits.of({})
 

@@ -171,16 +171,21 @@ class ChunkConsumer:
         return picked
 
     def acknowledge(self, chosen: Sequence[Delivery], *, is_cumulative: bool) -> None:
-        """Acknowledge messages, and wait until the ack has passed the proxy."""
+        """Acknowledge messages, and wait until the ack has passed the proxy.
+
+        Cumulatively up to the last one in the log, which after a redelivery need not be the one that was received last.
+        """
         self._await(self._is_back)
         seen = len(self._passed)
         deliveries = self._take(chosen)
-        for delivery in deliveries[-1:] if is_cumulative else deliveries:
+        if is_cumulative and deliveries:
+            deliveries = [max(deliveries, key=lambda delivery: delivery.position)]
+        for delivery in deliveries:
             if is_cumulative:
                 self._consumer.ack_cumulative(delivery)
             else:
                 self._consumer.ack(delivery)
-        wanted = {delivery.position for delivery in (deliveries[-1:] if is_cumulative else deliveries)}
+        wanted = {delivery.position for delivery in deliveries}
         self._await(lambda: wanted <= _acknowledged(self._passed[seen:]))
 
     def request_redelivery(self, chosen: Sequence[Delivery] | None) -> None:

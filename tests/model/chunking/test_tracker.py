@@ -16,6 +16,8 @@ from model.deviations.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     CHUNK_REPEATED_DISCARDS_BUFFER,
+    DRAINING_HASH_BLOCKS_CHUNKS,
+    HASH_REASSIGNED_BETWEEN_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
@@ -30,7 +32,7 @@ from model.traffic import (
     LoggedPart,
     Part,
 )
-from model.vocabulary import Entry, Message, SubscriptionId, SubscriptionType
+from model.vocabulary import Entry, LookAhead, Message, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
 
 PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
@@ -318,6 +320,60 @@ def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_
     sent = {position for one in consumers for position in one.holds}
     owed = [one.position for one in log if one.position not in sent]
     assert dispatching.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
+
+
+@pytest.mark.parametrize(
+    ("holds", "reassigned", "owed", "is_explained"),
+    [
+        ([{0, 1}, set()], {0, 1}, {2}, True),
+        ([{0}, set()], {0}, {1, 2}, True),
+        ([{0, 1}, set()], set(), {2}, False),  # nobody joined or left since
+        ([{0, 1}, set()], {0}, {2}, False),  # a chunk was dispatched since: its hash does not drain
+        ([set(), set()], set(), {0, 1, 2}, False),  # nobody has the first chunk
+        ([{0, 1}, set()], {0, 1}, {2, 3}, False),  # the message of another hash
+        ([{0, 1}], {0, 1}, {2}, False),  # the consumer is alone
+    ],
+)
+def test_chunks_that_a_draining_hash_does_not_block_are_due(
+    holds: list[set[int]], reassigned: set[int], owed: set[int], is_explained: bool
+) -> None:
+    topic = replace(PLAIN, log=logged("a0/3 a1/3 a2/3 x"))
+    consumers = [
+        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
+        for one in holds
+    ]
+    positions = sorted(map(at, owed))
+    broken = dispatching.starved(SubscriptionId("t", "s"), topic, consumers, positions, is_stuck=False)
+    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_explained else None)
+    is_full = replace(topic, look_ahead=LookAhead(0, 1))
+    broken = dispatching.starved(SubscriptionId("t", "s"), is_full, consumers, positions, is_stuck=False)
+    is_after = bool(reassigned) and holds[0] == reassigned and len(holds) > 1
+    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_after else None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reassigned", "deviation"),
+    [
+        ("Key_Shared", {0, 1}, HASH_REASSIGNED_BETWEEN_CHUNKS),
+        ("Key_Shared", {0}, None),
+        ("Key_Shared", set(), None),
+        ("Shared", {0, 1}, None),
+    ],
+)
+def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment(
+    kind: SubscriptionType, reassigned: set[int], deviation: str | None
+) -> None:
+    first, second = (replace(consumer(), kind=kind, holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
+    first = replace(first, reassigned=frozenset(map(at, reassigned)))
+    broken = dispatching.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
+    assert broken is not None
+    assert (broken.rule, broken.deviation) == ("CHUNK-14", deviation)
+    later = dispatching.scattered(
+        logged("a0/3 a1/3 a2/3 b0/2 b1/2"),
+        {"c": replace(first, holds=first.holds | {at(3)}), "d": replace(second, holds=second.holds | {at(4)})},
+    )
+    assert later is not None
+    assert later.deviation is None, "another message was split without a reassignment"
 
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:

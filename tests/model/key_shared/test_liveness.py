@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.key_shared.liveness import LookAhead, Open, Receiver, due
+from model.key_shared.liveness import Open, Receiver, due
 from model.log import Position
-from model.vocabulary import HashRange
+from model.vocabulary import HashRange, LookAhead
 
 LOW, HIGH = 10, 50_000
 SLOW = Receiver("slow", 0, (HashRange(1, 30_000),))
