@@ -1,10 +1,10 @@
-"""What the logs and subscriptions of all clusters must show together, rule by rule (document 001).
+"""The rules of document 001 over the logs and subscriptions of all clusters.
 
-Each function goes through what was read back and tells, for every occasion on which its rule was put to the test, what
-is wrong, or None if nothing is. Order in a log is what decides; clocks are asked only where a rule speaks of time, and
-with :data:`SLACK_MS`, because a message is stored some time after its client dated it.
+Each function yields one result for every occasion that exercised its rule: the violation, or None. The order in a log
+decides. Timestamps count only for rules on time, with :data:`SLACK_MS`, because a message is stored some time after its
+publish time.
 
-Not here: what no log shows, as whether an answer was handled by one replicator or another.
+The logs do not show everything, such as which replicator handled a response. This is not judged.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from model.rules.catalogue import carries
 
 @carries("REPL-01")
 def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Every cluster has the messages of each in the order of that one's own log, and once.
+    """Every cluster has the messages of each other cluster in the order of that cluster's log, and once.
 
-    Where a replicator came back, what was on its way may have been sent twice, unless the topic is deduplicated.
+    A replicator that reconnected may have sent messages in flight twice, unless the topic is deduplicated.
     """
     read = topic.read
     for target, log in logs.items():
@@ -50,17 +50,17 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
             twice = [message for message, times in Counter(here).items() if times > 1]
             if twice and (topic.deduplication or not is_again):
                 because = f"{target} has {twice[0]} of {source} twice"
-                yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if target in topic.moved else because
+                yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if target in topic.reloaded else because
             if target != source:
                 may_come = tuple(message for message in own if topic.may_be_at(message, target))
-                came = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
-                yield from _as_there(topic, source, target, may_come, came)
+                arrived = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
+                yield from _as_there(topic, source, target, may_come, arrived)
 
 
 def _as_there(
     topic: ReplicatedTopic, source: str, target: str, own: tuple[str, ...], first: tuple[str, ...]
 ) -> Iterator[CheckResult]:
-    """What came first to a cluster is what another one had first; and once all has come through, that is everything."""
+    """The messages of a cluster arrive at another one as a prefix of its log, and completely once replication ends."""
     small = tuple(message for message in own if message in first or message not in topic.nearly_full)
     if first != own[: len(first)]:
         because = f"{target} has {', '.join(first)} of {source}, but {source} has {', '.join(own)}"
@@ -76,7 +76,7 @@ def _as_there(
 
 @carries("REPL-20")
 def restricted_where_they_may_be(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """A message that is restricted to some clusters is at those, once all is replicated, and at no other."""
+    """A message that is restricted to some clusters is replicated to those, and to no other."""
     for message, clusters in topic.restricted.items():
         source = next((cluster for cluster, log in logs.items() if message in log.messages(cluster)), None)
         for target, log in logs.items() if source is not None else ():
@@ -90,15 +90,15 @@ def restricted_where_they_may_be(topic: ReplicatedTopic, logs: Logs) -> Iterator
 
 @carries("REPL-04")
 def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """An answer stands behind the request that it is for, and tells the position of an entry between the two."""
+    """A response is after its request in the log, and contains the position of an entry between the two."""
     for cluster, log in logs.items():
-        asked: dict[str, int] = {}
+        requested: dict[str, int] = {}
         for index, entry in enumerate(log.entries):
             match entry.marker:
                 case SnapshotRequest(snapshot) if entry.origin != cluster:
-                    asked.setdefault(snapshot, index)
+                    requested.setdefault(snapshot, index)
                 case SnapshotResponse(snapshot, _, position) if entry.origin == cluster:
-                    begun = asked.get(snapshot)
+                    begun = requested.get(snapshot)
                     if begun is None:
                         yield f"{cluster} has a response at {entry.position} for snapshot {snapshot} without a request"
                     elif not log.entries[begun].position <= position < entry.position:
@@ -114,21 +114,21 @@ def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[
 
 @carries("REPL-05")
 def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """A request is answered once by each cluster, however many replicators it has."""
+    """Each cluster answers a request once, regardless of its number of replicators."""
     read = topic.read
     for cluster, log in logs.items():
-        asked: Counter[tuple[str, str]] = Counter()
+        requested: Counter[tuple[str, str]] = Counter()
         given: Counter[str] = Counter()
         for entry in log.entries:
             match entry.marker:
                 case SnapshotRequest(snapshot) if entry.origin != cluster:
-                    asked[snapshot, entry.origin] += 1
+                    requested[snapshot, entry.origin] += 1
                 case SnapshotResponse(snapshot) if entry.origin == cluster:
                     given[snapshot] += 1
                 case _:
                     pass
-        for (snapshot, origin), times in asked.items():
-            # A replicator that comes back reads again what it had read last, and handles it once more.
+        for (snapshot, origin), times in requested.items():
+            # A replicator that reconnects reads its last entry again, and handles it again.
             if read is not None and {(cluster, origin), (origin, cluster)} & set(read.reconnected):
                 continue
             if given[snapshot] > times:
@@ -139,7 +139,7 @@ def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
 
 @carries("REPL-06")
 def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Of a cluster that answered more than once, a snapshot has the first answer."""
+    """If a cluster answered more than once, a snapshot has its first response."""
     for log, snapshot, taken, answers in complete(logs):
         first = {answer.cluster: answer.position for answer in reversed(answers)}
         later = [one for one in answers if one.cluster in first and one.position != first[one.cluster]]
@@ -155,14 +155,14 @@ def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
 
 @carries("REPL-09")
 def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """A snapshot has an answer of each other cluster, and for its own position that where the last answer stands."""
+    """A snapshot has a response of each other cluster, and its local position is that of the last response."""
     for log, snapshot, taken, answers in complete(logs):
-        told = {(answer.cluster, answer.position) for answer in answers}
+        responses = {(answer.cluster, answer.position) for answer in answers}
         missing = set(topic.clusters) - {log.cluster} - set(taken.positions)
         if missing:
             because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
-            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if log.cluster in topic.moved else because
-        elif wrong := set(taken.positions.items()) - told:
+            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if log.cluster in topic.reloaded else because
+        elif wrong := set(taken.positions.items()) - responses:
             cluster, position = min(wrong)
             yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, but no response has it"
         elif taken.local not in {log.entries[answer.index].position for answer in answers}:
@@ -181,7 +181,7 @@ def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResu
         return
     for log, snapshot, taken, answers in complete(logs):
         if set(topic.clusters) - {log.cluster} - set(taken.positions):
-            continue  # who was not asked at all is REPL-09's matter
+            continue  # REPL-09 judges a cluster without a request
         if len(snapshot.requests) < 2:
             yield f"{log.cluster} completed snapshot {snapshot.name} without a second round"
             continue
@@ -197,7 +197,7 @@ def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResu
 
 @carries("REPL-08")
 def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """What took longer than the timeout is not completed, whoever answers later."""
+    """A snapshot that took longer than the timeout is not completed by later responses."""
     longest_ms = topic.made.timeout_ms + topic.made.period_ms + SLACK_MS
     for log in logs.values():
         for snapshot in log.snapshots:
@@ -207,7 +207,7 @@ def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
                 if took_ms > longest_ms:
                     yield f"{log.cluster} completed snapshot {snapshot.name} after {took_ms} ms, later than its timeout"
             elif snapshot.answers:
-                # When an answer came is not written down; it came behind what this cluster itself had written before.
+                # The arrival time of a response is unknown. It arrived after the cluster's own entries before it.
                 own = [
                     one.published_ms for one in log.entries[: snapshot.answers[-1].index] if one.origin == log.cluster
                 ]
@@ -217,10 +217,10 @@ def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
 
 @carries("REPL-12")
 def updates_are_snapshots_that_were_passed(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """An update has the positions of a snapshot that mark-delete has passed, each time of a later one.
+    """An update has the positions of a snapshot that mark-delete has passed, and each update those of a later one.
 
-    A broker that is killed may forget what it had passed, and pass it again. Cursors are read before their log: of an
-    update that came since the reading began they need not know.
+    A killed broker may lose progress and pass a snapshot again. Cursors are read before the log, so they may lack an
+    update that arrived after the read began.
     """
     read_ms = topic.read.at_ms if topic.read is not None and topic.read.at_ms else math.inf
     for log in logs.values():
@@ -234,11 +234,11 @@ def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Itera
     for index, update in log.updates(cursor.subscription):
         at = log.entries[index].position
         alike = log.taken_with(update.positions)
-        # Snapshots that are made at once may have the same positions: any of those that were complete may be meant.
+        # Concurrent snapshots may have the same positions. The update may be of any complete one.
         complete_by_then = [one for one in alike if one[0] < index]
         if not alike:
-            told = _told(update.positions)
-            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has {told}, which is no snapshot"
+            listed = _listed(update.positions)
+            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has {listed}, which is no snapshot"
         elif not complete_by_then:
             yield f"the update of {cursor.subscription} by {log.cluster} at {at} has a snapshot that was not complete"
         elif log.entries[index].published_ms >= known_until_ms:
@@ -257,11 +257,11 @@ def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Itera
 
 @carries("REPL-12")
 def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """A snapshot that was cached before mark-delete passed it has been published since, or a later one instead.
+    """A snapshot that was cached before mark-delete passed it was published since, or a later one was.
 
-    Said only of subscriptions that one cluster's consumers move, and of the last snapshots, which no later ones drove
-    out of the cache: what stands before the last message that a consumer had was cached by then, and what stands behind
-    its first unacknowledged one had not been passed.
+    This is judged only for subscriptions with consumers in one cluster, and for the last snapshots, which later ones
+    did not evict from the cache. A snapshot before the last message of a consumer was cached by then. A snapshot after
+    its first unacknowledged message had not been passed.
     """
     if not topic.is_quiet:
         return
@@ -291,15 +291,15 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
 
 
 def _is_older_than_load(topic: ReplicatedTopic, log: Log, index: int) -> bool:
-    """Whether an entry may stand there since before its cluster loaded the topic anew: nothing newer is before it."""
-    had = topic.moved.get(log.cluster)
+    """Whether an entry may be older than the last reload of its cluster: no newer message is before it."""
+    had = topic.reloaded.get(log.cluster)
     messages = (entry.message for entry in log.entries[:index] if entry.message is not None)
     return had is not None and had.issuperset(messages)
 
 
 @carries("REPL-11")
 def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """An update is never to a snapshot behind which the dispatcher had read as many others as are kept."""
+    """An update never has a snapshot that later ones had evicted from the cache."""
     for (subscription, cluster), reads in topic.reads.items():
         log = logs[cluster]
         for ahead in reads:
@@ -318,13 +318,13 @@ def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator
                 at = log.entries[index].position
                 yield (
                     f"the update of {subscription} by {cluster} at {at} has a snapshot that {len(later)} "
-                    f"later ones had driven out of its cache of {topic.made.cached}"
+                    f"later ones had evicted from its cache of {topic.made.cached}"
                 )
 
 
 @carries("REPL-13")
 def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Once all has come through, each cluster has the subscription, replicated, and has passed its position."""
+    """Once replication ends, each cluster has the subscription as replicated, and has passed its position."""
     if not topic.is_settled:
         return
     for log in logs.values():
@@ -349,7 +349,7 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
 
 @carries("REPL-14")
 def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """What a cluster holds for acknowledged, a consumer acknowledged somewhere: who fails over misses nothing."""
+    """Every acknowledged message was acknowledged by a consumer in some cluster, so a failover loses nothing."""
     by_snapshots = misled(logs)
     everywhere = frozenset.intersection(*(frozenset(log.messages()) for log in logs.values()))
     for log in logs.values():
@@ -376,26 +376,26 @@ def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
 
 @carries("REPL-17")
 def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """A cluster whose replicators were closed answers what it is asked from then on.
+    """A cluster with closed replicators answers later requests.
 
-    It does not where the asking cluster has given up and begun another snapshot, and the replicator is closed still.
+    If the requesting cluster gave up and began another snapshot, and the replicator is still closed, it did not.
     """
     for cluster, since_ms in topic.closed.items():
         log = logs[cluster]
         given = {one.marker.snapshot for one in log.entries if isinstance(one.marker, SnapshotResponse)}
         for origin in set(topic.clusters) - {cluster}:
-            asked = [
+            requested = [
                 (entry.published_ms, entry.position, entry.marker.snapshot)
                 for entry in log.entries
                 if isinstance(entry.marker, SnapshotRequest)
                 and entry.origin == origin
                 and entry.published_ms > since_ms
             ]
-            if not asked:
+            if not requested:
                 continue
-            first_ms, position, snapshot = asked[0]
+            first_ms, position, snapshot = requested[0]
             has_given_up = any(
-                later_ms - first_ms >= topic.made.timeout_ms and name != snapshot for later_ms, _, name in asked
+                later_ms - first_ms >= topic.made.timeout_ms and name != snapshot for later_ms, _, name in requested
             )
             if snapshot in given:
                 yield None
@@ -406,7 +406,7 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Check
 
 @carries("REPL-10")
 def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Where a consumer has acknowledged everything there is no backlog, whatever markers there are."""
+    """Once a consumer acknowledged all messages there is no backlog, even with markers."""
     read = topic.read
     for log in logs.values():
         for cursor in log.read.cursors:
@@ -415,14 +415,14 @@ def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
             if not (topic.is_settled and is_read and everything and log.entries):
                 continue
             if not all(is_passed(cursor, entry.position) for entry in log.entries if entry.message is not None):
-                continue  # it was acknowledged elsewhere, and not here: which REPL-15 allows
+                continue  # it was acknowledged only in another cluster, which REPL-15 allows
             if cursor.backlog:
                 yield f"{log.cluster} has a backlog of {cursor.backlog} for {cursor.subscription}, all of it markers"
             else:
                 yield None
 
 
-def _told(positions: Mapping[str, Position]) -> str:
+def _listed(positions: Mapping[str, Position]) -> str:
     return ", ".join(f"{cluster} {position}" for cluster, position in sorted(positions.items()))
 
 
@@ -446,4 +446,4 @@ CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]
     ("REPL-17", answered_though_closed),
     ("REPL-10", markers_hold_nothing_up),
 )
-"""The rules, each with what it asks for; of several that are broken the first one is told."""
+"""The rules and their checks; of several broken rules the first one is reported."""

@@ -1,4 +1,4 @@
-"""When snapshots of replicated subscriptions begin: after something new, and while all replicators are connected."""
+"""When snapshots begin: after new messages, and while all replicators are connected."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
 
 COINCIDENCES = 2
-"""How often a message may be stored in the millisecond in which a snapshot begins, if that is not a third of all."""
+"""How often a message may be stored in the millisecond of a snapshot's begin, if that is not a third of all."""
 
 
 @carries("REPL-02")
 def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Between the beginning of a snapshot that was completed and that of the next one, something is published.
+    """Between the begins of a completed snapshot and of the next one, a message is published.
 
-    A consumer whose subscription is not replicated may end the snapshots of a cluster where none is (yet). What begins
-    them again, a marker or a subscription, remembers none that was complete, and begins one at once.
+    A consumer whose subscription is not replicated may end the snapshots of a cluster without a replicated one. A
+    marker or a subscription then restarts them without a complete snapshot, so one begins at once.
 
-    A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later;
-    the broker then takes it for new. The logs do not show which, so this is excused, unless it happens often.
+    A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later.
+    The broker then counts it as new. The logs do not show this, so it is excused unless it happens often.
     """
     for log in logs.values():
-        begun_anew = topic.unreplicated.get(log.cluster, 0)
+        restarts = topic.unreplicated.get(log.cluster, 0)
         judged = coincidences = 0
         for after in log.snapshots[1:]:
             done = _completed_before(log, after)
@@ -39,8 +39,8 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             judged += 1
             if any(entry.message is not None for entry in between):
                 yield None
-            elif begun_anew:
-                begun_anew -= 1
+            elif restarts:
+                restarts -= 1
                 yield EXCUSED
             elif all(entry.message is None for entry in lately):
                 yield because
@@ -60,7 +60,7 @@ def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
 def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """While a replicator is not connected, its cluster begins no snapshot.
 
-    A topic that is not replicated has none; whatever is marked there is REPL-18's matter.
+    Of a topic that is not replicated, REPL-18 judges any markers.
     """
     if not topic.is_replicated:
         return
@@ -70,12 +70,12 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
             begun = [logs[source].entries[one.requests[0]] for one in logs[source].snapshots]
             end_ms = until_ms if until_ms is not None else max(since_ms, read_ms)
             within = [entry for entry in begun if since_ms < entry.published_ms < end_ms]
-            news_by_ms = end_ms - 2 * topic.made.period_ms
-            is_news = any(e.message and since_ms < e.published_ms < news_by_ms for e in logs[source].entries)
+            new_by_ms = end_ms - 2 * topic.made.period_ms
+            is_new = any(e.message and since_ms < e.published_ms < new_by_ms for e in logs[source].entries)
             if within:
                 at = within[0].position
                 because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
-                # While a topic is loaded its cluster may have no replicators yet, of which one could be disconnected.
-                yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if source in topic.moved else because
-            elif is_news:
+                # During the load of a topic its cluster may have no replicators yet.
+                yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if source in topic.reloaded else because
+            elif is_new:
                 yield None

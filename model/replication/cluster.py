@@ -1,23 +1,22 @@
 """The reference: one topic in one cluster, with its log, its subscriptions, its replicators and its snapshots.
 
-A cluster is a value. Each function takes one and what happens to it, and answers with the cluster after it. When things
-happen is the caller's to choose: what a replicator does next (:mod:`model.replication.replicators`), whether a timer
-runs out, what consumers acknowledge, and what a crash leaves.
+A cluster is a value. Each function takes a cluster and an event, and returns the next cluster. The caller makes all
+choices: what a replicator does next (:mod:`model.replication.replicators`), whether a timer expires, what consumers
+acknowledge, and what a crash loses.
 
-Mark-delete that advances may publish an update, whoever moved it: a consumer, a marker that is read behind what is
-acknowledged, an update from another cluster.
+Any advance of mark-delete may publish an update: by a consumer, by a marker that is read after acknowledged entries, or
+by an update from another cluster.
 
-What the document leaves open is settled here so that its promises hold, each with a variant that shows what breaks
-otherwise (:mod:`model.replication.variants`):
+Where the document is silent, this module chooses what its rules require. Each choice has a variant that shows what
+breaks otherwise (:mod:`model.replication.variants`):
 
-- An answer counts for the round that it was asked in (:mod:`model.replication.snapshots`).
-- A missing subscription is created at the beginning, and then acknowledged up to its position.
-- A topic that is loaded again caches the snapshots among what is acknowledged behind mark-delete: its dispatcher will
-  not read them any more.
-- A subscription that is not replicated here is not moved by another cluster's of the same name.
+- A response counts for the round of its request (:mod:`model.replication.snapshots`).
+- A missing subscription is created at the beginning of the topic, and then acknowledged up to its position.
+- A reloaded topic caches the snapshots that are acknowledged after mark-delete, because its dispatcher will not read
+  them again.
+- An update from another cluster does not move a subscription that is not replicated here.
 
-Not here: individual acknowledgments between clusters (the document has none), clusters that join or leave, entries that
-fail to be written.
+Not modelled: individual acks between clusters (the document has none), clusters that join or leave, failed writes.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from model.rules.catalogue import carries
 
 
 class LinkState(enum.Enum):
-    """What a replicator can do: it reads always, and sends while it is connected."""
+    """The state of a replicator: it always reads, and sends while it is connected."""
 
     CONNECTED = "connected"
     CLOSED = "closed, for there was nothing to send"
@@ -46,7 +45,7 @@ class LinkState(enum.Enum):
 
 
 class Link(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """A replicator: the cluster that it sends to, and the position behind the last entry that it dealt with."""
+    """A replicator: its remote cluster, and the position after the last entry that it sent or handled."""
 
     remote: str
     next: int = 0
@@ -56,9 +55,9 @@ class Link(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 class Cluster(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """One topic in one cluster.
 
-    ``building`` are the snapshots that are being made, ``begun`` is how many ever were; ``last_began`` is where the
-    last one that was completed began. ``takes_part`` is whether the topic makes snapshots. A subscription caches at
-    most ``cached`` of them.
+    ``building``: the snapshots in progress. ``begun``: how many ever began. ``last_began``: the position at which the
+    last completed one began. ``takes_part``: the topic takes snapshots. ``cached``: the most that a subscription
+    caches.
     """
 
     name: str
@@ -73,11 +72,10 @@ class Cluster(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     takes_part: bool = False
 
     def subscription(self, name: str) -> Subscription | None:
-        """The subscription of this name, if there is one."""
         return next((one for one in self.subscriptions if one.name == name), None)
 
     def link(self, remote: str) -> Link:
-        """The replicator to another cluster; KeyError when there is none."""
+        """The replicator to another cluster; KeyError if there is none."""
         found = next((one for one in self.links if one.remote == remote), None)
         if found is None:
             raise KeyError(f"{self.name} has no replicator to {remote}")
@@ -92,7 +90,7 @@ class Cluster(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 def new_cluster(
     name: str, remotes: Collection[str], *, cached: int = 10, variant: ReplicationVariant = DOCUMENT
 ) -> Cluster:
-    """An empty topic, with a connected replicator to each of the other clusters."""
+    """An empty topic, with a connected replicator to each other cluster."""
     links = tuple(Link(remote=remote) for remote in sorted(remotes))
     return Cluster(name=name, cached=cached, variant=variant, links=links)
 
@@ -103,14 +101,14 @@ def with_link(cluster: Cluster, link: Link) -> Cluster:
 
 
 def publish(cluster: Cluster) -> Cluster:
-    """A message is published here; replicators that were closed are opened for it."""
+    """A message is published here, which opens closed replicators."""
     number = 1 + sum(entry.is_message and entry.origin == cluster.name for entry in cluster.log)
     return _opened(_written(cluster, Message(cluster.name, number)), {link.remote for link in cluster.links})
 
 
 @carries("REPL-18")
 def subscribe(cluster: Cluster, name: str, *, replicated: bool) -> Cluster:
-    """A subscription at the beginning of the topic; if it is replicated, the topic makes snapshots from now on."""
+    """A subscription at the beginning of the topic. If it is replicated, the topic takes snapshots from now on."""
     subscription = Subscription(name=name, replicated=replicated)
     subscriptions = (*cluster.subscriptions, subscription)
     return replace(cluster, subscriptions=subscriptions, takes_part=cluster.takes_part or replicated)
@@ -118,24 +116,24 @@ def subscribe(cluster: Cluster, name: str, *, replicated: bool) -> Cluster:
 
 @carries("REPL-02", "REPL-03", "REPL-18")
 def may_begin(cluster: Cluster) -> bool:
-    """Whether a snapshot begins when it is time to.
+    """Whether a snapshot begins when its timer expires.
 
-    Only where the topic takes part (REPL-18), when a message came since the last completed one began (REPL-02), and
-    while all replicators are connected (REPL-03).
+    The topic must take part (REPL-18), have a new message since the last completed one began (REPL-02), and have all
+    replicators connected (REPL-03).
     """
     variant = cluster.variant
-    has_news = any(entry.is_message for entry in cluster.log[cluster.last_began :])
+    has_new_message = any(entry.is_message for entry in cluster.log[cluster.last_began :])
     is_connected = all(link.state is LinkState.CONNECTED for link in cluster.links)
     return (
         (cluster.takes_part or variant.began_for_nobody)
-        and (has_news or variant.began_without_news)
+        and (has_new_message or variant.began_without_news)
         and (is_connected or variant.began_while_cut)
     )
 
 
 @carries("REPL-04")
 def begin(cluster: Cluster) -> Cluster:
-    """A snapshot begins: all other clusters are asked how far they are (REPL-04)."""
+    """A snapshot begins with a request to all other clusters (REPL-04)."""
     name = f"{cluster.name}#{cluster.begun + 1}"
     remotes = tuple(link.remote for link in cluster.links)
     builder = snapshots.new_builder(name, began=len(cluster.log), remotes=remotes)
@@ -148,7 +146,7 @@ def begin(cluster: Cluster) -> Cluster:
 
 @carries("REPL-08")
 def give_up(cluster: Cluster, name: str) -> Cluster:
-    """A snapshot has taken too long, and is dropped (REPL-08)."""
+    """A snapshot times out (REPL-08)."""
     if cluster.variant.never_timed_out:
         return cluster
     return replace(cluster, building=tuple(one for one in cluster.building if one.name != name))
@@ -158,8 +156,8 @@ def give_up(cluster: Cluster, name: str) -> Cluster:
 def answer(cluster: Cluster, request: Request, *, asked_by: str) -> Cluster:
     """A request from another cluster is answered with the last position here (REPL-04).
 
-    The answer is written to the log, so that its own position is higher, and comes after all that is before it. A
-    replicator that is closed is opened to send it (REPL-17).
+    The response is written to the log, so its own position is higher, and it is replicated after all earlier entries.
+    It opens a closed replicator (REPL-17).
     """
     position = cluster.last + (2 if cluster.variant.position_too_far else 0)
     after = _written(cluster, Response(request.snapshot, request.round, asked_by, position))
@@ -168,9 +166,9 @@ def answer(cluster: Cluster, request: Request, *, asked_by: str) -> Cluster:
 
 @carries("REPL-07", "REPL-08", "REPL-09")
 def receive_response(cluster: Cluster, response: Response, *, answerer: str, stored_at: int) -> Cluster:
-    """An answer came, stored at this position: more is waited for, a second round begins, or the snapshot is written.
+    """A response was stored at this position: the snapshot waits for others, begins a second round, or is written.
 
-    Answers for snapshots that are no longer being made are ignored (REPL-08).
+    Responses for snapshots that are not in progress are ignored (REPL-08).
     """
     builder = _builder(cluster, response.snapshot)
     if builder is None:
@@ -194,9 +192,9 @@ def _builder(cluster: Cluster, name: str) -> Builder | None:
 
 @carries("REPL-13", "REPL-14", "REPL-15", "REPL-18")
 def update(cluster: Cluster, change: Update) -> Cluster:
-    """An update from another cluster: the subscription is acknowledged up to the position of this one (REPL-13).
+    """An update from another cluster acknowledges the subscription up to this cluster's position (REPL-13).
 
-    Where it is missing it is created, replicated. One that is not replicated here stays as it is (REPL-18).
+    It creates a missing subscription as replicated, and does not change one that is not replicated here (REPL-18).
     """
     variant = cluster.variant
     position = _position_for(cluster, change.positions)
@@ -211,7 +209,7 @@ def update(cluster: Cluster, change: Update) -> Cluster:
         position = cluster.last if variant.update_creates_at_latest else position
     elif not (subscription.replicated or variant.update_of_unreplicated_subscription):
         return cluster
-    return _moved(cluster, cursors.acknowledge_to(subscription, cluster.last if variant.all_there else position))
+    return _changed(cluster, cursors.acknowledge_to(subscription, cluster.last if variant.all_there else position))
 
 
 def _position_for(cluster: Cluster, positions: Positions) -> int | None:
@@ -222,9 +220,9 @@ def _position_for(cluster: Cluster, positions: Positions) -> int | None:
 
 @carries("REPL-10", "REPL-11")
 def read(cluster: Cluster, name: str) -> Cluster:
-    """The dispatcher of a subscription reads its next entry: a message is its consumer's, a marker is acknowledged.
+    """The dispatcher of a subscription reads its next entry: it sends a message, and acknowledges a marker.
 
-    No marker is delivered, and none holds up mark-delete (REPL-10). The snapshots among them are cached (REPL-11).
+    No marker is delivered, and none blocks mark-delete (REPL-10). Snapshots are cached (REPL-11).
     """
     subscription = cluster.subscription(name)
     if subscription is None or not subscription.connected or subscription.read > cluster.last:
@@ -240,27 +238,27 @@ def read(cluster: Cluster, name: str) -> Cluster:
         after = replace(after, cache=cache)
     if cluster.variant.markers_held:
         return _with(cluster, after)
-    return _moved(cluster, cursors.acknowledge(after, position), before=subscription)
+    return _changed(cluster, cursors.acknowledge(after, position), before=subscription)
 
 
 @carries("REPL-12")
 def acknowledge(cluster: Cluster, name: str, position: int, *, cumulative: bool = False) -> Cluster:
-    """A consumer acknowledges an entry, or everything up to it; an update may be published (REPL-12)."""
+    """A consumer acknowledges an entry, or everything up to it, which may publish an update (REPL-12)."""
     subscription = cluster.subscription(name)
     if subscription is None or subscription.is_acknowledged(position):
         raise ValueError(f"nothing is to be acknowledged for {name} at {position} in {cluster.name}")
     if cumulative:
-        return _moved(cluster, cursors.acknowledge_to(subscription, position))
-    return _moved(cluster, cursors.acknowledge(subscription, position), acknowledged=position)
+        return _changed(cluster, cursors.acknowledge_to(subscription, position))
+    return _changed(cluster, cursors.acknowledge(subscription, position), acknowledged=position)
 
 
 @carries("REPL-12", "REPL-18")
-def _moved(
+def _changed(
     cluster: Cluster, after: Subscription, *, before: Subscription | None = None, acknowledged: int | None = None
 ) -> Cluster:
-    """The cluster with a subscription that may have advanced: then the last snapshot that it passed is published.
+    """The cluster with a changed subscription. If mark-delete advanced, the last passed snapshot is published.
 
-    Acks that do not move mark-delete publish nothing (REPL-12), nor do subscriptions that are not replicated (REPL-18).
+    Neither an ack without an advance (REPL-12) nor a subscription that is not replicated (REPL-18) publishes an update.
     """
     variant = cluster.variant
     before = before or cluster.subscription(after.name)
@@ -277,7 +275,7 @@ def _moved(
 
 
 def connect(cluster: Cluster, name: str) -> Cluster:
-    """A consumer connects to a subscription; ValueError when there is none."""
+    """A consumer connects to a subscription; ValueError if there is none."""
     subscription = cluster.subscription(name)
     if subscription is None:
         raise ValueError(f"there is no subscription {name} in {cluster.name}")
@@ -285,7 +283,7 @@ def connect(cluster: Cluster, name: str) -> Cluster:
 
 
 def disconnect(cluster: Cluster, name: str) -> Cluster:
-    """The consumer of a subscription disconnects; ValueError when there is none."""
+    """The consumer of a subscription disconnects; ValueError if there is none."""
     subscription = cluster.subscription(name)
     if subscription is None:
         raise ValueError(f"there is no subscription {name} in {cluster.name}")
@@ -293,10 +291,10 @@ def disconnect(cluster: Cluster, name: str) -> Cluster:
 
 
 def restart(cluster: Cluster, persisted: Mapping[str, tuple[int, frozenset[int]]], links: Collection[Link]) -> Cluster:
-    """The topic is loaded again, after a crash: what is kept is the log, and what was persisted of cursors.
+    """The topic is reloaded after a crash, with the log and the persisted cursors.
 
-    ``persisted`` is mark-delete and what is acknowledged behind it, by subscription; ``links`` are the replicators,
-    each as far as it was persisted. Snapshots that were being made are gone, and consumers come back.
+    ``persisted``: mark-delete and the later individual acks, by subscription. ``links``: the replicators with their
+    persisted progress. Snapshots in progress are lost, and consumers reconnect.
     """
     subscriptions = tuple(_restarted(cluster, one, *persisted[one.name]) for one in cluster.subscriptions)
     return replace(
@@ -312,7 +310,7 @@ def restart(cluster: Cluster, persisted: Mapping[str, tuple[int, frozenset[int]]
 def _restarted(
     cluster: Cluster, subscription: Subscription, mark_delete: int, individual: frozenset[int]
 ) -> Subscription:
-    """A subscription of a topic that is loaded again; what its dispatcher will not read again is cached at once."""
+    """A subscription of a reloaded topic. Snapshots that its dispatcher will not read again are cached at once."""
     cache: snapshots.Cache = ()
     if subscription.replicated and not cluster.variant.snapshot_cache_not_recovered:
         for position in sorted(individual):
@@ -323,7 +321,7 @@ def _restarted(
 
 
 def receive(cluster: Cluster, entry: Entry) -> Cluster:
-    """An entry that was first written in another cluster is stored here."""
+    """A replicated entry is stored here."""
     return replace(cluster, log=(*cluster.log, entry))
 
 
@@ -337,7 +335,7 @@ def _with(cluster: Cluster, subscription: Subscription) -> Cluster:
 
 
 def _opened(cluster: Cluster, remotes: Collection[str]) -> Cluster:
-    """The cluster with its closed replicators to these clusters opened; those that are cut stay so."""
+    """The cluster with its closed replicators to these clusters opened. A cut replicator stays cut."""
     links = (
         replace(link, state=LinkState.CONNECTED) if link.remote in remotes and link.state is LinkState.CLOSED else link
         for link in cluster.links

@@ -1,4 +1,4 @@
-"""How an example at several clusters ends: read everything, let the clusters catch up, and read once more."""
+"""The end of an example at several clusters: read everything, let the clusters catch up, and read again."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from model.replication.tracked import ReplicatedTopic, Replication
 from model.subscription_operations import CloseConsumer, Receive, Subscribe
 
 OVER = "over"
-"""The prefix of consumers that fail over, if the last reading was quiet."""
+"""The prefix of consumers that fail over, if nothing was in flight at the last read."""
 
 LAST = "last"
-"""The prefix of the consumer with which a topic's clusters catch up."""
+"""The prefix of the consumer that lets a topic's clusters catch up."""
 
 
 def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator[AnyOperation]:
-    """The operations that end a topic, each chosen when the one before it is done.
+    """The operations that end a topic, each chosen after the previous one.
 
-    What is read before anything catches up shows whether a cluster was ahead; what is read after it, that none stays
-    behind. That takes a replicated subscription: where consumers made none, everything is as it will be at once.
+    The first read shows whether a cluster was ahead, and the read after the catch-up that none lags. The catch-up needs
+    a replicated subscription. Without one, nothing more happens.
     """
     yield ReadClusters(name)
     topic = state().topics[name]
@@ -48,7 +48,7 @@ def _replicated(topic: ReplicatedTopic) -> tuple[str, str] | None:
 
 
 def _failing_over(topic: ReplicatedTopic, name: str, subscription: str, cluster: str) -> Iterator[AnyOperation]:
-    """A consumer goes on in each other cluster and receives what is left there; it acknowledges nothing."""
+    """A consumer fails over to each other cluster and receives what is left there, without acks."""
     for there in topic.clusters:
         if there != cluster and topic.own.get((subscription, there), True):
             over = f"{OVER}-{name}-{there}"

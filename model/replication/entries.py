@@ -1,8 +1,7 @@
-"""The entries of a replicated topic: messages, and the four kinds of markers by which subscriptions are replicated.
+"""The entries of a replicated topic: messages, and the four markers of replicated subscriptions.
 
-Every cluster has a log of its own. An entry knows in which cluster it was written first, and at which position there:
-this is the correspondence between the clusters' positions. Real brokers tell it too, as a property of each message that
-was replicated.
+Every cluster has its own log. An entry contains its origin cluster and its position there, which relates the clusters'
+positions. Real brokers store it too, as a property of each replicated message.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ class Message(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Request(Struct, frozen=True, cache_hash=True, gc=False):
-    """A cluster asks all others how far they are, for a snapshot, in its round 1 or 2."""
+    """A cluster requests the last positions of all others for a snapshot, in round 1 or 2."""
 
     snapshot: str
     round: int
 
 
 class Response(Struct, frozen=True, cache_hash=True, gc=False):
-    """The answer of a cluster, to the one that asked: its last position when it answered."""
+    """The response of a cluster to the requesting one: its last position at that time."""
 
     snapshot: str
     round: int
@@ -43,7 +42,7 @@ class Response(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Snapshot(Struct, frozen=True, cache_hash=True, gc=False):
-    """Which position of each other cluster has been passed once the local position has been (REPL-09)."""
+    """The positions of other clusters that are passed once the local position is passed (REPL-09)."""
 
     name: str
     local: int
@@ -55,18 +54,18 @@ class Snapshot(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Update(Struct, frozen=True, cache_hash=True, gc=False):
-    """A subscription has passed a snapshot: all clusters may acknowledge up to their positions."""
+    """A subscription has passed a snapshot, so all clusters may acknowledge up to their positions."""
 
     subscription: str
     positions: Positions
 
 
 Marker = Request | Response | Snapshot | Update
-"""What is no message."""
+"""An entry that is not a message."""
 
 
 class Entry(Struct, frozen=True, cache_hash=True, gc=False):
-    """An entry: the cluster that wrote it first, its position there, and what it is."""
+    """An entry: its origin cluster, its position there, and its content."""
 
     origin: str
     source: int
@@ -86,8 +85,8 @@ Log = tuple[Entry, ...]
 def is_sent(entry: Entry, *, owner: str, remote: str, variant: ReplicationVariant) -> bool:
     """Whether the replicator from ``owner`` to ``remote`` sends this entry of the owner's log.
 
-    It sends what was first written there: messages, requests and updates to all (REPL-01, REPL-04), a response to the
-    cluster that asked. A snapshot stays where it is, for its positions mean nothing elsewhere.
+    It sends entries of local origin: messages, requests and updates to all (REPL-01, REPL-04), a response to the
+    requesting cluster. A snapshot is not sent, because its positions have no meaning elsewhere.
     """
     if entry.origin != owner:
         return False
@@ -104,7 +103,7 @@ def is_sent(entry: Entry, *, owner: str, remote: str, variant: ReplicationVarian
 def is_handled(entry: Entry, *, owner: str, remote: str, variant: ReplicationVariant) -> bool:
     """Whether the replicator from ``owner`` to ``remote`` handles this entry: a marker that ``remote`` wrote (REPL-05).
 
-    Every replicator reads every marker; so each is handled once.
+    Every replicator reads every marker, so each is handled once.
     """
     if not isinstance(entry.item, Request | Response | Update):
         return False

@@ -1,4 +1,4 @@
-"""What a check of the clusters' logs tells of one occasion on which its rule was put to the test; it judges nothing."""
+"""The results of checks over the clusters' logs, one for each occasion that exercised a rule."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Final
 from msgspec import Struct
 
 SLACK_MS = 2000
-"""How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""
+"""The longest delay between the publish time of a message and its store, or of a timer, on a busy machine."""
 
 
 class Deviating(Struct, frozen=True):
-    """What only a deviation explains, by its name, and why."""
+    """An observation that only a deviation explains: its name, and why."""
 
     deviation: str
     because: str
 
 
 class Excused(Struct, frozen=True):
-    """A check that cannot be decided: nothing that was read shows whether the rule was kept."""
+    """An undecidable check: the logs do not show whether the rule holds."""
 
 
 EXCUSED: Final = Excused()
 
 CheckResult = str | Deviating | Excused | None
-"""Why a rule is broken, by nobody's leave or by a deviation's, or None where it was put to the test and holds."""
+"""The violation of a rule, without or by a deviation, or None if the rule was exercised and holds."""

@@ -1,4 +1,4 @@
-"""The logs of all clusters as they were read back: messages by business id, snapshots put together from markers."""
+"""The logs of all clusters as they were read back: messages by business id, snapshots from their markers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from model.log import Position
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A response in a log: at which index, from which cluster, and the position that it tells."""
+    """A response in a log: its index, its cluster, and the position that it contains."""
 
     index: int
     cluster: str
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSeen:
-    """A snapshot of one cluster, as its own log has it: the indexes of its requests, the answers, and the result."""
+    """A snapshot in its cluster's own log: the indexes of its requests, the responses, and the result."""
 
     name: str
     requests: tuple[int, ...]
@@ -49,7 +49,6 @@ class Log:
 
     @property
     def entries(self) -> tuple[ClusterEntry, ...]:
-        """Everything that is stored, in its order."""
         return self.read.entries
 
     @cached_property
@@ -69,7 +68,7 @@ class Log:
         )
 
     def passed(self, cursor: ClusterCursor) -> frozenset[str]:
-        """The messages that a subscription holds for acknowledged."""
+        """The messages that a subscription has acknowledged."""
         return frozenset(
             entry.message for entry in self.entries if entry.message is not None and is_passed(cursor, entry.position)
         )
@@ -80,7 +79,7 @@ class Log:
 
     @cached_property
     def snapshots(self) -> tuple[SnapshotSeen, ...]:
-        """The snapshots that this cluster began, in the order in which it did."""
+        """The snapshots that this cluster began, in order."""
         requests: dict[str, list[int]] = {}
         answers: dict[str, list[Answer]] = {}
         taken: dict[str, tuple[int, SnapshotTaken]] = {}
@@ -97,12 +96,12 @@ class Log:
         return tuple(
             SnapshotSeen(
                 name=name,
-                requests=tuple(asked),
+                requests=tuple(requested),
                 answers=tuple(answers.get(name, ())),
                 taken=taken[name][1] if name in taken else None,
                 taken_index=taken[name][0] if name in taken else None,
             )
-            for name, asked in requests.items()
+            for name, requested in requests.items()
         )
 
     @cached_property
@@ -119,7 +118,6 @@ class Log:
         return found
 
     def taken_with(self, positions: Mapping[str, Position]) -> Sequence[tuple[int, SnapshotTaken]]:
-        """Those that have these positions."""
         return self._taken_with.get(frozenset(positions.items()), ())
 
     def updates(self, subscription: str) -> tuple[tuple[int, SubscriptionUpdated], ...]:
@@ -138,33 +136,33 @@ Logs = Mapping[str, Log]
 
 
 def is_passed(cursor: ClusterCursor, position: Position) -> bool:
-    """Whether a subscription holds a position for acknowledged."""
+    """Whether a subscription has acknowledged a position."""
     return position <= cursor.mark_delete or any(after < position <= last for after, last in cursor.acknowledged)
 
 
 def updated_to(logs: Logs, subscription: str, cluster: str) -> Position | None:
-    """The furthest position of a cluster that the others' last updates of a subscription name, if they name any."""
-    told = (log.updates(subscription)[-1:] for label, log in logs.items() if label != cluster)
-    return max((at for one in told for _, update in one if (at := update.positions.get(cluster))), default=None)
+    """The highest position of a cluster in the others' last updates of a subscription, if there is one."""
+    last = (log.updates(subscription)[-1:] for label, log in logs.items() if label != cluster)
+    return max((at for one in last for _, update in one if (at := update.positions.get(cluster))), default=None)
 
 
 def skipped_where_created(logs: Logs, subscription: str) -> frozenset[str]:
-    """The messages that a subscription has passed in some cluster behind the position of the first update there.
+    """The acknowledged messages of a subscription after the position of the first update in some cluster.
 
-    They are what it would skip if that update created it at the end. What it publishes later, and so what other
-    clusters hold for acknowledged, has them too.
+    It would skip them if that update created it at the end of the topic. Its later updates include them, so other
+    clusters acknowledge them too.
     """
     skipped: set[str] = set()
     for log in logs.values():
         cursor, created_at = log.cursor(subscription), _first_updated_to(log, subscription)
         if cursor is not None and created_at is not None:
-            behind = (one.message for one in log.entries if one.message is not None and one.position > created_at)
-            skipped.update(log.passed(cursor).intersection(behind))
+            later = (one.message for one in log.entries if one.message is not None and one.position > created_at)
+            skipped.update(log.passed(cursor).intersection(later))
     return frozenset(skipped)
 
 
 def _first_updated_to(log: Log, subscription: str) -> Position | None:
-    """The position of a cluster that the first update names that came to it; it creates what is missing there."""
+    """The position of a cluster in the first update that reached it, which creates a missing subscription."""
     markers = (entry.marker for entry in log.entries if entry.origin != log.cluster)
     updates = (one for one in markers if isinstance(one, SubscriptionUpdated) and one.subscription == subscription)
     return next((at for one in updates if (at := one.positions.get(log.cluster)) is not None), None)

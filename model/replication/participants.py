@@ -1,4 +1,4 @@
-"""Which topics and subscriptions take part in snapshots and updates at all, by the logs of all clusters (REPL-18)."""
+"""The topics and subscriptions that take part in snapshots and updates, by the logs of all clusters (REPL-18)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from model.rules.catalogue import carries
 
 @carries("REPL-18")
 def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Topics that are not replicated, or none of whose subscriptions is, have no marker.
+    """A topic without replication, or without a replicated subscription, has no markers.
 
-    And subscriptions that are not replicated appear nowhere else, nor do those of their name elsewhere move them.
+    A subscription that is not replicated exists in no other cluster. Updates of its name do not move it.
     """
     for cluster, log in logs.items():
         for cursor in log.read.cursors:

@@ -43,7 +43,7 @@ def concerns(cluster: Cluster, link: Link, position: int) -> bool:
 
 
 def sends(cluster: Cluster, link: Link, position: int) -> bool:
-    """Whether a replicator sends the entry at this position, sooner or later."""
+    """Whether a replicator sends the entry at this position eventually."""
     return is_sent(cluster.log[position], owner=cluster.name, remote=link.remote, variant=cluster.variant)
 
 
@@ -52,15 +52,15 @@ def _handles(cluster: Cluster, link: Link, position: int) -> bool:
 
 
 def is_stuck(cluster: Cluster, link: Link, position: int) -> bool:
-    """Whether a replicator cannot go on with this entry: it is to be sent, and the replicator is not connected."""
+    """Whether an entry blocks a replicator: it must be sent, and the replicator is not connected."""
     return link.state is not LinkState.CONNECTED and sends(cluster, link, position)
 
 
 @carries("REPL-01", "REPL-05")
 def go_on(clusters: Clusters, owner: str, remote: str, position: int) -> Clusters:
-    """A replicator goes on with the entry at this position: sends it to the other cluster (REPL-01), or handles it.
+    """A replicator sends the entry at this position to the other cluster (REPL-01), or handles it.
 
-    A marker is handled by the replicator to the cluster that wrote it, and nothing else is (REPL-05).
+    It handles only markers of the cluster that it replicates to (REPL-05).
     """
     cluster = named(clusters, owner)
     link = cluster.link(remote)
@@ -87,7 +87,7 @@ def handle(cluster: Cluster, position: int) -> Cluster:
 
 
 def rewound(cluster: Cluster, link: Link) -> Link:
-    """A replicator that takes its last entry for not dealt with; the same when there is none."""
+    """A replicator that repeats its last entry; the same if there is none."""
     if cluster.variant.in_flight_lost:
         lost = next_position(cluster, link)
         return link if lost is None else replace(link, next=lost + 1)

@@ -1,7 +1,7 @@
-"""The two rounds of a snapshot, as they are seen in logs: who answered the second request, and who only the first.
+"""The two rounds of a snapshot in the logs: which clusters answered the second request, and which only the first.
 
-An answer carries no round. One to the second request tells a later position than the one before it, for its cluster has
-written at least that answer since; one that a replicator sent again tells the same. What it means is judged elsewhere.
+A response does not contain its round. A response to the second request has a later position than the first, because its
+cluster has written at least the first response since. A response that a replicator resent has the same position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from model.replication.logs import Answer, Log, Logs, SnapshotSeen
 
 
 def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tuple[Answer, ...]]]:
-    """The snapshots that were completed, each with its result and the answers that its cluster had by then."""
+    """The completed snapshots, each with its result and the responses before it."""
     for log in logs.values():
         for snapshot in log.snapshots:
             if snapshot.taken_index is not None and snapshot.taken is not None:
@@ -25,25 +25,24 @@ def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tup
 
 
 def answered_again(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
-    """The clusters whose answer to the second request has come: it tells another position than those to the first."""
+    """The clusters that answered the second request: the position differs from those of the first round."""
     first = _first_answers(snapshot, answers)
     return {one.cluster for one in answers if (one.cluster, one.position) not in first}
 
 
 def repeated(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
-    """The clusters whose answer to the first request has come once more.
+    """The clusters whose first-round response was repeated, anywhere in the log.
 
-    Wherever that stands: each cluster's answers are handled by a replicator of its own, and one that stands before the
-    second request may be handled when that has been decided on.
+    Each cluster has its own replicator, so a response before the second request may be handled after that.
     """
     first, times = _first_answers(snapshot, answers), Counter((one.cluster, one.position) for one in answers)
     return {cluster for (cluster, position), count in times.items() if count > 1 and (cluster, position) in first}
 
 
 def is_too_early(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
-    """Whether an answer that the last round waited for stands behind a complete snapshot's own position.
+    """Whether a response of the last round is after a complete snapshot's local position.
 
-    Not said where one of the first round came again: that is another matter.
+    This is not judged if a first-round response was repeated, which is another deviation.
     """
     if snapshot.taken is None or (len(snapshot.requests) > 1 and repeated(snapshot, answers)):
         return False
@@ -59,23 +58,23 @@ def _first_answers(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[tup
 
 
 def misled(logs: Logs) -> dict[str, dict[str, str]]:
-    """By subscription, the messages that a snapshot covers too early, each with the deviation behind it.
+    """By subscription, the messages that a snapshot covers too early, each with its deviation.
 
-    An update with that snapshot acknowledges them where they are, although the consumer may not have received them.
+    An update with that snapshot acknowledges them in other clusters, although the consumer may not have received them.
     """
     wrong: dict[frozenset[tuple[str, Position]], dict[str, str]] = {}
     for log, snapshot, taken, answers in complete(logs):
-        told = frozenset(taken.positions.items())
+        positions = frozenset(taken.positions.items())
         if len(snapshot.requests) > 1 and repeated(snapshot, answers) - answered_again(snapshot, answers):
-            wrong[told] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+            wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
         elif is_too_early(log, snapshot, answers):
-            wrong[told] = dict.fromkeys(_covered_too_early(logs, log, taken), SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
+            wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
     markers = (entry.marker for log in logs.values() for entry in log.entries)
     updates = (marker for marker in markers if isinstance(marker, SubscriptionUpdated))
-    told_of = ((update.subscription, frozenset(update.positions.items())) for update in updates)
+    published = ((update.subscription, frozenset(update.positions.items())) for update in updates)
     by_subscription: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for subscription, told in told_of:
-        by_subscription[subscription].update(wrong.get(told, {}))
+    for subscription, positions in published:
+        by_subscription[subscription].update(wrong.get(positions, {}))
     return by_subscription
 
 

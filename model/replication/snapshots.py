@@ -1,12 +1,12 @@
-"""How a snapshot is made, in one round of answers or in two, and how a subscription caches those that it reads.
+"""How a snapshot is taken, in one or two rounds, and how a subscription caches the snapshots that it reads.
 
-The positions of the other clusters are those of the *first* round, the local one is where the last answer of the *last*
-round stands. With one other cluster one round will do: everything in its log was in ours before, or comes to us before
-its answer does. With more than one it will not: what a third cluster wrote may be in the log of the one that answers,
-and not yet in ours. The answers of the second round come behind it (REPL-07). What happens without is explored.
+The positions of other clusters come from the *first* round. The local position is that of the last response of the
+*last* round. With one other cluster one round suffices: every entry in its log was in ours before, or arrives before
+its response. With several it does not: an entry of a third cluster may be in the responding cluster's log, and not yet
+in ours. The second round's responses arrive after such entries (REPL-07). A variant explores a single round.
 
-An answer counts for the round that it was asked in. The document does not say so, and releases do not do it; then an
-answer of the first round that comes twice, as after a cut link, stands for one of the second.
+A response counts for the round of its request. The document does not say so, and releases do not do it. There, a
+first-round response that arrives twice, as after a cut link, counts for the second round.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from model.rules.catalogue import carries
 
 
 class Builder(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """A snapshot that is being made: where its first request is stored, its round, and whose answers are missing.
+    """A snapshot in progress: the position of its first request, its round, and the clusters without a response.
 
-    ``last``: where the last of the answers of this round stands that came, -1 if none did.
+    ``last``: the position of the last response of this round, -1 if there is none.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Builder(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
 
 def new_builder(name: str, *, began: int, remotes: tuple[str, ...]) -> Builder:
-    """The snapshot of this name begins, with a request that is stored at ``began``."""
+    """A new snapshot, with a request at the position ``began``."""
     return Builder(name=name, began=began, remotes=remotes, missing=remotes)
 
 
@@ -43,12 +43,12 @@ def new_builder(name: str, *, began: int, remotes: tuple[str, ...]) -> Builder:
 def answered(
     builder: Builder, cluster: str, response: Response, *, stored_at: int, variant: ReplicationVariant = DOCUMENT
 ) -> Builder | Snapshot:
-    """A cluster's response, stored here at ``stored_at``: what is missing then, or the snapshot when nothing is.
+    """A cluster's response is stored here at ``stored_at``. Returns the builder, or the complete snapshot.
 
-    The first answer of a cluster has its position; later ones change nothing of it (REPL-06). When all have answered
-    and there is more than one of them, a second round begins (REPL-07). The answer that stands last has the local
-    position (REPL-09), whichever is handled last: each is by the replicator to its own cluster, at that one's pace.
-    Answers 6 and 7, the second stored at 10, give 10 - 6 - 7 (REPL-16).
+    The first response of a cluster has its position; later ones do not change it (REPL-06). After all responses of
+    several clusters, a second round begins (REPL-07). The local position is that of the last response in the log
+    (REPL-09), not of the last one handled: the replicator of each cluster handles its own. Responses 6 and 7, the
+    second stored at 10, give 10 - 6 - 7 (REPL-16).
     """
     if response.round != builder.round and not variant.first_round_response_counts_twice:
         return builder
@@ -69,17 +69,17 @@ def answered(
 
 
 def rounds(builder: Builder, *, variant: ReplicationVariant = DOCUMENT) -> int:
-    """How many rounds a snapshot takes: two where there is more than one other cluster (REPL-07)."""
+    """The number of rounds of a snapshot: two with more than one other cluster (REPL-07)."""
     return 2 if len(builder.remotes) > 1 and not variant.second_round_skipped else 1
 
 
 Cache = tuple[Snapshot, ...]
-"""The snapshots that a subscription has read and not passed, by their local positions."""
+"""The snapshots that a subscription has read and not passed, ordered by local position."""
 
 
 @carries("REPL-11")
 def cached(cache: Cache, snapshot: Snapshot, *, limit: int, variant: ReplicationVariant = DOCUMENT) -> Cache:
-    """The cache with another snapshot; of more than ``limit`` the oldest go (REPL-11)."""
+    """The cache with another snapshot; above ``limit`` the oldest are evicted (REPL-11)."""
     by_local = {one.local: one for one in cache} | {snapshot.local: snapshot}
     ordered = tuple(by_local[local] for local in sorted(by_local))
     if variant.cache_unbounded:
@@ -89,11 +89,11 @@ def cached(cache: Cache, snapshot: Snapshot, *, limit: int, variant: Replication
 
 @carries("REPL-12", "REPL-15")
 def passed(cache: Cache, mark_delete: int, *, variant: ReplicationVariant = DOCUMENT) -> tuple[Cache, Snapshot | None]:
-    """Mark-delete has advanced: the cache without what it has passed, and the latest of that (REPL-12)."""
-    behind = tuple(one for one in cache if one.local <= mark_delete)
-    ahead = cache[len(behind) :]
+    """Mark-delete advanced: the cache without the passed snapshots, and the latest of those (REPL-12)."""
+    usable = tuple(one for one in cache if one.local <= mark_delete)
+    ahead = cache[len(usable) :]
     if variant.next_snapshot and ahead:
         return ahead[1:], ahead[0]
-    if not behind:
+    if not usable:
         return cache, None
-    return ahead, behind[0 if variant.oldest_usable else -1]
+    return ahead, usable[0 if variant.oldest_usable else -1]

@@ -1,4 +1,4 @@
-"""One subscription in one cluster: what is acknowledged, what its dispatcher has read, and the snapshots it cached."""
+"""One subscription in one cluster: its acks, its read position, and its snapshot cache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NOTHING = -1
 
 
 class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """A subscription: all up to ``mark_delete`` is acknowledged, and the positions in ``individual`` behind it.
+    """A subscription: everything up to ``mark_delete`` is acknowledged, and the later positions in ``individual``.
 
-    Its dispatcher reads only while a consumer is connected; ``read`` is the position that it reads next.
+    Its dispatcher reads only while a consumer is connected. ``read``: the read position.
     """
 
     name: str
@@ -30,14 +30,14 @@ class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False)
         return position <= self.mark_delete or position in self.individual
 
     @property
-    def held(self) -> tuple[int, ...]:
+    def unacknowledged(self) -> tuple[int, ...]:
         """The positions that were read and are not acknowledged."""
         first = self.mark_delete + 1
         return tuple(one for one in range(first, self.read) if one not in self.individual)
 
 
 def acknowledge(subscription: Subscription, position: int) -> Subscription:
-    """The subscription with one position acknowledged; mark-delete passes all that is contiguous."""
+    """The subscription with one position acknowledged; mark-delete advances over contiguous ones."""
     if subscription.is_acknowledged(position):
         return subscription
     individual = subscription.individual | {position}
@@ -58,12 +58,12 @@ def acknowledge_to(subscription: Subscription, position: int) -> Subscription:
 
 
 def connect(subscription: Subscription) -> Subscription:
-    """A consumer connects: it is sent everything behind mark-delete that is not acknowledged."""
+    """A consumer connects and is sent the unacknowledged entries after mark-delete."""
     return replace(subscription, connected=True, read=subscription.mark_delete + 1)
 
 
 def disconnect(subscription: Subscription) -> Subscription:
-    """The consumer disconnects, and nothing is read any more."""
+    """The consumer disconnects, which ends reading."""
     return replace(subscription, connected=False, read=subscription.mark_delete + 1)
 
 

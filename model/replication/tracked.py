@@ -1,4 +1,4 @@
-"""What is known of replicated topics from outside: what was published and acknowledged in which cluster, and faults."""
+"""The observer's state of replicated topics: published and acknowledged messages by cluster, and faults."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from model.replication.logs import Log, updated_to
 from model.vocabulary import Entry, Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
-"""A message is nearly as large as may be where less than this is left: for headers of its own (sequence id, producer),
-and for what a replicator adds, where it comes from and where it stands there. With names of usual lengths it is 80."""
+"""A message is nearly too large if less than this is left for its headers (sequence id, producer) and for the origin
+cluster and position that a replicator adds. With names of usual lengths that takes 80 bytes."""
 
 At = tuple[str, str]
-"""A subscription, and the cluster in which it is meant."""
+"""A subscription and a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAhead:
-    """What a consumer had when it began to acknowledge something: from the first position up to the last one.
+    """The messages of a consumer when it began an ack: the first and the last position.
 
-    ``begun_ms``: when, in milliseconds since 1970. The dispatcher has read all that stands before ``last``.
+    ``begun_ms``: milliseconds since 1970. The dispatcher had read everything before ``last``.
     """
 
     begun_ms: int
@@ -35,32 +35,32 @@ class ReadAhead:
 
 
 Cuts = tuple[tuple[int, int | None], ...]
-"""Since when and until when a link was not connected, in milliseconds since 1970; None until it heals."""
+"""The periods in which a link was not connected, in milliseconds since 1970; None until it heals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedTopic:
     """One topic in all clusters.
 
-    ``published``: at each cluster, the business ids that are stored there, in their order; ``perhaps``: those of which
-    that is not known. ``nearly_full``: those of both that may leave no room for what replicators add to them
-    (:data:`REPLICATORS_ADD_BYTES`). ``restricted``: those that may only be at these clusters. ``acknowledged_at``: what
-    consumers acknowledged at each cluster, or may have. ``own``: the subscriptions that consumers made, and whether
-    they made them replicated. ``unreplicated``: how many consumers came to each cluster without asking for that.
-    ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their replicators because
-    the topic was idle there, since when, and did nothing since that opens them. ``reads``: how far dispatchers had read
-    when something was acknowledged, since they began. ``moved``: the clusters that reloaded the topic, and what was
-    published anywhere by then; ``killed``: those whose broker was killed, and may have forgotten acknowledgments since.
+    ``published``: by cluster, the stored business ids, in order. ``maybe_published``: those whose store is unknown.
+    ``nearly_full``: those of both that may leave no room for the additions of replicators
+    (:data:`REPLICATORS_ADD_BYTES`). ``restricted``: the clusters of restricted messages. ``acknowledged_at``: the
+    messages that consumers acknowledged at each cluster, or may have. ``own``: the subscriptions that consumers
+    created, and whether as replicated. ``unreplicated``: how many consumers subscribed at each cluster without
+    replication. ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their
+    replicators because the topic was idle, and since when. ``reads``: the read progress of dispatchers at each ack,
+    since they began. ``reloaded``: the clusters that reloaded the topic, and the messages published anywhere by then.
+    ``killed``: the clusters whose broker was killed and may have lost acks.
 
-    ``is_settled``: every cluster has caught up, and nothing was done since. ``is_quiet``: all that is under way was
-    through when it was read, and nothing was done since but at consumers. ``read``: what was read last.
+    ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
+    last read, and only operations of consumers followed. ``read``: the last read.
     """
 
     made: ReplicationSettings
     is_replicated: bool
     deduplication: bool
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    perhaps: frozenset[str] = frozenset()
+    maybe_published: frozenset[str] = frozenset()
     nearly_full: frozenset[str] = frozenset()
     restricted: Mapping[str, frozenset[str]] = field(default_factory=dict)
     acknowledged_at: Mapping[At, frozenset[str]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class ReplicatedTopic:
     cut: Mapping[tuple[str, str], Cuts] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
     reads: Mapping[At, tuple[ReadAhead, ...]] = field(default_factory=dict)
-    moved: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reloaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     is_settled: bool = False
     killed: frozenset[str] = frozenset()
     is_quiet: bool = False
@@ -77,16 +77,15 @@ class ReplicatedTopic:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The labels of all clusters."""
         return self.made.clusters
 
     @property
     def all_published(self) -> frozenset[str]:
-        """Everything that is or may be stored at the cluster where it was published."""
-        return self.perhaps.union(*self.published.values())
+        """All messages that are, or may be, stored at their origin cluster."""
+        return self.maybe_published.union(*self.published.values())
 
     def with_restricted(self, cluster: str, entry: Entry) -> ReplicatedTopic:
-        """Messages are published at a cluster, of which some may be restricted to it and others."""
+        """Messages are published at a cluster, some of which may be restricted to clusters."""
         only_to = ((one.business_id, one.only_to) for one in entry.messages)
         added = {message: frozenset((cluster, *labels)) for message, labels in only_to if labels is not None}
         return replace(self, restricted={**self.restricted, **added}) if added else self
@@ -96,7 +95,7 @@ class ReplicatedTopic:
         return cluster in self.restricted.get(message, self.clusters)
 
     def acknowledged(self, subscription: str) -> frozenset[str]:
-        """What consumers of a subscription acknowledged, or may have, at any cluster."""
+        """The messages that consumers of a subscription acknowledged at any cluster, or may have."""
         of_each = (messages for (name, _), messages in self.acknowledged_at.items() if name == subscription)
         return frozenset[str]().union(*of_each)
 
@@ -115,31 +114,31 @@ class ReplicatedTopic:
         return replace(self, acknowledged_at={**self.acknowledged_at, at: here | messages})
 
     def disturbed(self) -> ReplicatedTopic:
-        """An operation was performed: what was read last may be outdated."""
+        """An operation was performed, so the last read may be outdated."""
         return replace(self, is_settled=False, is_quiet=False)
 
     def unloaded_at(self, cluster: str) -> ReplicatedTopic:
         """The topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
-        moved = {**self.moved, cluster: self.all_published}
-        return replace(self.disturbed().opened_at(cluster), reads=reads, moved=moved)
+        reloaded = {**self.reloaded, cluster: self.all_published}
+        return replace(self.disturbed().opened_at(cluster), reads=reads, reloaded=reloaded)
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
-        """The position at a cluster in the last updates of a subscription by the others, when all was read last."""
+        """The position at a cluster in the others' last updates of a subscription, at the last read."""
         if self.read is None:
             return None
         return updated_to({label: Log(label, one) for label, one in self.read.clusters.items()}, subscription, cluster)
 
     def is_replicated_subscription(self, subscription: str) -> bool:
-        """Whether a consumer anywhere made this subscription a replicated one."""
+        """Whether a consumer in any cluster created this subscription as replicated."""
         return any(is_replicated for (name, _), is_replicated in self.own.items() if name == subscription)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConsumer:
-    """A consumer: of which subscription, where, and what it was given and did not acknowledge, each where it stands.
+    """A consumer: its cluster, topic and subscription, and its unacknowledged messages with their positions.
 
-    ``passed``: up to where updates had said that its subscription was, when it came and they had all taken effect.
+    ``passed``: the position of its subscription according to updates, if all had taken effect when it subscribed.
     """
 
     cluster: str
@@ -151,8 +150,6 @@ class ClusterConsumer:
 
 @dataclass(frozen=True, slots=True)
 class ClusterProducer:
-    """A producer: of which topic, at which cluster, and its name there."""
-
     topic: str
     cluster: str
     name: str
@@ -160,10 +157,10 @@ class ClusterProducer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
-    """All of it in one example.
+    """The replicated topics of one example.
 
-    ``producers``: those that were opened, by session. ``views``: what each cluster knows of its own producers, by topic
-    and cluster.
+    ``producers``: those that were opened, by session. ``views``: the view of each cluster's own producers, by topic and
+    cluster.
     """
 
     topics: Mapping[str, ReplicatedTopic] = field(default_factory=dict)
@@ -172,7 +169,7 @@ class Replication:
     views: Mapping[tuple[str, str], TopicView] = field(default_factory=dict)
 
     def follows(self, operation: Operation) -> bool:
-        """Whether an operation is about several clusters: by its topic, by who acts, or because it names a cluster."""
+        """Whether an operation is about several clusters, by its topic, its actor or its cluster."""
         if isinstance(operation, ReplicationOperation) or operation.cluster is not None:
             return True
         if isinstance(operation, CreateTopic):
@@ -181,21 +178,16 @@ class Replication:
 
     @property
     def size(self) -> int:
-        """The number of states held as possible."""
         return sum(view.size for view in self.views.values())
 
     def with_producer(self, session: str, producer: ClusterProducer) -> Replication:
-        """The same with one producer more."""
         return replace(self, producers={**self.producers, session: producer})
 
     def with_topic(self, name: str, topic: ReplicatedTopic) -> Replication:
-        """The same with another view of one topic."""
         return replace(self, topics={**self.topics, name: topic})
 
     def with_consumer(self, name: str, consumer: ClusterConsumer) -> Replication:
-        """The same with one consumer more, or another view of it."""
         return replace(self, consumers={**self.consumers, name: consumer})
 
     def without_consumers(self, names: frozenset[str]) -> Replication:
-        """The same without these consumers."""
         return replace(self, consumers={name: one for name, one in self.consumers.items() if name not in names})

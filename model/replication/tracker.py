@@ -1,6 +1,7 @@
-"""Follows the operations at several clusters and judges what they show (document 001).
+"""The observer of document 001: each operation at several clusters with its outcome gives the next state or a
+violation.
 
-What happens between the clusters is judged when their logs and cursors are read (:mod:`model.replication.agreement`).
+Replication itself is judged when the logs and cursors of all clusters are read (:mod:`model.replication.agreement`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Judged = Allowed[Replication] | Broken
 
 
 def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
-    """What this operation with this outcome leaves possible: between the clusters, and of producers at each of them."""
+    """The state after this operation and outcome, between the clusters and of the producers at each."""
     between = _judge(state, operation, outcome, known)
     if isinstance(between, Broken):
         return between
@@ -68,7 +69,7 @@ def _judge(state: Replication, operation: AnyOperation, outcome: Outcome, known:
 
 
 def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> Replication:
-    """The state after an operation that puts no rule to the test."""
+    """The state after an operation that exercises no rule."""
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -130,7 +131,7 @@ def _sent(state: Replication, operation: Send, outcome: Outcome) -> Replication:
         if number < len(answers) and isinstance(answers[number], Stored):
             topic = topic.with_published(cluster, messages)
         else:
-            topic = replace(topic, perhaps=topic.perhaps.union(messages))
+            topic = replace(topic, maybe_published=topic.maybe_published.union(messages))
     return state.with_topic(name, topic)
 
 
@@ -235,7 +236,7 @@ def _on_each(
     cuts: Callable[[ReplicatedTopic], Cuts],
     link: tuple[str, str],
 ) -> Replication:
-    """All topics share the links, and none is settled while a link changes."""
+    """All topics share the links, and a change of a link disturbs each of them."""
     for name, topic in state.topics.items():
         state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}).disturbed())
     return state
@@ -263,7 +264,7 @@ def _restarted(state: Replication, cluster: str) -> Replication:
 
 
 def _killed(state: Replication, cluster: str) -> Replication:
-    """A cluster's broker was killed: acknowledgments that were not persisted are lost."""
+    """A cluster's broker was killed, which loses acks that were not persisted."""
     for name, topic in state.topics.items():
         state = state.with_topic(name, replace(topic, killed=topic.killed | {cluster}))
     return state
@@ -271,7 +272,7 @@ def _killed(state: Replication, cluster: str) -> Replication:
 
 @carries("REPL-12", "REPL-13", "REPL-19")
 def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: frozenset[str]) -> Judged:
-    """With all links healed and traffic, every other cluster's subscription follows."""
+    """With healed links and traffic, the subscriptions of all other clusters follow."""
     name = operation.consumer
     consumer = state.consumers.get(name)
     if consumer is None:
@@ -304,7 +305,7 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
 
 
 def _is_outrun(topic: ReplicatedTopic, operation: CatchUp, known: frozenset[str]) -> bool:
-    """Whether a consumer lags by more snapshots than are cached, of which that is known: each message takes one."""
+    """Whether a consumer lags by more snapshots than the cache has, at one per message, by a known deviation."""
     return SNAPSHOT_CACHE_OUTRUN in known and operation.lag >= topic.made.cached
 
 
@@ -322,7 +323,7 @@ def _lagging(topic: ReplicatedTopic, consumer: ClusterConsumer, operation: Catch
 
 @carries("REPL-01")
 def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled, known: frozenset[str]) -> Judged:
-    """A connected replicator replicates what its topic has."""
+    """A connected replicator replicates its topic's messages."""
     first = f"from {seen.messages[0]} on" if seen.messages else "markers only"
     because = (
         f"the replicator of {seen.source} to {seen.target} was connected, but replicated nothing for "
@@ -336,7 +337,7 @@ def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled
 
 
 def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]:
-    """The cuts that are known once every link is healed: when the last ones ended was not observed."""
+    """The cuts with a known end. When every link healed at once, the end of the last ones was not observed."""
     return {link: tuple(one for one in cuts if one[1] is not None) for link, cuts in cut.items()}
 
 
@@ -350,8 +351,8 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
     excused: list[str] = []
     deviations: set[str] = set()
     for rule, check in CHECKS:
-        told = list(check(topic, logs))
-        for one in told:
+        results = list(check(topic, logs))
+        for one in results:
             match one:
                 case None:
                     pass
@@ -363,7 +364,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
                     if deviation not in known:
                         return DEVIATIONS[deviation].broken(because)
                     deviations.add(deviation)
-        # What is right of a rule is one check, and each deviation another.
-        made = [one for one in told if not isinstance(one, Excused)]
+        # All results that hold are one check, and each deviation is another.
+        made = [one for one in results if not isinstance(one, Excused)]
         exercised += [rule] * len({one.deviation if isinstance(one, Deviating) else None for one in made})
     return Allowed(state.with_topic(name, topic), tuple(exercised), tuple(sorted(deviations)), tuple(excused))

@@ -1,7 +1,6 @@
-"""Variants of the reference of replicated subscriptions: the document's clusters with one thing done differently.
+"""Variants of the reference of replicated subscriptions, each with one difference from the document.
 
-As in :mod:`model.deduplication.variants`, each shows what a sentence of the document, or a choice where it has none,
-is there for.
+As in :mod:`model.deduplication.variants`, each shows what a sentence of the document, or a choice of the model, is for.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from model.variants import NamedVariant, Origin
 
 
 class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """What clusters do differently from the reference; by default nothing."""
+    """How clusters differ from the reference; not at all by default."""
 
     second_round_skipped: bool = False
     first_round_response_counts_twice: bool = False
@@ -48,7 +47,7 @@ class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=
 
 
 DOCUMENT = ReplicationVariant()
-"""The reference as it is."""
+"""The unchanged reference."""
 
 
 def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant[ReplicationVariant]:
@@ -57,15 +56,15 @@ def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVaria
 
 
 VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
-    _named("second_round_skipped", Origin.DEFECT, "However many clusters there are, one round of answers is enough."),
+    _named("second_round_skipped", Origin.DEFECT, "A snapshot takes one round with any number of clusters."),
     _named(
         "first_round_response_counts_twice",
         Origin.RELEASE,
-        "An answer carries the snapshot's name, but not the round: one of the first round that comes again counts for "
-        "the second.",
+        "A response contains the snapshot's name, but not the round: a repeated first-round response counts for the "
+        "second round.",
         "receivedSnapshotResponse of ReplicatedSubscriptionsSnapshotBuilder (4.0.8)",
     ),
-    _named("latest_answer_counts", Origin.DEFECT, "The positions of the last round are taken, not those of the first."),
+    _named("latest_answer_counts", Origin.DEFECT, "A snapshot has the positions of the last round, not of the first."),
     _named(
         "snapshot_not_at_highest_response",
         Origin.RELEASE,
@@ -75,25 +74,23 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     ),
     _named("local_too_early", Origin.DEFECT, "The local position of a snapshot is that of its first request."),
     _named("local_too_late", Origin.DEFECT, "The local position of a snapshot is that of its own marker."),
-    _named("position_too_far", Origin.DEFECT, "A cluster answers with a position two entries beyond its last one."),
+    _named("position_too_far", Origin.DEFECT, "A response has a position two entries after the cluster's last one."),
     _named(
         "late_answer_accepted",
         Origin.DEFECT,
-        "An answer to a snapshot that was given up counts for the one that is being made.",
+        "A response to a snapshot that timed out counts for the one in progress.",
     ),
-    _named("never_timed_out", Origin.DEFECT, "Snapshots that take too long are not given up."),
-    _named("began_without_news", Origin.DEFECT, "A snapshot begins though nothing was published since the last one."),
-    _named("began_while_cut", Origin.DEFECT, "A snapshot begins though a replicator is disconnected."),
-    _named("began_for_nobody", Origin.DEFECT, "A snapshot begins though no subscription is replicated."),
+    _named("never_timed_out", Origin.DEFECT, "Snapshots do not time out."),
+    _named("began_without_news", Origin.DEFECT, "A snapshot begins although nothing was published since the last one."),
+    _named("began_while_cut", Origin.DEFECT, "A snapshot begins although a replicator is disconnected."),
+    _named("began_for_nobody", Origin.DEFECT, "A snapshot begins although no subscription is replicated."),
     _named(
         "handled_by_every_replicator",
         Origin.DEFECT,
         "A marker is handled by every replicator that reads it, not only by that of the cluster which wrote it.",
     ),
-    _named(
-        "closed_not_opened", Origin.DEFECT, "A cluster that is asked does not open its closed replicator to answer."
-    ),
-    _named("in_flight_lost", Origin.DEFECT, "What was on its way over a link that was cut is taken for sent."),
+    _named("closed_not_opened", Origin.DEFECT, "A request does not open the closed replicator for the response."),
+    _named("in_flight_lost", Origin.DEFECT, "Entries in flight over a link that was cut count as sent."),
     _named(
         "snapshot_replicated",
         Origin.READING,
@@ -102,31 +99,27 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     _named(
         "markers_held",
         Origin.DEFECT,
-        "Markers that are read stay unacknowledged, as if a consumer would deal with them.",
+        "Markers that are read stay unacknowledged, as if a consumer received them.",
     ),
-    _named("next_snapshot", Origin.DEFECT, "What is published is the first cached snapshot beyond mark-delete."),
-    _named(
-        "oldest_usable", Origin.DEFECT, "What is published is the first cached snapshot that will do, not the last."
-    ),
+    _named("next_snapshot", Origin.DEFECT, "An update has the first cached snapshot after mark-delete."),
+    _named("oldest_usable", Origin.DEFECT, "An update has the first passed snapshot of the cache, not the last."),
     _named("cache_unbounded", Origin.DEFECT, "Any number of snapshots is cached."),
     _named("newest_dropped", Origin.DEFECT, "A cache that is full drops the newest snapshot, not the oldest."),
     _named(
         "snapshot_cache_not_recovered",
         Origin.RELEASE,
-        "A topic that is loaded again begins with an empty cache, and the snapshots that were acknowledged behind "
-        "mark-delete are never read again.",
+        "A reloaded topic begins with an empty cache, and snapshots that were acknowledged after mark-delete are never "
+        "read again.",
         "PersistentSubscription.java:207, and filterReadEntries of ManagedCursorImpl (4.0.8)",
     ),
-    _named(
-        "individual_publishes", Origin.DEFECT, "An individual ack counts as if mark-delete had come to its position."
-    ),
-    _named("update_unpublished", Origin.DEFECT, "Nothing is published when mark-delete advances."),
+    _named("individual_publishes", Origin.DEFECT, "An individual ack counts as if mark-delete were at its position."),
+    _named("update_unpublished", Origin.DEFECT, "An advance of mark-delete publishes no update."),
     _named("wrong_cluster", Origin.DEFECT, "An update is applied with the position of another cluster."),
-    _named("all_there", Origin.DEFECT, "On an update everything that is there is acknowledged."),
+    _named("all_there", Origin.DEFECT, "An update acknowledges the whole log."),
     _named(
         "update_creates_at_latest",
         Origin.RELEASE,
-        "A missing subscription is created at the end of the topic, whatever the position, as in the listing.",
+        "A missing subscription is created at the end of the topic instead of the position, as in the listing.",
         "receiveSubscriptionUpdated of ReplicatedSubscriptionsController (2.11.0; no longer in 4.0.8)",
     ),
     _named("created_unreplicated", Origin.DEFECT, "A missing subscription is created, but not as replicated."),
@@ -134,7 +127,7 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     _named(
         "unreplicated_published",
         Origin.DEFECT,
-        "Subscriptions that are not replicated cache snapshots and publish updates too.",
+        "Subscriptions that are not replicated also cache snapshots and publish updates.",
     ),
     _named(
         "update_of_unreplicated_subscription",
@@ -143,4 +136,4 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
         "receiveSubscriptionUpdated of ReplicatedSubscriptionsController (4.0.8)",
     ),
 )
-"""Every variant there is."""
+"""All variants."""

@@ -149,7 +149,7 @@ def _markers_apart(world: World) -> bool:
         for cluster in world.clusters
         for subscription in cluster.subscriptions
         if subscription.connected
-        for position in subscription.held
+        for position in subscription.unacknowledged
     )
 
 

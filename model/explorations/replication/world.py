@@ -329,7 +329,7 @@ def of_consumer(setup: Setup, world: World, consumer: Consumer) -> Next:
     name, cluster = consumer.subscription, world.cluster(consumer.cluster)
     subscription = cluster.subscription(name)
     assert subscription is not None
-    for position in subscription.held:
+    for position in subscription.unacknowledged:
         for cumulative in (False, True) if setup.cumulative else (False,):
             yield acknowledges(world, consumer, cluster, subscription, position, cumulative=cumulative)
     if world.failovers and consumer.may_leave:
@@ -358,8 +358,8 @@ def acknowledges(
     """A consumer acknowledges an entry, or everything up to it."""
     name = consumer.subscription
     after = topic.acknowledge(cluster, name, position, cumulative=cumulative)
-    held = [one for one in subscription.held if one == position or (cumulative and one < position)]
-    items = [item for one in held if isinstance(item := cluster.log[one].item, Message)]
+    unacknowledged = [one for one in subscription.unacknowledged if one == position or (cumulative and one < position)]
+    items = [item for one in unacknowledged if isinstance(item := cluster.log[one].item, Message)]
     done = replace(consumer, processed=consumer.processed.union(items))
     up_to = "everything up to " if cumulative else ""
     words = f"{name} in {cluster.name} acknowledges {up_to}{told(cluster.log[position])}{_told_moved(cluster, after)}"

@@ -44,7 +44,7 @@ def test_markers_are_acknowledged_when_read_and_advance_mark_delete() -> None:
     cluster = topic.acknowledge(consuming(1), "s", 0)
     cluster = everything_read(topic.begin(cluster))
     assert subscription(cluster).mark_delete == cluster.last == 1
-    assert subscription(cluster).held == ()
+    assert subscription(cluster).unacknowledged == ()
 
 
 def test_an_ack_publishes_a_snapshot_only_once_it_closes_the_gap() -> None:
@@ -78,7 +78,7 @@ def test_an_update_creates_a_missing_subscription_acknowledged_up_to_its_positio
     there = topic.update(there, Update("s", (("B", 0),)))
     assert (subscription(there).mark_delete, subscription(there).replicated) == (0, True)
     there = everything_read(topic.connect(there, "s"))
-    assert [there.log[position].item for position in subscription(there).held] == [Message("B", 2)]
+    assert [there.log[position].item for position in subscription(there).unacknowledged] == [Message("B", 2)]
 
 
 def test_an_update_never_moves_a_subscription_backwards() -> None:

@@ -219,7 +219,7 @@ def test_with_deduplication_a_message_replicated_twice_is_at_most_a_deviation() 
     twice, link = and_then(TWO, "B", ("A", "a0")), (("A", "B"),)
     topic = replace(TOPIC, deduplication=True)
     assert broken(judged(twice, topic=topic, reconnected=link))[0] == "REPL-01"
-    unloaded = replace(topic, moved={"B": frozenset()})
+    unloaded = replace(topic, reloaded={"B": frozenset()})
     deviates("REPL-01", RECOVERY_IGNORES_REPLICATOR_POSITIONS, twice, topic=unloaded, reconnected=link)
 
 
@@ -274,9 +274,9 @@ def test_a_new_unreplicated_subscription_may_cause_a_snapshot_without_new_messag
 def test_no_snapshot_begins_while_a_replicator_is_disconnected() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
     assert broken(judged(TWO, topic=cut))[0] == "REPL-03"
-    unloaded = broken(judged(TWO, topic=replace(cut, moved={"B": frozenset()})))
+    unloaded = broken(judged(TWO, topic=replace(cut, reloaded={"B": frozenset()})))
     assert unloaded == broken(judged(TWO, topic=cut))
-    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=replace(cut, moved={"A": frozenset()}))
+    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=replace(cut, reloaded={"A": frozenset()}))
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
         cut = replace(TOPIC, cut={("A", "B"): ((500, until_ms),)})
@@ -434,7 +434,7 @@ def test_the_last_snapshot_before_mark_delete_is_published() -> None:
         "its last update is missing"
     )
     for had, deviation in (({"a0", "a1"}, SNAPSHOT_CACHE_NOT_RECOVERED), (set[str](), None)):
-        loaded = replace(both_kept, moved={"A": frozenset(had)})
+        loaded = replace(both_kept, reloaded={"A": frozenset(had)})
         forgotten = judged(nothing, topic=loaded, cursors=passed, is_quiet=True)
         assert isinstance(forgotten, Broken)
         assert (forgotten.rule, forgotten.deviation) == ("REPL-12", deviation)
@@ -480,7 +480,7 @@ def test_a_snapshot_without_a_remote_cluster_is_a_deviation_after_a_reload() -> 
     alone = judged(logs, cursors={})
     assert isinstance(alone, Broken)
     assert (alone.rule, alone.deviation) == ("REPL-09", None)
-    unloaded = replace(TOPIC, moved={"A": frozenset()})
+    unloaded = replace(TOPIC, reloaded={"A": frozenset()})
     deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, logs, topic=unloaded, cursors={})
 
 

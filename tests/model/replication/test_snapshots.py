@@ -108,7 +108,7 @@ def all_acknowledged(clusters: Clusters) -> Clusters:
     cluster = named(clusters, "A")
     while (subscription := subscription_of(cluster)).read <= cluster.last:
         cluster = topic.read(cluster, "s")
-    cluster = topic.acknowledge(cluster, "s", subscription.held[-1], cumulative=True)
+    cluster = topic.acknowledge(cluster, "s", subscription.unacknowledged[-1], cumulative=True)
     return with_cluster(clusters, cluster)
 
 
