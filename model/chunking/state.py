@@ -141,8 +141,8 @@ class Consumer:
     """Of these, what the broker may have sent before it met a request for everything, or before the topic was moved.
     It may have sent that to another consumer since."""
     reassigned: frozenset[Position] = frozenset()
-    """What a Key_Shared consumer may have held when another one joined or left: its hashes may have another owner since.
-    It is known once all was received that was on its way then."""
+    """The pending entries of a Key_Shared consumer when another one joined or left, which may have reassigned their
+    hash. It is known once all was received that was on its way then."""
     is_reassigning: bool = False
     """Whether another one joined or left, and not all was received since."""
     is_returning: bool = False
