@@ -1,4 +1,4 @@
-"""An engine that follows a script: it writes events where it is told to, and behaves as badly as its scenario says.
+"""An engine with a script: it writes events where the supervisor expects them, and fails as its scenario says.
 
 Run as ``python -m tests.cli.scripted_engine SCENARIO … --pulsar-events PATH --lifeline FD``. Whatever the scenario, it
 starts a child that stays, and leaves both process ids in the report's folder: nothing of it may be there afterwards.

@@ -1,4 +1,4 @@
-"""What stands for the placeholders of documented commands, and which commands are not run here, with the reasons."""
+"""The values of placeholders in documented commands, and the commands that are not run here, with the reasons."""
 
 from __future__ import annotations
 

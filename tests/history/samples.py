@@ -10,7 +10,7 @@ from conformance.history.recorded import Kind, Recorded
 
 
 def event(kind: Kind = Kind.SEND, **fields: Any) -> Recorded:
-    """An event with little in it; whatever is named is as told."""
+    """An event with a few fields, and those given here."""
     defaults: dict[str, Any] = {"run": "r", "lane": "w", "topic": "t", "invoked_ns": 1, "completed_ns": 2}
     return Recorded(kind=kind, **(defaults | fields))
 

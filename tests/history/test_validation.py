@@ -185,7 +185,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 @settings(max_examples=400)
 @given(st.data())
 def test_a_modified_history_is_refused_or_reported(data: st.DataObject) -> None:
-    """Whatever stands in its fields: there is a sentence, or else the words in which it is told, and never an error."""
+    """With any values in its fields there is a sentence on it, or the history in words, and never an error."""
     raw = copy.deepcopy(data.draw(st.sampled_from(_RAW)))
     for _ in range(data.draw(st.integers(1, 3))):
         _tamper(raw, data)

@@ -315,13 +315,13 @@ def test_a_missing_large_message_explains_being_ahead_and_hides_nothing_else() -
 
 def test_the_maximum_message_size_comes_from_the_settings_of_a_run() -> None:
     about = {
-        "told": (About(release="4.0.8", settings={"maxMessageSize": "10240"}),),
+        "recorded": (About(release="4.0.8", settings={"maxMessageSize": "10240"}),),
         "shipped": (About(release="4.0.8"),),
         "both": (About(release="4.0.8"), About(release="4.0.8", settings={"maxMessageSize": "10240"})),
         "spoilt": (About(release="4.0.8", settings={"maxMessageSize": "much"}),),
         "without_release": (),
     }
-    assert largest_bytes_of_runs(about) == {"told": 10_240, "shipped": 5_242_880, "both": 10_240}
+    assert largest_bytes_of_runs(about) == {"recorded": 10_240, "shipped": 5_242_880, "both": 10_240}
 
 
 def test_a_cursor_that_was_in_use_for_long_had_its_ledger_open() -> None:

@@ -1,13 +1,13 @@
-"""What draining hashes cost on a live broker's heap (KEY-12), against the document's 80 bytes each and 5 MB at worst.
+"""The heap of draining hashes in a live broker (KEY-12), compared with the document's 80 bytes each and 5 MB at
+most.
 
-One consumer is given a message of each of many hashes and acknowledges none. Others join, so that more and more of
-these hashes drain; in the end everything is acknowledged. At each stage the broker's JVM says, by a class histogram
-after full collections, how many entries the broker has for draining hashes, how large they are, and by how much arrays
-have grown since nothing was draining: those are the tables that the entries are found in. What a hash costs is all of
-that by the number of hashes that the broker's stats say are draining. It is no test: consumers and other things in the
-broker have arrays too, so it is a little less than what is told here.
+One consumer receives a message of each of many hashes and acknowledges none. Others join, so that more and more of
+these hashes drain; in the end everything is acknowledged. At each stage a class histogram of the broker's JVM, after
+full collections, shows the number and size of the entries for draining hashes, and the growth of arrays, which are the
+tables of these entries. The cost of a hash is their sum, divided by the number of draining hashes in the broker's
+stats. It is no test, and an upper bound, because consumers and other parts of the broker have arrays, too.
 
-The histogram comes from ``jcmd``, which a JDK has and a JRE has not; without it this ends with a sentence that says so.
+The histogram comes from ``jcmd``, which only a JDK has; without it this ends with a sentence on that.
 
     python -m tests.quality.draining_heap [--broker 4.0.8] [--hashes 60000] [--joining 1 --joining 2 --joining 10]
 """

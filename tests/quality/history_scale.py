@@ -1,15 +1,14 @@
-"""How verifying scales: all invariants over so many events, bare scans of the same files, and DuckDB's SQL.
+"""How ``verify`` scales: all invariants over many events, compared with bare scans of the same files and DuckDB's SQL.
 
-Realistic histories (``make_history``) are made once for each size, compacted, and measured in one run on the same
-cores: what counts is the ratios. The bare scan opens the same columns where they are judged, and only counts rows;
-the same with a sort by topic and position, Spark's own scan and DuckDB's are told beside it. DuckDB is asked for the
-same invariants, a statement each (``history_scale.sql``). Each is measured by itself, with the memory that it took at
-most. It is no test: a slow day fails nothing.
+Realistic histories (``make_history``) are generated once for each size, compacted, and measured in one run on the same
+cores, because only the ratios matter. The bare scan opens the same columns in the workers, and only counts rows. The
+other scans are one with a sort by topic and position, Spark's own and DuckDB's. DuckDB decides the same invariants, one
+statement each (``history_scale.sql``). Each measurement has its time and its peak of memory. It is no test.
 
     python -m tests.quality.history_scale [--millions 1 --millions 10] [--cores 2] [--folder FOLDER] [--json FILE]
 
 An event takes 12 bytes on disk and, to be made, 1.3 µs of a core: 1,000 million take 12 GB and, on two cores, some
-11 minutes, with 0.5 GB of memory a core. DuckDB puts down what it cannot hold, up to ``--duckdb-disk``.
+11 minutes, with 0.5 GB of memory a core. DuckDB spills to disk, up to ``--duckdb-disk``.
 """
 
 from __future__ import annotations

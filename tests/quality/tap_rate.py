@@ -109,7 +109,9 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
 
 def report(found: dict[str, list[Turn]], events: int, messages: int, size_bytes: int) -> None:
     """Print what was measured."""
-    click.echo(f"{messages} messages of {size_bytes} bytes in each turn, {events} events told, {time.strftime('%F')}")
+    click.echo(
+        f"{messages} messages of {size_bytes} bytes in each turn, {events} events recorded, {time.strftime('%F')}"
+    )
     click.echo("                            sent/s (of past it)    received/s (of past it)    the proxy's own time")
     for way in WAYS:
         turns, past = found[way], found[WAYS[0]]

@@ -85,6 +85,6 @@ def test_plain_lines_report_the_progress_from_time_to_time() -> None:
 def test_the_times_of_plain_lines_never_decrease() -> None:
     screen, console = shown(terminal=False)
     with display(RULES, budget_s=90, console=console) as plain:
-        plain.take(Phase(at_s=20.0, what="told by the engine's clock"))
-        plain.take(Phase(at_s=19.0, what="told by another one"))
-    assert screen.getvalue().splitlines() == ["[  20 s] told by the engine's clock", "[  20 s] told by another one"]
+        plain.take(Phase(at_s=20.0, what="by the engine's clock"))
+        plain.take(Phase(at_s=19.0, what="by another clock"))
+    assert screen.getvalue().splitlines() == ["[  20 s] by the engine's clock", "[  20 s] by another clock"]

@@ -1,4 +1,4 @@
-"""Soundness: a broker that follows the document breaks no rule, in whatever order it works.
+"""Soundness: a broker that follows the document breaks no rule, in any order of its actions.
 
 The same holds for a broker with all known deviations of releases. The same runs show that few states are possible, and
 that judging a history is quick and gives the same verdict again.

@@ -1,4 +1,4 @@
-"""Soundness of document 003: a broker that follows the document breaks no rule, in whatever order it works.
+"""Soundness of document 003: a broker that follows the document breaks no rule, in any order of its actions.
 
 The broker is simulated; its subscriptions are the model's reference (:mod:`model.cursors.reference`), and its clock is
 random. The same holds for a broker with all known deviations of releases. The same runs show that judging a history

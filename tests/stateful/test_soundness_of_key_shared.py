@@ -1,4 +1,4 @@
-"""Soundness of document 004: a broker that follows the document breaks no rule, in whatever order it works.
+"""Soundness of document 004: a broker that follows the document breaks no rule, in any order of its actions.
 
 The broker is the reference (:mod:`model.key_shared.dispatcher`), whose exploration showed that the rules hold in all
 states of small configurations. Here it serves the machines' consumers, in any order.

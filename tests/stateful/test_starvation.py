@@ -1,6 +1,6 @@
-"""A consumer with permits that is given nothing is found, in whatever operation that shows.
+"""A starved consumer is found in every operation that shows it.
 
-The simulated broker has a difference that shows in one operation only: what it dispatches there does not arrive.
+The simulated broker loses the messages that it dispatches in one operation only.
 """
 
 from __future__ import annotations

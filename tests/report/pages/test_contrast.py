@@ -21,7 +21,7 @@ PAIRS = [
     ("ink", "violated-soft"),
     ("soft", "violated-soft"),
 ]
-"""What stands on what: texts and badges on their grounds, results of steps on theirs, the sign of the breaking step."""
+"""Pairs of foreground and background: texts, badges, results of steps, the sign of the breaking step."""
 
 
 def colors() -> dict[str, dict[str, str]]:
