@@ -11,22 +11,22 @@ from model.vocabulary import Client, Compression, Entry
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Entries that were sent and not awaited.
+    """Entries that were sent without waiting for answers.
 
-    Before that, ``behind`` was the last position confirmed on the topic, and ``deduplication`` on or off.
+    ``confirmed_before``: the last position confirmed on the topic before the send. ``deduplication``: its state then.
     """
 
     entries: tuple[Entry, ...]
-    behind: Position | None
+    confirmed_before: Position | None
     deduplication: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A producer session: on which topic, under which name, by which client, and what it sent without waiting.
+    """A producer session: its topic, name and client, and the sends without a wait.
 
-    ``was_cut``: a network fault may have cut its connection, which nobody noticed yet.
-    ``highest``: the highest sequence id that it learned on opening or that was confirmed to it; None: not known.
+    ``was_cut``: a network fault may have cut its connection, which the client did not notice yet. ``highest``: the
+    highest of its last sequence id in ProducerSuccess and the confirmed ids; None: unknown.
     """
 
     topic: str
@@ -40,7 +40,7 @@ class Session:
 
 
 def session_of(operation: OpenProducer, highest: int | None = None) -> Session:
-    """A session that was just opened, and learned this last sequence id."""
+    """A new session with this last sequence id in ProducerSuccess."""
     return Session(
         operation.topic,
         operation.producer,

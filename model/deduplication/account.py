@@ -1,8 +1,7 @@
-"""A producer's own account of its last sequence id, which an application reads to resume from it (DEDUP-19).
+"""The last sequence id that a producer reports, from which an application resumes (DEDUP-19).
 
-It is the highest id that the producer learned when it was opened, or that was confirmed to it since, so it agrees
-with the broker's. It may be above that only where the broker has more of the producer: entries whose answers were
-lost, or that another session of the name sent.
+It is the highest of the id in ProducerSuccess and the ids confirmed since, so it agrees with the broker's. It may be
+higher only if the broker stored more of the producer: entries whose answers were lost, or of another session.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ def confirmed(
 ) -> Session:
     """The session after these answers: its highest id follows the confirmations.
 
-    A receipt names the first id of its entry. So the highest id is not known where entries of the same first id were
-    in flight, or, without ``is_alone``, perhaps in another send.
+    A send receipt contains the first id of its entry. So the highest id is unknown if several entries with one first id
+    were in flight. Without ``is_alone``, another send may have had such an entry.
     """
     if session.highest is None or not is_alone or len({entry.lowest for entry in entries}) < len(set(entries)):
         return replace(session, highest=None)
@@ -36,16 +35,15 @@ def confirmed(
 
 @carries("DEDUP-19")
 def reported(session: Session, entries: Sequence[Entry], outcome: Sent, view: TopicView) -> Allowed[Session] | Broken:
-    """The producer reports a last sequence id after these answers, which the session counts already.
+    """The producer reports a last sequence id. The session already includes these answers.
 
-    While deduplication is disabled, the broker has no account, and the last id that was sent is as good an answer as
-    the highest.
+    While deduplication is disabled, the broker knows no ids. The last sent id is then as good an answer as the highest.
     """
     done, last_sequence_id = _confirmed(entries, outcome.answers), outcome.last_sequence_id
     if not done or last_sequence_id is None:
         return Allowed(session)
-    stored = (kept for state in view.state(session.producer) for kept in state.kept)
-    of_broker = {id_ for kept in stored for id_ in (kept.highest, kept.entry.highest)}
+    stored = (logged for state in view.state(session.producer) for logged in state.entries)
+    of_broker = {id_ for logged in stored for id_ in (logged.highest, logged.entry.highest)}
     if session.highest is None:
         return Allowed(replace(session, highest=last_sequence_id) if last_sequence_id in of_broker else session)
     highest, last = session.highest, done[-1]
@@ -64,7 +62,7 @@ def reported(session: Session, entries: Sequence[Entry], outcome: Sent, view: To
 
 
 def _deviations(last_sequence_id: int, highest: int, last: Entry) -> tuple[str, ...]:
-    """The deviations of pulsar-client that explain its account after its last confirmed entry; none: nothing does."""
+    """The deviations of pulsar-client that explain the reported id after its last confirmed entry, if any."""
     counted = last.lowest + len(last.messages) - 1
     if last_sequence_id != counted:
         return ()

@@ -1,8 +1,8 @@
-"""Which answer belongs to which entry, where the wire does not tell.
+"""Assigns answers to entries where the protocol is ambiguous.
 
-Several entries may be in flight with one sequence id. A receipt names the lowest id of its entry, an error the highest,
-and neither says more; the broker's answers overtake one another; and an answer that never came may have belonged to any
-of them. So the answers to one send are a bag, and every way to hand them out that is possible at all is possible.
+Several entries with one sequence id may be in flight. A send receipt contains only the lowest id of its entry, an error
+only the highest. The broker's answers may overtake each other, and a missing answer may belong to any entry. So the
+answers to one send are a multiset, and each consistent assignment is possible.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from model.events import Answer, Duplicate, Refused, Stored, Unknown
 from model.vocabulary import Entry
 
 P = TypeVar("P", bound=Collection[object])
-"""States of a producer that are possible, of whatever kind."""
+"""Possible states of a producer, of any representation."""
 
 Receive = Callable[[P, Entry, Answer], P]
-"""What is possible after an entry was sent and answered; empty where it is not."""
+"""The possible states after an entry and its answer; empty if the answer is not allowed."""
 
 
 def could_be_for(answer: Answer, named: Entry, entry: Entry) -> bool:
-    """Whether an answer that names one entry could as well be another one's."""
+    """Whether an answer that was assigned to ``named`` may belong to ``entry``."""
     match answer:
         case Stored() | Duplicate():
             return named.lowest == entry.lowest
@@ -38,7 +38,7 @@ def could_be_for(answer: Answer, named: Entry, entry: Entry) -> bool:
 def hand_out(
     states: P, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[P]
 ) -> Iterator[tuple[P, tuple[Answer, ...]]]:
-    """Every way of handing out the answers that leaves something possible: what is possible then, and the way."""
+    """Every consistent assignment of the answers, with the possible states after it."""
     yield from _hand_out(states, entries, tuple(zip(entries, answers, strict=True)), take, ())
 
 
@@ -66,12 +66,10 @@ def _hand_out(
 def furthest(
     states: ProducerStates, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[ProducerStates]
 ) -> tuple[ProducerStates, Entry, Answer]:
-    """Where no way of handing out the answers is possible: the first impossible answer on the way that gets furthest.
-
-    With it, what was possible before it, and the entry that it was for.
-    """
+    """If no assignment is consistent: the first impossible answer of the one that gets furthest, with the possible
+    states before it and its entry."""
     end = _dead_end(states, entries, tuple(zip(entries, answers, strict=True)), take)
-    assert end is not None, "as the answers came they can be handed out, so there is a dead end on that way"
+    assert end is not None, "the answers in their order are an assignment, so it has a dead end"
     return end.states, end.entry, end.answer
 
 
@@ -89,7 +87,7 @@ def _dead_end(
     bag: tuple[tuple[Entry, Answer], ...],
     take: Receive[ProducerStates],
 ) -> _DeadEnd | None:
-    """The dead end that is furthest from here; of several the one whose answers were handed out most as they came."""
+    """The furthest dead end; of several, the one whose assignment follows the order of the answers most."""
     entry, rest = entries[0], entries[1:]
     ends: list[_DeadEnd] = []
     tried: set[Answer] = set()

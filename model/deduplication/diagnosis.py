@@ -1,8 +1,7 @@
-"""Which rule is to blame when nothing is possible any more, and why, in one sentence.
+"""The diagnosis of a violation: which rule is broken when no state is possible, and why, in one sentence.
 
-The observer only knows that no state is left. Which sentence of the document the broker went against depends on what
-came before: a repeated id that is stored again breaks DEDUP-03, right after a recovery it breaks DEDUP-12. Nothing is
-decided here: whether a rule is broken is known before any function of this module is called.
+The observer only knows that no state is left. Which rule that breaks depends on earlier operations: a repeated id that
+is stored again breaks DEDUP-03, but right after a recovery DEDUP-12. This module is called only after a violation.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from model.vocabulary import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
-    """What came before on the topic and may be behind it.
+    """Earlier events of the topic that may explain a violation.
 
-    ``others``: the highest id that another producer has here, or this one elsewhere. ``lost``: the highest id of this
-    producer whose write may have failed. ``snapshot_failed``: a snapshot's write failed.
+    ``others``: the highest id of another producer here, or of this one on another topic. ``lost``: the highest id of
+    this producer whose write may have failed. ``snapshot_failed``: a snapshot's write failed.
     """
 
     enabled: bool = True
@@ -34,7 +33,7 @@ class Background:
 
 
 def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background: Background) -> Broken:
-    """The rule that this answer breaks, no possible state of the producer allowing it."""
+    """The rule that this answer breaks."""
     state = _likeliest(states)
     if not background.enabled:
         return Broken("DEDUP-01", f"deduplication is disabled, but {entry} was not stored; {_words(answer)}")
@@ -74,7 +73,7 @@ def _for_duplicate(state: ProducerState, entry: Entry, background: Background) -
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if background.lost >= entry.lowest:
         return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
-    if observer.is_about_something_old(state, entry):
+    if observer.has_stored_content(state, entry):
         return Broken("DEDUP-14", f"{what}; an entry with the same content is stored under another id")
     return Broken("DEDUP-02", what)
 
@@ -100,18 +99,18 @@ def _for_refusal(state: ProducerState, entry: Entry, code: str, error: str, back
 
 
 def for_policy(topic: str, deduplication: str) -> Broken:
-    """The rule that is broken when a topic does not follow the policy that switches its deduplication."""
+    """The violation of a topic that does not follow the policy for its deduplication."""
     return Broken("DEDUP-01", f"a policy changed the deduplication of {topic}, but it is still {deduplication}")
 
 
 def for_setting(deduplication: str) -> Broken:
-    """The rule that is broken when a topic without a policy does not follow the setting of its broker."""
+    """The violation of a topic without a policy that does not follow its broker's setting."""
     what = "the broker's setting changed deduplication, but on a topic without a policy"
     return Broken("DEDUP-01", f"{what} it is still {deduplication}")
 
 
 def for_opening(states: ProducerStates, last_sequence_id: int, background: Background) -> Broken:
-    """The rule that is broken when a reopened producer gets a last sequence id that none of its possible states has."""
+    """The rule that a last sequence id in ProducerSuccess breaks."""
     state = _likeliest(states)
     possible = " or ".join(str(n) for n in sorted({state.written for state in states}))
     what = f"the reopened producer got last sequence id {last_sequence_id}, but the highest stored id is {possible}"
@@ -119,9 +118,9 @@ def for_opening(states: ProducerStates, last_sequence_id: int, background: Backg
         return Broken("DEDUP-07", f"{what}; {last_sequence_id} is stored for another producer or topic")
     if state.is_recovered:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
-    if last_sequence_id < state.written <= state.persisted and state.kept[-1].position is None:
+    if last_sequence_id < state.written <= state.persisted and state.entries[-1].position is None:
         return Broken("DEDUP-04", f"{what}; that entry was confirmed as a duplicate")
-    if any(k.is_reported for k in state.kept) and last_sequence_id < state.written:
+    if any(k.is_reported for k in state.entries) and last_sequence_id < state.written:
         return Broken("DEDUP-09", f"{what}, as an earlier ProducerSuccess said")
     if background.snapshot_failed and last_sequence_id < state.written:
         return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
@@ -129,7 +128,7 @@ def for_opening(states: ProducerStates, last_sequence_id: int, background: Backg
 
 
 def for_snapshot(states: ProducerStates, what: str, highest: int, position: Position) -> Broken:
-    """The rule that is broken when no possible state has what the snapshot has: nothing too old, nothing made up."""
+    """The rule that a snapshot breaks: its ids are neither too low nor unpersisted."""
     top = max(state.written for state in states)
     if highest > top:
         return Broken("DEDUP-10", f"{what}, of which only ids up to {top} were persisted")
@@ -138,58 +137,64 @@ def for_snapshot(states: ProducerStates, what: str, highest: int, position: Posi
 
 
 def for_log(
-    states: ProducerStates, producer: str, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
+    states: ProducerStates, producer: str, found: Sequence[LoggedEntry], *, reloads: int, enabled: bool
 ) -> Broken:
-    """The rule that is broken when the log holds something else of a producer than any of its possible states."""
+    """The rule that the entries of a producer in the log break."""
     state = min(states, key=lambda candidate: _distance(candidate, found))
-    kept = [k.entry for k in state.kept]
+    expected = [k.entry for k in state.entries]
     logged = [entry.entry for entry in found]
-    for k in state.kept:
+    for k in state.entries:
         if k.entry not in logged:
-            return _for_missing(producer, k, moves=moves)
+            return _for_missing(producer, k, reloads=reloads)
     for entry in found:
-        if logged.count(entry.entry) > max(1, kept.count(entry.entry)) or entry.entry not in kept:
-            return _for_extra(state, producer, entry, found, moves=moves, enabled=enabled)
-    if kept != logged:
+        if logged.count(entry.entry) > max(1, expected.count(entry.entry)) or entry.entry not in expected:
+            return _for_extra(state, producer, entry, found, reloads=reloads, enabled=enabled)
+    if expected != logged:
         return Broken("DEDUP-08", f"the log has the entries of {producer} out of order: {_listed(logged)}")
     return Broken(
         "DEDUP-02", f"the log does not have the entries of {producer} at the positions that the broker confirmed"
     )
 
 
-def _for_missing(producer: str, kept: StoredEntry, *, moves: int) -> Broken:
-    if kept.is_reported:
-        because = f"{producer} got last sequence id {kept.entry.highest}, but the log does not have it"
+def _for_missing(producer: str, expected: StoredEntry, *, reloads: int) -> Broken:
+    if expected.is_reported:
+        because = f"{producer} got last sequence id {expected.entry.highest}, but the log does not have it"
         return Broken("DEDUP-09", because)
-    rule = "DEDUP-12" if moves else "DEDUP-02"
-    where = f"at {kept.position} " if kept.position is not None else ""
-    return Broken(rule, f"the log lacks {kept.entry} of {producer}, which was confirmed {where}as stored")
+    rule = "DEDUP-12" if reloads else "DEDUP-02"
+    where = f"at {expected.position} " if expected.position is not None else ""
+    return Broken(rule, f"the log lacks {expected.entry} of {producer}, which was confirmed {where}as stored")
 
 
 def _for_extra(
-    state: ProducerState, producer: str, logged: LoggedEntry, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
+    state: ProducerState,
+    producer: str,
+    logged: LoggedEntry,
+    found: Sequence[LoggedEntry],
+    *,
+    reloads: int,
+    enabled: bool,
 ) -> Broken:
     what = f"the log has {logged.entry} of {producer} at {logged.position}, which was not confirmed as stored there"
     if not enabled:
         return Broken("DEDUP-01", what)
     if sum(entry.entry == logged.entry for entry in found) > 1:
         return Broken("DEDUP-03", what)
-    if moves:
+    if reloads:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded in between")
-    stored_already = any(k.highest >= logged.entry.highest for k in state.kept[state.since :])
+    stored_already = any(k.highest >= logged.entry.highest for k in state.entries[state.since :])
     return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
 
 
 def _distance(state: ProducerState, found: Sequence[LoggedEntry]) -> int:
-    """How far a state is from what was found; enough to pick the one that a person would compare with."""
-    kept = {k.entry for k in state.kept}
+    """The distance of a state from the log, to choose the state that a reader would compare with."""
+    expected = {k.entry for k in state.entries}
     logged = {entry.entry for entry in found}
-    return len(kept ^ logged) + abs(len(state.kept) - len(found))
+    return len(expected ^ logged) + abs(len(state.entries) - len(found))
 
 
 def _likeliest(states: ProducerStates) -> ProducerState:
-    """The state to tell about: the one with the most entries, the broker having seen all that was sent."""
-    return max(states, key=lambda state: (not state.cut, len(state.kept), state.pushed))
+    """The state to report: the one with the most entries, in which the broker received all that was sent."""
+    return max(states, key=lambda state: (not state.cut, len(state.entries), state.pushed))
 
 
 def _words(answer: Answer) -> str:

@@ -1,9 +1,9 @@
-"""Which deduplication snapshots are due, and whether they are taken (DEDUP-11a).
+"""Due deduplication snapshots, and whether the broker takes them (DEDUP-11a).
 
-A snapshot is due after a number of entries, and by a timer. While one is being written, the broker drops another that
-becomes due by entries, and the timer's next snapshot covers those entries. So the number of entries is judged from a
-moment at which no snapshot was under way: of the entries stored after that, one takes a snapshot as soon as there are
-enough of them. The timer is judged by the end of the log, which its snapshot has as its position.
+A snapshot is due after a number of entries, and by a timer. While a snapshot is in progress, the broker drops another
+that becomes due by entries, and the timer's next snapshot covers those. So entries are counted from a moment without a
+snapshot in progress: once enough entries are stored after that, a snapshot must follow. The timer is judged by the end
+of the log, which must be the position of its snapshot.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from model.vocabulary import SnapshotSchedule
 
 @dataclass(frozen=True, slots=True)
 class DueSnapshots:
-    """What is due of one topic's snapshots.
+    """The due snapshots of one topic.
 
-    ``settled``: the position of the snapshot at the last moment at which none was under way; None: that is not known,
-    because the topic was reloaded or switched since, or its snapshots could fail. ``stored``: the entries that were
-    confirmed as stored since.
+    ``settled``: the position of the snapshot when none was last in progress; None: unknown, because the topic was
+    reloaded or switched since, or its snapshots could fail. ``stored``: the number of entries confirmed since.
     """
 
     schedule: SnapshotSchedule
@@ -31,17 +30,16 @@ class DueSnapshots:
     stored: int = 0
 
     def after(self, stored: int) -> DueSnapshots:
-        """The same after so many more entries were stored."""
         return replace(self, stored=self.stored + stored)
 
     def unsettled(self) -> DueSnapshots:
-        """The same when it is not known any more which snapshots were taken."""
+        """The same when it is unknown which snapshots were taken."""
         return replace(self, settled=None, stored=0)
 
 
 @carries("DEDUP-11a")
 def awaited(due: DueSnapshots, read: SnapshotRead) -> tuple[DueSnapshots, bool] | Broken:
-    """The snapshot after one that was due had time to be taken, and whether one was due."""
+    """Judges a snapshot that had time to be taken, and returns whether one was due."""
     schedule, before = due.schedule, due.settled
     after = replace(due, settled=read.position, stored=0)
     is_due = before is not None and due.stored >= schedule.entries

@@ -1,21 +1,21 @@
-"""Document 000, deduplication, seen from outside: which states of one producer on one topic are still possible.
+"""The observer of document 000, deduplication: the possible states of one producer on one topic.
 
-A *state* (:mod:`model.deduplication.producer_state`) is what the broker holds of one producer name on one topic: its
-entries in the log, and the highest sequence ids *pushed* and *persisted*. States do not influence one another
-(DEDUP-07), so possible states are kept producer by producer, and their number is a sum, not a product. A send of
-unknown outcome leaves several states, one for each number of entries that the broker may have taken; what is observed
-later (the id that a reopened producer learns, the answer to the next send, the log read back) leaves fewer. None left:
-a rule is broken, and :mod:`model.deduplication.diagnosis` says which.
+A *state* (:mod:`model.deduplication.producer_state`) is the broker's knowledge of one producer name on one topic: its
+entries in the log, and the highest sequence ids *pushed* and *persisted*. Producers are independent (DEDUP-07), so the
+observer keeps possible states by producer, and their number is a sum, not a product. A send with an unknown outcome
+gives several states, one for each number of entries that the broker may have stored. Later observations exclude
+states: the last sequence id in ProducerSuccess, the answer to the next send, a read of the log. If none is left, a rule
+is broken, and :mod:`model.deduplication.diagnosis` names it.
 
-Not modelled here: what the broker does inside (that is ``model.deduplication.reference``, the reference), consumers
-and acknowledgments, markers of replication. Chunks of one message share a sequence id and have a model of their own.
+Not modelled here: the inside of the broker (``model.deduplication.reference``), consumers and acks, replication
+markers. Chunks of one message share a sequence id and have their own model.
 
-Batches: the document speaks of single messages. A batch is one entry with a lowest and a highest sequence id; it is new
-when the lowest is above *pushed*, a duplicate when the highest is at or below *persisted*. A batch that overlaps cannot
+Batches: the document speaks of single messages. A batch is one entry with a lowest and a highest sequence id. It is new
+if the lowest is above *pushed*, and a duplicate if the highest is at or below *persisted*. A batch that overlaps cannot
 be confirmed without losing or repeating a message, so it may only be refused.
 
-Deviations of releases are states too: a state that is possible only because of one says so in ``requires``. When no
-other state is left, the deviation was seen (:func:`model.deduplication.topic_observer.account_for`).
+Deviations of releases are states too: ``requires`` names the deviations without which a state is impossible. If only
+such states are left, the deviation was observed (:func:`model.deduplication.topic_observer.account_for`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from model.vocabulary import Entry
 
 
 def send(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
-    """The states that are possible after this entry was sent and this answer came; none: the answer is not allowed."""
-    before = _perhaps_behind(state)
+    """The possible states after this entry and answer; none if the answer is not allowed."""
+    before = _maybe_recovering(state)
     if around.by_pulsar_client and around.enabled and not isinstance(answer, Unknown):
         tried = [after for found in before for after in _send_once(found, entry, Unknown("an earlier try"), around)]
         before += [replace(found, cut=False) for found in tried]
@@ -53,7 +53,7 @@ def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circu
     if state.cut:
         return (state,) if isinstance(answer, Unknown) else ()
     if not around.enabled:
-        return _send_unjudged(state, entry, answer, around)
+        return _send_without_deduplication(state, entry, answer, around)
     if around.switched_on:
         return _send_across_switch(state, entry, answer, around)
     states = _judge(state, entry, entry.highest, answer, around)
@@ -66,42 +66,42 @@ def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circu
 def _judge(
     state: ProducerState, entry: Entry, highest: int, answer: Answer, around: Circumstances
 ) -> tuple[ProducerState, ...]:
-    """What the broker may do with an entry whose highest id it takes to be ``highest``."""
+    """The states after the broker judged an entry that, according to it, ends with the id ``highest``."""
     match answer:
         case Stored(position):
-            is_next = is_new(state, entry.lowest) and _is_behind(state, position)
+            is_next = is_new(state, entry.lowest) and _is_after(state, position)
             return (_store(state, entry, highest, position, around),) if is_next else ()
         case Duplicate():
             return tuple(_confirm(state, entry.lowest, highest))
         case Refused(code):
             return _refuse(state, entry.lowest, highest, code, around)
         case Unknown():
-            return tuple(_lose_sight(state, entry, highest, around))
+            return tuple(_without_answer(state, entry, highest, around))
         case _:
             assert_never(answer)
 
 
 @carries("DEDUP-02", "DEDUP-06", "DEDUP-08", "DEDUP-12", "DEDUP-14")
 def is_new(state: ProducerState, lowest: int) -> bool:
-    """Above *pushed*, or, after a failed write, above what was written, to which *pushed* falls back (DEDUP-06).
+    """Above *pushed*, or, after a failed write, above the highest written id, to which *pushed* falls back (DEDUP-06).
 
-    Only the number counts: neither gaps (DEDUP-08) nor what the message is about (DEDUP-14). After a recovery *pushed*
-    is the highest id of the entries stored (DEDUP-12).
+    Only the number counts, not gaps (DEDUP-08) or the content of the message (DEDUP-14). After a recovery *pushed* is
+    the highest id of the stored entries (DEDUP-12).
     """
     return lowest > (state.written if state.failed else state.pushed)
 
 
 @carries("DEDUP-03", "DEDUP-05")
 def is_duplicate(state: ProducerState, highest: int) -> bool:
-    """At or below *persisted*, which follows the writes (DEDUP-05) and so may by now be all that was written."""
+    """At or below *persisted*, which follows the writes (DEDUP-05) and may already equal the highest written id."""
     return highest <= max(state.persisted, state.written)
 
 
 @carries("DEDUP-14")
-def is_about_something_old(state: ProducerState, entry: Entry) -> bool:
-    """Whether something in the state was about the same business, which must not matter (DEDUP-14)."""
+def has_stored_content(state: ProducerState, entry: Entry) -> bool:
+    """Whether the state has a message with the same content, which must not matter (DEDUP-14)."""
     business = {message.business_id for message in entry.messages}
-    return any(message.business_id in business for kept in state.kept for message in kept.entry.messages)
+    return any(message.business_id in business for stored in state.entries for message in stored.entry.messages)
 
 
 @carries("DEDUP-04", "DEDUP-05")
@@ -111,22 +111,22 @@ def is_of_unknown_status(state: ProducerState, lowest: int, highest: int) -> boo
 
 
 def overlaps(state: ProducerState, lowest: int, highest: int) -> bool:
-    """A batch whose first message is not new, and whose last one is."""
+    """Whether the first message of a batch is not new but the last one is."""
     return lowest <= state.pushed < highest
 
 
 def _store(
     state: ProducerState, entry: Entry, highest: int, position: Position | None, around: Circumstances
 ) -> ProducerState:
-    earlier = tuple(_overtaken(k) if k.entry.highest <= highest else k for k in state.kept)
-    is_fragile = around.may_fail and position is None
+    earlier = tuple(_overtaken(stored) if stored.entry.highest <= highest else stored for stored in state.entries)
+    may_fail_later = around.may_fail and position is None
     ends = highest if around.leaves_open(entry) else None
-    kept = StoredEntry(entry, position, is_fragile=is_fragile, ends=ends, in_move=around.may_fail)
+    stored = StoredEntry(entry, position, may_fail_later=may_fail_later, ends=ends, was_in_flight=around.may_fail)
     is_over = entry.lowest > state.stored and not _has_stored_again(state)
     requires = state.requires - _OVERTAKEN if is_over else state.requires
     return replace(
         state,
-        kept=(*earlier, kept),
+        entries=(*earlier, stored),
         pushed=max(state.pushed, highest),
         persisted=min(state.persisted, highest) if state.lags else state.persisted,
         is_recovered=False,
@@ -136,23 +136,25 @@ def _store(
 
 
 _OVERTAKEN = frozenset({BATCH_WITHOUT_HIGHEST_ID, SNAPSHOT_POSITION_AHEAD, DEDUPLICATION_ENABLED_IN_FLIGHT})
-"""The deviations of which nothing can be seen any more once an entry is stored behind all ids in the log."""
+"""The deviations that have no visible effect once an entry with a higher id than all others is stored."""
 
 
 def _has_stored_again(state: ProducerState) -> bool:
-    """Whether what the log holds of the state shows that something was stored again."""
-    return any(after.entry.lowest <= before.entry.highest for before, after in pairwise(state.kept[state.since :]))
+    """Whether the log shows that an id was stored again."""
+    return any(after.entry.lowest <= before.entry.highest for before, after in pairwise(state.entries[state.since :]))
 
 
-def _overtaken(kept: StoredEntry) -> StoredEntry:
-    """An entry if one with a higher id is later in the log: how the broker counted it makes no difference any more."""
-    if kept.ends is None and not kept.is_forgotten:
-        return kept
-    return replace(kept, ends=None, is_endless=kept.is_endless or kept.ends is not None, is_forgotten=False)
+def _overtaken(stored: StoredEntry) -> StoredEntry:
+    """An entry after one with a higher id was stored: how the broker counted it makes no difference any more."""
+    if stored.ends is None and not stored.is_uncounted:
+        return stored
+    return replace(
+        stored, ends=None, lacks_highest_id=stored.lacks_highest_id or stored.ends is not None, is_uncounted=False
+    )
 
 
 def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[ProducerState]:
-    """A duplicate: *persisted* has reached its highest id; or, the deviation, only its lowest."""
+    """A duplicate: *persisted* has reached its highest id, or by a deviation only its lowest."""
     if is_duplicate(state, highest):
         yield replace(state, persisted=max(state.persisted, highest), is_recovered=False)
     if lowest < highest and state.persisted < highest and lowest <= state.written:
@@ -164,7 +166,7 @@ def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[Produc
 def _refuse(
     state: ProducerState, lowest: int, highest: int, code: str, around: Circumstances
 ) -> tuple[ProducerState, ...]:
-    """A refusal stores nothing and confirms nothing: of an unknown status, of an overlap, or of a write that failed."""
+    """A refusal stores and confirms nothing. Its reason is an unknown status, an overlap or a failed write."""
     if code == UNKNOWN_STATUS:
         return (state,) if is_of_unknown_status(state, lowest, highest) else ()
     if overlaps(state, lowest, highest):
@@ -176,10 +178,10 @@ def _fail(state: ProducerState, highest: int) -> ProducerState:
     return replace(state, pushed=max(state.pushed, highest), failed=True)
 
 
-def _lose_sight(state: ProducerState, entry: Entry, highest: int, around: Circumstances) -> Iterable[ProducerState]:
-    """No answer: the broker never saw the entry (nor those behind it), or did, and stored it if it was new."""
+def _without_answer(state: ProducerState, entry: Entry, highest: int, around: Circumstances) -> Iterable[ProducerState]:
+    """No answer: either the broker never received the entry and later ones, or it did and stored the entry if new."""
     if state.failed and not around.by_pulsar_client:
-        # The producer of a write that failed is closed: what it sent behind that is not stored.
+        # After a failed write the broker closes the producer, and stores none of its later entries.
         yield _fail(state, highest)
         return
     yield replace(state, cut=True)
@@ -191,27 +193,27 @@ def _lose_sight(state: ProducerState, entry: Entry, highest: int, around: Circum
         yield _fail(state, highest)
 
 
-def _is_behind(state: ProducerState, position: Position) -> bool:
-    """Whether a position is behind those of the state, as that of a later entry is."""
-    known = (kept.position for kept in reversed(state.kept) if kept.position is not None)
+def _is_after(state: ProducerState, position: Position) -> bool:
+    """Whether a position is after those of the state, as that of a later entry must be."""
+    known = (stored.position for stored in reversed(state.entries) if stored.position is not None)
     return (last := next(known, None)) is None or position > last
 
 
 @carries("DEDUP-01")
-def _send_unjudged(
+def _send_without_deduplication(
     state: ProducerState, entry: Entry, answer: Answer, around: Circumstances
 ) -> tuple[ProducerState, ...]:
-    """Deduplication is off: whatever is sent is stored (DEDUP-01)."""
+    """Deduplication is off: every entry is stored (DEDUP-01)."""
     match answer:
         case Stored(position):
-            return (_keep(state, entry, position),) if _is_behind(state, position) else ()
+            return (_keep(state, entry, position),) if _is_after(state, position) else ()
         case Duplicate():
             return ()
         case Refused():
             return (state,) if around.may_fail else ()
         case Unknown():
-            kept = (*state.kept, StoredEntry(entry, maybe=state.unanswered))
-            return (replace(state, kept=kept),)
+            stored = (*state.entries, StoredEntry(entry, maybe=state.unanswered))
+            return (replace(state, entries=stored),)
         case _:
             assert_never(answer)
 
@@ -220,16 +222,18 @@ def _send_unjudged(
 def _send_across_switch(
     state: ProducerState, entry: Entry, answer: Answer, around: Circumstances
 ) -> tuple[ProducerState, ...]:
-    """Deduplication was switched on while the entry was on its way.
+    """Deduplication was switched on while the entry was in flight.
 
-    Either it came to the broker behind that and was judged, or before it and was not. Then, either it was stored before
-    deduplication was on and does not count, or behind that and counts for both *pushed* and *persisted*; or, the
-    deviation, for *persisted* alone.
+    If the entry arrived after the switch, it was judged. If it arrived before, it was not judged. It does not count if
+    it was stored before the switch. If it was stored after the switch, it counts for *pushed* and *persisted*, or by a
+    deviation for *persisted* alone.
     """
     states = _judge(state, entry, entry.highest, answer, around)
-    if state.since == len(state.kept):
-        states += tuple(replace(old, since=len(old.kept)) for old in _send_unjudged(state, entry, answer, around))
-    if isinstance(answer, Stored) and _is_behind(state, answer.position):
+    if state.since == len(state.entries):
+        states += tuple(
+            replace(old, since=len(old.entries)) for old in _send_without_deduplication(state, entry, answer, around)
+        )
+    if isinstance(answer, Stored) and _is_after(state, answer.position):
         states += (_store(state, entry, entry.highest, answer.position, around),)
         if state.pushed < entry.highest:
             lagging = _keep(state, entry, answer.position)
@@ -238,81 +242,86 @@ def _send_across_switch(
 
 
 def _keep(state: ProducerState, entry: Entry, position: Position | None) -> ProducerState:
-    return replace(state, kept=(*state.kept, StoredEntry(entry, position)))
+    return replace(state, entries=(*state.entries, StoredEntry(entry, position)))
 
 
 def settle(state: ProducerState, *, all_answered: bool) -> ProducerState:
-    """The entries of one send are through: *persisted* is at least what was confirmed, or stands before that.
+    """The entries of one send are done. *Persisted* is at least the last confirmed id.
 
-    The log has one order, so the writes before one that is confirmed are over. Behind it, writes of which nobody was
-    told may be in flight.
+    The log has one order, so the writes before a confirmed one have ended. Later writes without an answer may be in
+    flight.
     """
     state = _with_last_recorded(state) if state.lags else state
-    places = (n for n, kept in enumerate(state.kept, start=1) if n > state.since and kept.position is not None)
+    places = (n for n, stored in enumerate(state.entries, start=1) if n > state.since and stored.position is not None)
     confirmed = max(places, default=state.since)
-    counted = (kept for kept in state.kept[state.since : confirmed] if not kept.is_forgotten)
-    persisted = max((kept.highest for kept in counted), default=NONE)
-    kept = tuple(
-        replace(k, is_fragile=False) if k.is_fragile and n < confirmed else k for n, k in enumerate(state.kept)
+    counted = (stored for stored in state.entries[state.since : confirmed] if not stored.is_uncounted)
+    persisted = max((stored.highest for stored in counted), default=NONE)
+    stored = tuple(
+        replace(stored, may_fail_later=False) if stored.may_fail_later and n < confirmed else stored
+        for n, stored in enumerate(state.entries)
     )
     unanswered = state.unanswered + (not all_answered)
-    return replace(state, kept=kept, cut=False, persisted=max(state.persisted, persisted), unanswered=unanswered)
+    return replace(state, entries=stored, cut=False, persisted=max(state.persisted, persisted), unanswered=unanswered)
 
 
 def _with_last_recorded(state: ProducerState) -> ProducerState:
-    """A state that lags, when its last entry has a lower id than others: that id is what was recorded last, and counts.
+    """A lagging state whose last entry has a lower id than others. That id was recorded last, so it counts.
 
-    Nowhere else does an entry stand behind one with a higher id.
+    In no other state does an entry follow one with a higher id.
     """
-    last = state.kept[-1] if len(state.kept) > state.since else None
+    last = state.entries[-1] if len(state.entries) > state.since else None
     if last is None or last.position is None or last.highest >= state.written:
         return state
-    kept = tuple(
-        replace(k, is_forgotten=True) if n >= state.since and k.highest > last.highest else k
-        for n, k in enumerate(state.kept)
+    stored = tuple(
+        replace(stored, is_uncounted=True) if n >= state.since and stored.highest > last.highest else stored
+        for n, stored in enumerate(state.entries)
     )
-    return replace(state, kept=kept, persisted=min(state.persisted, last.highest), lags=state.pushed < last.highest)
+    return replace(
+        state, entries=stored, persisted=min(state.persisted, last.highest), lags=state.pushed < last.highest
+    )
 
 
 @carries("DEDUP-09", "DEDUP-12")
 def opened(state: ProducerState, last_sequence_id: int) -> tuple[ProducerState, ...]:
-    """A reopened producer learns the highest id stored for it; no other state could have told it this."""
-    on_time, *late = _perhaps_behind(state)
-    if on_time.is_behind and last_sequence_id == on_time.pushed:
+    """ProducerSuccess contains the highest id stored for the producer, which excludes states with another."""
+    on_time, *late = _maybe_recovering(state)
+    if on_time.is_recovering and last_sequence_id == on_time.pushed:
         return (replace(on_time, is_recovered=False),)
-    possible = (on_time, *without_pending(on_time, only_fragile=True))
+    possible = (on_time, *without_pending(on_time, only_failing=True))
     still_late = (replace(found, is_recovered=False) for found in late if found.pushed == last_sequence_id)
     return (*(_reported(found) for found in possible if found.last_sequence_id == last_sequence_id), *still_late)
 
 
 def _reported(state: ProducerState) -> ProducerState:
-    kept = tuple(replace(k, is_reported=k.position is None) for k in state.kept)
-    return replace(state, kept=kept, pushed=state.last_sequence_id, failed=False, is_recovered=False, is_behind=False)
+    stored = tuple(replace(stored, is_reported=stored.position is None) for stored in state.entries)
+    return replace(
+        state, entries=stored, pushed=state.last_sequence_id, failed=False, is_recovered=False, is_recovering=False
+    )
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
 def recover(
-    state: ProducerState, *, may_be_forgotten: bool, may_race: bool, ledger_room: int | None = None
+    state: ProducerState, *, may_be_unknown: bool, may_race: bool, ledger_room: int | None = None
 ) -> tuple[ProducerState, ...]:
-    """The topic was closed and loaded again: its highest ids are those of the entries stored (DEDUP-12).
+    """The topic was reloaded: its highest ids are those of the stored entries (DEDUP-12).
 
-    Whatever the last snapshot was, or whether one failed (DEDUP-11): the entries behind it are replayed. Only a
-    producer that a full snapshot had no room for may be forgotten (DEDUP-10). Entries whose answers never came may
-    have been lost with the broker, those too of which it is known that they were in flight.
+    The entries after the last snapshot are replayed, also if a snapshot failed (DEDUP-11). Only a producer that did not
+    fit into a full snapshot may be unknown (DEDUP-10). Entries without an answer may have been lost with the broker,
+    including those that were surely in flight.
     """
-    states = [_recovered(possible) for possible in (state, *without_pending(state, only_fragile=False))]
+    states = [_recovered(possible) for possible in (state, *without_pending(state, only_failing=False))]
     if _ends_with_its_ledger(state, ledger_room):
         states.append(_recovered(_forgetting_the_last(state)))
     if may_race:
-        states = [replace(found, may_be_behind=True, raced=len(found.kept)) for found in states]
-    if may_be_forgotten:
-        states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)) for found in states]
+        states = [replace(found, may_be_recovering=True, raced=len(found.entries)) for found in states]
+    if may_be_unknown:
+        states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.entries)) for found in states]
     return tuple(states)
 
 
 def has_recovered(state: ProducerState) -> tuple[ProducerState, ...]:
-    """No recovery goes on any more behind what the broker does for this producer."""
-    return (replace(state, may_be_behind=False),)
+    """The recovery has ended."""
+    return (replace(state, may_be_recovering=False),)
 
 
 def _recovered(state: ProducerState) -> ProducerState:
@@ -323,8 +332,8 @@ def _recovered(state: ProducerState) -> ProducerState:
         failed=False,
         cut=False,
         is_recovered=True,
-        may_be_behind=False,
-        is_behind=False,
+        may_be_recovering=False,
+        is_recovering=False,
         lags=False,
         requires=state.requires - {DEDUPLICATION_ENABLED_IN_FLIGHT}
         if state.lags and not _has_stored_again(state)
@@ -333,74 +342,78 @@ def _recovered(state: ProducerState) -> ProducerState:
 
 
 def _ends_with_its_ledger(state: ProducerState, ledger_room: int | None) -> bool:
-    """Whether its last entry is known to be the last that there was room for in its ledger."""
-    last = state.kept[-1] if len(state.kept) > state.since else None
+    """Whether its last entry filled its ledger."""
+    last = state.entries[-1] if len(state.entries) > state.since else None
     return last is not None and last.position is not None and last.position.entry + 1 == ledger_room
 
 
 def _forgetting_the_last(state: ProducerState) -> ProducerState:
     """The same state if the snapshot's position is its last entry, whose id the snapshot lacks."""
-    kept = (*state.kept[:-1], replace(state.kept[-1], is_forgotten=True))
-    return replace(state, kept=kept, requires=state.requires | {SNAPSHOT_POSITION_AHEAD})
+    stored = (*state.entries[:-1], replace(state.entries[-1], is_uncounted=True))
+    return replace(state, entries=stored, requires=state.requires | {SNAPSHOT_POSITION_AHEAD})
 
 
-def _perhaps_behind(state: ProducerState) -> list[ProducerState]:
-    """The state, and the same when only some of its entries were replayed by the time that producers were let in."""
-    if not state.may_be_behind:
+def _maybe_recovering(state: ProducerState) -> list[ProducerState]:
+    """The state, and those in which the broker served producers before it had replayed all entries."""
+    if not state.may_be_recovering:
         return [state]
-    state = replace(state, may_be_behind=False)
-    late = replace(state, is_behind=True, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})
-    known = {NONE, *(kept.highest for kept in state.kept[state.since :])} - {state.written}
+    state = replace(state, may_be_recovering=False)
+    late = replace(state, is_recovering=True, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})
+    known = {NONE, *(stored.highest for stored in state.entries[state.since :])} - {state.written}
     return [state, *(replace(late, pushed=highest, persisted=highest) for highest in known)]
 
 
-def expose(state: ProducerState) -> ProducerState:
-    """Writes may fail from now on, those too that are in flight already."""
-    kept = tuple(
-        replace(k, is_fragile=True) if k.position is None and k.maybe is None and k.highest > state.persisted else k
-        for k in state.kept
+def writes_may_fail(state: ProducerState) -> ProducerState:
+    """Writes may fail from now on, including those in flight."""
+    stored = tuple(
+        replace(stored, may_fail_later=True)
+        if stored.position is None and stored.maybe is None and stored.highest > state.persisted
+        else stored
+        for stored in state.entries
     )
-    return replace(state, kept=kept)
+    return replace(state, entries=stored)
 
 
-def without_pending(state: ProducerState, *, only_fragile: bool) -> Iterable[ProducerState]:
-    """The same state when its last writes, which nobody saw confirmed, failed or were lost.
+def without_pending(state: ProducerState, *, only_failing: bool) -> Iterable[ProducerState]:
+    """The same state if its last, unconfirmed writes failed or were lost.
 
-    If a producer got the id of one nevertheless, that is a deviation. Only fragile writes can fail without the topic
-    being closed; where no producer got the id of one, the states without it are possible already.
+    If ProducerSuccess had contained the id of one, that is a deviation. Without an unload, only writes under a fault
+    can fail. If no ProducerSuccess contained the id of one, the states without it are possible already.
     """
-    kept, requires = state.kept, state.requires
+    stored, requires = state.entries, state.requires
     while (
-        kept and _is_pending(state, kept[-1]) and (not only_fragile or (kept[-1].is_fragile and kept[-1].is_reported))
+        stored
+        and _is_pending(state, stored[-1])
+        and (not only_failing or (stored[-1].may_fail_later and stored[-1].is_reported))
     ):
-        if kept[-1].is_reported:
+        if stored[-1].is_reported:
             requires |= {PUSHED_ID_IN_PRODUCER_SUCCESS}
-        kept = kept[:-1]
-        yield replace(state, kept=kept, since=min(state.since, len(kept)), requires=requires)
+        stored = stored[:-1]
+        yield replace(state, entries=stored, since=min(state.since, len(stored)), requires=requires)
 
 
-def _is_pending(state: ProducerState, kept: StoredEntry) -> bool:
-    """Whether the write of an entry may be in flight still: it was not confirmed, as stored or as a duplicate."""
-    return kept.position is None and kept.maybe is None and kept.highest > state.persisted
+def _is_pending(state: ProducerState, stored: StoredEntry) -> bool:
+    """Whether the write of an entry may still be in flight: it was not confirmed, as stored or as a duplicate."""
+    return stored.position is None and stored.maybe is None and stored.highest > state.persisted
 
 
 @carries("DEDUP-01")
 def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
-    """Deduplication was switched on or off: what came before is no longer counted.
+    """Deduplication was switched on or off: earlier entries no longer count.
 
-    When it is switched on, entries whose producer is gone may be on their way to the log still: some of the last, as
-    far as they come there, are stored behind that, and count; or, the deviation, for *persisted* alone.
+    When it is switched on, entries whose producer is gone may still be in flight. Those that are stored after the
+    switch count, or by a deviation for *persisted* alone.
     """
     after = replace(
-        state, pushed=NONE, persisted=NONE, since=len(state.kept), failed=False, is_recovered=False, lags=False
+        state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False, lags=False
     )
     states = [after]
-    for first in reversed(range(len(state.kept))) if on else ():
-        if state.kept[first].maybe is None:
+    for first in reversed(range(len(state.entries))) if on else ():
+        if state.entries[first].maybe is None:
             break
-        for end in range(first + 1, len(state.kept) + 1):
-            counted = (replace(kept, maybe=None) for kept in state.kept[first:end])
-            late = replace(after, kept=(*state.kept[:first], *counted), since=first)
+        for end in range(first + 1, len(state.entries) + 1):
+            counted = (replace(stored, maybe=None) for stored in state.entries[first:end])
+            late = replace(after, entries=(*state.entries[:first], *counted), since=first)
             states += (replace(late, pushed=late.written), replace(late, lags=True, requires=_in_flight(state)))
     return tuple(states)
 
@@ -415,62 +428,65 @@ def in_snapshot(
 ) -> tuple[ProducerState, ...]:
     """A snapshot at this position has this id for the producer; -1: none.
 
-    It is of nothing that was not persisted, and of all that was up to its position. It may be newer than that (the
-    replay does not mind); or, the deviations, have come in between its last entry and the recording of that, or have
-    been taken while the recovery was going on behind, and lack what that had not replayed.
+    It contains only persisted ids, and all of those up to its position. It may contain later ids, which the replay
+    tolerates. By deviations it may lack the id of its last entry, or the entries that a concurrent recovery had not
+    replayed yet.
     """
-    if highest > max((kept.highest for kept in state.kept[state.since :]), default=state.persisted):
+    if highest > max((stored.highest for stored in state.entries[state.since :]), default=state.persisted):
         return ()
     if highest >= written_up_to(state, position):
         return (state,)
-    if any(highest < kept.highest for kept in state.kept[state.since : state.raced]):
+    if any(highest < stored.highest for stored in state.entries[state.since : state.raced]):
         return (replace(state, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED}),)
-    last = next((n for n in range(state.since, len(state.kept)) if state.kept[n].position == position), None)
-    if last is None or not (position.entry + 1 == ledger_room or state.kept[last].in_move):
+    last = next((n for n in range(state.since, len(state.entries)) if state.entries[n].position == position), None)
+    if last is None or not (position.entry + 1 == ledger_room or state.entries[last].was_in_flight):
         return ()
-    before = replace(state, kept=state.kept[:last])
+    before = replace(state, entries=state.entries[:last])
     is_ahead = highest >= written_up_to(before, position)
     return (replace(state, requires=state.requires | {SNAPSHOT_POSITION_AHEAD}),) if is_ahead else ()
 
 
 def written_up_to(state: ProducerState, position: Position) -> int:
-    """The id that the broker counts at least, of the entries up to a position: that of the last, not the highest."""
+    """The least id that the broker counts for the entries up to a position: that of the last, not the highest."""
     ids = [
-        k.entry.lowest if k.is_endless else k.highest
-        for k in state.kept[state.since :]
-        if k.position is not None and k.position <= position and not k.is_forgotten
+        stored.entry.lowest if stored.lacks_highest_id else stored.highest
+        for stored in state.entries[state.since :]
+        if stored.position is not None and stored.position <= position and not stored.is_uncounted
     ]
     return ids[-1] if ids else NONE
 
 
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")
 def read_back(state: ProducerState, found: Sequence[LoggedEntry]) -> tuple[ProducerState, ...]:
-    """The log was read when nothing was in flight: it holds the state's entries, each once, in order, in place."""
-    for possible in (state, *without_pending(state, only_fragile=True)):
-        settled = _match(possible.kept, found)
+    """The log was read while nothing was in flight. It has the state's entries once, in order, at their positions."""
+    for possible in (state, *without_pending(state, only_failing=True)):
+        settled = _match(possible.entries, found)
         if settled is not None:
             since = _counted_from(possible, settled)
-            return (settle(replace(possible, kept=settled, since=since), all_answered=True),)
+            return (settle(replace(possible, entries=settled, since=since), all_answered=True),)
     return ()
 
 
-def _match(kept: Sequence[StoredEntry], found: Sequence[LoggedEntry]) -> tuple[StoredEntry, ...] | None:
-    """The entries that are there, with their positions; None where the log cannot be what is left of ``kept``.
+def _match(stored: Sequence[StoredEntry], found: Sequence[LoggedEntry]) -> tuple[StoredEntry, ...] | None:
+    """The stored entries with their positions; None if the log contradicts the state.
 
-    What may be missing is taken for there as long as the rest can still match, which needs a look back at times.
+    An uncertain entry counts as stored while the rest can still match, which may require backtracking.
     """
-    if not kept:
+    if not stored:
         return None if found else ()
-    first = kept[0]
+    first = stored[0]
     if found and first.entry == found[0].entry and first.position in (None, found[0].position):
-        rest = _match(kept[1:], found[1:])
+        rest = _match(stored[1:], found[1:])
         if rest is not None:
-            return (replace(first, position=found[0].position, is_reported=False, is_fragile=False, maybe=None), *rest)
+            return (
+                replace(first, position=found[0].position, is_reported=False, may_fail_later=False, maybe=None),
+                *rest,
+            )
     if first.maybe is None:
         return None
-    return _match([k for k in kept if k.maybe != first.maybe], found)
+    return _match([stored for stored in stored if stored.maybe != first.maybe], found)
 
 
 def _counted_from(state: ProducerState, settled: Sequence[StoredEntry]) -> int:
-    """Where counting begins in what is left: as many counted entries are left as there were, none of them uncertain."""
-    return len(settled) - (len(state.kept) - state.since)
+    """The index of the first counted entry. All counted entries are left, as none of them is uncertain."""
+    return len(settled) - (len(state.entries) - state.since)

@@ -1,23 +1,22 @@
-"""The reference: one topic with deduplication, seen from inside, as document 000 describes it.
+"""The reference: one topic with deduplication, as document 000 describes it.
 
-A topic is a value. Each function takes one, and what happens to it, and answers with the topic after it and with what
-its producers are told. Nothing is left to chance: which write completes, which fails, when a snapshot is taken, how
-much of what was in flight a crash leaves in the log are the caller's to choose. So the exploration tries everything,
-and a test can replay one thing.
+A topic is a value. Each function takes a topic and an event, and returns the next topic and the answers to producers.
+The caller makes all choices: which write completes or fails, when a snapshot is taken, how many writes in flight a
+crash leaves in the log. So the exploration tries every choice, and a test can replay one.
 
-How it differs from the observer (:mod:`model.deduplication.observer`): that one knows only what clients see, and keeps
-every state that explains it; this one knows everything, and is in one state.
+The observer (:mod:`model.deduplication.observer`) knows only what clients see, and keeps every state that explains it.
+The reference knows everything, and is in one state.
 
-What the document leaves open is settled here so that its promises hold, and each choice has a variant that shows what
+Where the document is silent, this module chooses what its rules require. Each choice has a variant that shows what
 breaks otherwise (:mod:`model.deduplication.variants`):
 
-- Writes complete in their order, and one that fails takes those behind it along. Until all are over nothing is taken
-  from anybody, and then the producers are disconnected: what they sent behind the failed write must come again too.
-- A batch is new when all of its ids are above *pushed* and a duplicate when all are at or below *persisted*; anything
-  else cannot be confirmed without losing or repeating a message, and is of unknown status.
-- A producer that connects learns the highest id *persisted*; *pushed* may still fall.
+- Writes complete in order, and if one fails, all later ones fail too. Until they have ended the topic accepts no entry.
+  Then it disconnects the producers, because they must also resend the entries after the failed write.
+- A batch is new if all its ids are above *pushed*, and a duplicate if all are at or below *persisted*. Any other batch
+  cannot be confirmed without losing or repeating a message, and has unknown status.
+- ProducerSuccess contains the highest *persisted* id, because *pushed* may still fall.
 
-Not here: markers, transactions, chunks, consumers, and when a snapshot is due.
+Not modelled: markers, transactions, chunks, consumers, and when a snapshot is due.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ NOT_READY = "ServiceNotReady"
 """The code of a refusal while writes are failing."""
 
 BUSY = "ProducerBusy"
-"""The code of a refusal to a second producer of the same name."""
+"""The code of a refusal of a second producer with the same name."""
 
 WRITE_FAILED = "PersistenceError"
 """The code of the error to a producer whose entry could not be written."""
 
 
 class Judgement(enum.Enum):
-    """The three answers to "is this a duplicate?", by the document's names."""
+    """Whether an entry is a duplicate, by the document's names."""
 
     NEW = "NotDup"
     DUPLICATE = "Dup"
@@ -61,29 +60,27 @@ class HighestIds(Struct, frozen=True, cache_hash=True, gc=False):
     ids: tuple[tuple[str, int], ...] = ()
 
     def of(self, producer: str) -> int:
-        """The highest id of this producer; -1 where there is none."""
+        """The highest id of this producer; -1 if there is none."""
         for name, highest in self.ids:
             if name == producer:
                 return highest
         return NONE
 
     def raised(self, producer: str, sequence_id: int) -> HighestIds:
-        """The map with this producer at least at this id: it never falls."""
+        """The map with this producer at least at this id; it never falls."""
         if self.of(producer) >= sequence_id:
             return self
         return HighestIds(tuple(sorted((*self.without(producer).ids, (producer, sequence_id)))))
 
     def without(self, producer: str) -> HighestIds:
-        """The map without this producer."""
         return HighestIds(tuple(pair for pair in self.ids if pair[0] != producer))
 
     def cut_to(self, producers: Collection[str]) -> HighestIds:
-        """The map of these producers alone."""
+        """The map with these producers only."""
         return HighestIds(tuple(pair for pair in self.ids if pair[0] in producers))
 
     @property
     def producers(self) -> tuple[str, ...]:
-        """The names of which there is an id."""
         return tuple(name for name, _ in self.ids)
 
 
@@ -98,7 +95,7 @@ class Snapshot(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Write(Struct, frozen=True, cache_hash=True, gc=False):
-    """An entry on its way into the log; ``session`` is None once nobody is there to hear of it."""
+    """An entry in flight to the log; ``session`` is None once its connection ended."""
 
     session: str | None
     producer: str
@@ -106,7 +103,7 @@ class Write(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class SessionAnswer(Struct, frozen=True, gc=False):
-    """What a session is told of an entry that it sent."""
+    """The answer to an entry of a session."""
 
     session: str
     entry: Entry
@@ -116,9 +113,9 @@ class SessionAnswer(Struct, frozen=True, gc=False):
 class Topic(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """One topic in its broker.
 
-    On disk: ``log``, ``ledgers`` and ``snapshot``, which is None while deduplication is off: it has no cursor then.
-    In memory: the two maps, the writes ``in_flight``, oldest first, the open ``sessions`` with their producers' names,
-    and whether a write has failed and those behind it are not over yet (``failing``).
+    On disk: ``log``, ``ledgers`` and ``snapshot``, which is None while deduplication is off because there is no cursor.
+    In memory: the two maps, the writes ``in_flight``, oldest first, and the open ``sessions`` with their producers'
+    names. ``failing``: a write failed and later ones have not ended yet.
     """
 
     variant: Variant = DOCUMENT
@@ -145,7 +142,7 @@ class Topic(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
         raise ValueError(f"session {session} is not open")
 
     def key(self, producer: str) -> str:
-        """Under which key the maps hold a producer: its name, and nothing that another one shares (DEDUP-07)."""
+        """The key of a producer in the maps: its name, which no other producer shares (DEDUP-07)."""
         return "" if self.variant.shared_maps else producer
 
     def pushed_of(self, producer: str) -> int:
@@ -158,7 +155,7 @@ class Topic(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
 
 class Crashed(Struct, frozen=True, kw_only=True):
-    """What a crash leaves of a topic: what is on disk, and how its next broker is made."""
+    """What remains of a topic after a crash: the data on disk, and the parameters of its next broker."""
 
     variant: Variant
     max_producers: int
@@ -168,14 +165,14 @@ class Crashed(Struct, frozen=True, kw_only=True):
 
 
 SessionAnswers = tuple[SessionAnswer, ...]
-"""What the sessions are told at once, in order."""
+"""The answers to sessions at one moment, in order."""
 
 
 @carries("DEDUP-01")
 def new_topic(
     *, deduplication: bool = True, entries_per_ledger: int = 5, max_producers: int = 10, variant: Variant = DOCUMENT
 ) -> Topic:
-    """An empty topic, with deduplication switched as it says (DEDUP-01)."""
+    """An empty topic, with deduplication on or off (DEDUP-01)."""
     return Topic(
         variant=variant,
         max_producers=max_producers,
@@ -186,7 +183,7 @@ def new_topic(
 
 @carries("DEDUP-09")
 def open_producer(topic: Topic, session: str, producer: str) -> tuple[Topic, Opened | Refused]:
-    """A producer connects under its name, and learns the highest id that is stored for it (DEDUP-09)."""
+    """A producer connects. ProducerSuccess contains its highest stored id (DEDUP-09)."""
     if topic.failing:
         return topic, Refused(NOT_READY, "writes are failing")
     if any(name == producer for _, name in topic.sessions):
@@ -196,7 +193,7 @@ def open_producer(topic: Topic, session: str, producer: str) -> tuple[Topic, Ope
 
 
 def cut(topic: Topic, session: str) -> Topic:
-    """A session's connection is gone: what it has in flight goes on, but it will not hear of it."""
+    """A session's connection ends: its writes in flight continue, without an answer."""
     topic.producer_of(session)
     writes = tuple(replace(w, session=None) if w.session == session else w for w in topic.in_flight)
     return replace(topic, sessions=tuple(pair for pair in topic.sessions if pair[0] != session), in_flight=writes)
@@ -204,10 +201,10 @@ def cut(topic: Topic, session: str) -> Topic:
 
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-07", "DEDUP-08", "DEDUP-14")
 def judge(topic: Topic, producer: str, entry: Entry) -> Judgement:
-    """Whether an entry is a duplicate, by its ids alone and by nothing that another producer did.
+    """Whether an entry is a duplicate. Only its ids decide, and no other producer.
 
-    NotDup above *pushed* (DEDUP-02), Dup at or below *persisted* (DEDUP-03), Unknown between (DEDUP-04). Neither gaps
-    between the ids (DEDUP-08) nor what the messages are about (DEDUP-14) matter.
+    NotDup above *pushed* (DEDUP-02), Dup at or below *persisted* (DEDUP-03), Unknown between (DEDUP-04). Gaps between
+    ids (DEDUP-08) and the content of messages (DEDUP-14) do not matter.
     """
     pushed, persisted = topic.pushed_of(producer), topic.persisted_of(producer)
     variant = topic.variant
@@ -218,7 +215,7 @@ def judge(topic: Topic, producer: str, entry: Entry) -> Judgement:
 
 
 def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, SessionAnswers]:
-    """An entry arrives. A new one is on its way to the log and answered later; any other is answered at once."""
+    """An entry arrives. A new one is written and answered later; any other is answered at once."""
     producer = topic.producer_of(session)
     if topic.failing:
         return topic, (SessionAnswer(session, entry, Refused(NOT_READY, "writes are failing")),)
@@ -237,13 +234,13 @@ def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, SessionAnswer
 
 @carries("DEDUP-01")
 def write_unjudged(topic: Topic, session: str, producer: str, entry: Entry) -> Topic:
-    """Deduplication is off: whatever comes is stored, a repeated id too (DEDUP-01)."""
+    """Deduplication is off: every entry is stored, also one with a repeated id (DEDUP-01)."""
     return replace(topic, in_flight=(*topic.in_flight, Write(session, producer, entry)))
 
 
 @carries("DEDUP-02", "DEDUP-05")
 def begin_write(topic: Topic, session: str, producer: str, entry: Entry) -> Topic:
-    """A new entry: *pushed* rises before it is written (DEDUP-05), once it is all of the entry's ids (DEDUP-02)."""
+    """A new entry: *pushed* rises to its highest id (DEDUP-02) before it is written (DEDUP-05)."""
     variant, key = topic.variant, topic.key(producer)
     highest = _end(variant, entry)
     pushed = topic.pushed if variant.pushed_after_write else topic.pushed.raised(key, highest)
@@ -254,13 +251,13 @@ def begin_write(topic: Topic, session: str, producer: str, entry: Entry) -> Topi
 
 @carries("DEDUP-03")
 def answer_to_duplicate(topic: Topic) -> Answer:
-    """A duplicate is confirmed: it is stored, and its producer may go on (DEDUP-03)."""
+    """A duplicate is confirmed, because it is stored, so its producer may continue (DEDUP-03)."""
     return Refused("Duplicate", "seen before") if topic.variant.duplicate_refused else Duplicate()
 
 
 @carries("DEDUP-04")
 def treat_unknown(topic: Topic, session: str, producer: str, entry: Entry) -> tuple[Topic, SessionAnswers]:
-    """What may or may not get stored is neither stored nor confirmed: its producer is to try again (DEDUP-04)."""
+    """An entry of unknown status is neither stored nor confirmed, so that its producer retries (DEDUP-04)."""
     variant = topic.variant
     if variant.unknown_stored:
         return begin_write(topic, session, producer, entry), ()
@@ -272,42 +269,45 @@ def treat_unknown(topic: Topic, session: str, producer: str, entry: Entry) -> tu
 
 @carries("DEDUP-02", "DEDUP-05")
 def complete_next_write(topic: Topic) -> tuple[Topic, SessionAnswers]:
-    """The oldest write is done: stored at the next position (DEDUP-02), *persisted* follows (DEDUP-05), confirmed."""
+    """The oldest write completes: it is stored at the next position (DEDUP-02), raises *persisted* (DEDUP-05), and is
+    confirmed."""
     if topic.failing and not topic.variant.later_writes_succeed:
-        raise ValueError("a write failed: those behind it fail too")
-    write, *behind = topic.in_flight
-    after = _raise_persisted(_append(replace(topic, in_flight=tuple(behind)), write), write)
-    told = () if write.session is None else (SessionAnswer(write.session, write.entry, Stored(after.log[-1].position)),)
-    return (resume(after) if topic.failing and not behind else after), told
+        raise ValueError("a write failed: later ones fail too")
+    write, *later = topic.in_flight
+    after = _raise_persisted(_append(replace(topic, in_flight=tuple(later)), write), write)
+    answers = (
+        () if write.session is None else (SessionAnswer(write.session, write.entry, Stored(after.log[-1].position)),)
+    )
+    return (resume(after) if topic.failing and not later else after), answers
 
 
 def complete_next_write_during_snapshot(topic: Topic) -> tuple[Topic, SessionAnswers]:
-    """The same, and a snapshot reads the log's end after the entry stands there and the map before it is raised.
+    """The same, and a snapshot reads the log's end after the entry is stored, and the map before it is raised.
 
-    Releases do this (the variant ``snapshot-position-ahead``); the document's snapshot is of one moment.
+    Releases do this (the variant ``snapshot-position-ahead``). The document's snapshot is atomic.
     """
-    done, told = complete_next_write(topic)
+    done, answers = complete_next_write(topic)
     before = take_snapshot(topic).snapshot
     ahead = None if before is None else replace(before, position=done.last_position)
-    return replace(done, snapshot=ahead), told
+    return replace(done, snapshot=ahead), answers
 
 
 @carries("DEDUP-06")
 def fail_next_write(topic: Topic) -> tuple[Topic, SessionAnswers]:
-    """The oldest write fails and its producer gets an error; those behind it will fail too, before anything else."""
-    write, *behind = topic.in_flight
-    after = replace(topic, in_flight=tuple(behind), failing=True)
+    """The oldest write fails, and its producer receives an error. Later writes fail next."""
+    write, *later = topic.in_flight
+    after = replace(topic, in_flight=tuple(later), failing=True)
     if topic.variant.failed_write_stored:
         after = _append(after, write)
-    told = () if write.session is None else (SessionAnswer(write.session, write.entry, Refused(WRITE_FAILED)),)
-    return (after if behind else resume(after)), told
+    answers = () if write.session is None else (SessionAnswer(write.session, write.entry, Refused(WRITE_FAILED)),)
+    return (after if later else resume(after)), answers
 
 
 @carries("DEDUP-05", "DEDUP-06")
 def resume(topic: Topic) -> Topic:
-    """The writes in flight are over: *pushed* falls back to *persisted* (DEDUP-06), and the topic serves again.
+    """The writes in flight have ended: *pushed* falls back to *persisted* (DEDUP-06), and the topic accepts entries.
 
-    Its producers are disconnected first, or an entry that was sent behind the failed one could be stored before it.
+    It disconnects its producers first. Otherwise an entry that was sent after the failed one could be stored before it.
     """
     pushed = topic.pushed if topic.variant.no_reset_after_failure else topic.persisted
     sessions = topic.sessions if topic.variant.sessions_survive_failure else ()
@@ -320,7 +320,7 @@ def _append(topic: Topic, write: Write) -> Topic:
 
 
 def _raise_persisted(topic: Topic, write: Write) -> Topic:
-    """What is persisted was pushed, even if it was sent before deduplication was switched on."""
+    """A persisted id was also pushed, even if it was sent before deduplication was switched on."""
     if topic.snapshot is None:
         return topic
     key, highest = topic.key(write.producer), _end(topic.variant, write.entry)
@@ -330,55 +330,55 @@ def _raise_persisted(topic: Topic, write: Write) -> Topic:
 
 
 def _end(variant: Variant, entry: Entry) -> int:
-    """The id that counts for an entry: the highest in it."""
+    """The id that counts for an entry: its highest."""
     return entry.lowest if variant.batch_without_highest_id else entry.highest
 
 
 def snapshot_room(topic: Topic) -> int:
-    """How many producers a snapshot taken now holds: all, or as many as are configured (DEDUP-10)."""
+    """How many producers a snapshot has now: all, up to the configured maximum (DEDUP-10)."""
     known = len(to_snapshot(topic).ids)
     return known if topic.variant.snapshot_not_cut else min(known, topic.max_producers)
 
 
 def snapshot_choices(topic: Topic) -> Iterable[frozenset[str]]:
-    """The producers that a snapshot taken now may be cut to: any so many."""
+    """The possible sets of producers of a snapshot now."""
     yield from map(frozenset, combinations(to_snapshot(topic).producers, snapshot_room(topic)))
 
 
 def to_snapshot(topic: Topic) -> HighestIds:
-    """The map that a snapshot is of: *persisted*, for *pushed* may yet fall."""
+    """The map that a snapshot stores: *persisted*, because *pushed* may still fall."""
     return topic.pushed if topic.variant.snapshot_of_pushed else topic.persisted
 
 
 @carries("DEDUP-10")
 def take_snapshot(topic: Topic, kept: Collection[str] | None = None) -> Topic:
-    """Store the map of the highest ids persisted, with the position of the newest entry (DEDUP-10).
+    """Stores the map of the highest persisted ids, with the position of the last entry (DEDUP-10).
 
-    ``kept`` says which producers it is cut to; by default the first by name. ValueError where it cannot be taken so.
+    ``kept``: the producers in it, by default the first by name. ValueError if it cannot be taken so.
     """
     if topic.snapshot is None:
         raise ValueError("deduplication is off: there is no snapshot")
     source, room = to_snapshot(topic), snapshot_room(topic)
     kept = source.producers[:room] if kept is None else kept
     if len(kept) != room:
-        raise ValueError(f"a snapshot holds {room} producers now, not {len(kept)}")
+        raise ValueError(f"a snapshot has {room} producers now, not {len(kept)}")
     return replace(topic, snapshot=Snapshot(topic.last_position, source.cut_to(kept)))
 
 
 @carries("DEDUP-11")
 def fail_snapshot(topic: Topic) -> Topic:
-    """A snapshot could not be stored: the one before it stands, and nothing is forgotten (DEDUP-11)."""
+    """A snapshot could not be stored: the former one remains, and no id is lost (DEDUP-11)."""
     return replace(topic, pushed=NOTHING, persisted=NOTHING) if topic.variant.failed_snapshot_forgets else topic
 
 
 def may_reach(topic: Topic) -> int:
-    """How many writes in flight a crash may leave in the log: all, or none behind one that failed."""
+    """How many writes in flight a crash may leave in the log: all, or none after one that failed."""
     return 0 if topic.failing and not topic.variant.later_writes_succeed else len(topic.in_flight)
 
 
 @carries("DEDUP-12")
 def crash(topic: Topic, *, reached: int) -> Crashed:
-    """The broker dies. The first ``reached`` writes in flight are in the log, and nobody was told (DEDUP-12)."""
+    """The broker crashes. The first ``reached`` writes in flight are in the log, without an answer (DEDUP-12)."""
     if not 0 <= reached <= may_reach(topic):
         raise ValueError(f"{may_reach(topic)} writes can reach the log, not {reached}")
     for write in topic.in_flight[:reached]:
@@ -394,7 +394,7 @@ def crash(topic: Topic, *, reached: int) -> Crashed:
 
 @carries("DEDUP-12")
 def recover(crashed: Crashed) -> Topic:
-    """The topic is loaded again: the snapshot, and the entries after its position on top of it (DEDUP-12)."""
+    """The topic is reloaded: the snapshot, and a replay of the entries after its position (DEDUP-12)."""
     topic = Topic(
         variant=crashed.variant,
         max_producers=crashed.max_producers,
@@ -408,7 +408,7 @@ def recover(crashed: Crashed) -> Topic:
 
 @carries("DEDUP-11", "DEDUP-12")
 def recovered_ids(topic: Topic) -> HighestIds:
-    """The highest ids that whoever loads this topic next makes of its snapshot and its log."""
+    """The highest ids that the next load recovers from the snapshot and the log."""
     if topic.snapshot is None:
         return NOTHING
     highest = topic.snapshot.highest
@@ -420,7 +420,7 @@ def recovered_ids(topic: Topic) -> HighestIds:
 
 
 def to_replay(topic: Topic, snapshot: Snapshot) -> tuple[LoggedEntry, ...]:
-    """The entries after a snapshot's position, however late the snapshot is."""
+    """The entries after a snapshot's position."""
     after = tuple(e for e in topic.log if snapshot.position is None or e.position > snapshot.position)
     if topic.variant.recovery_without_replay:
         return ()
@@ -429,7 +429,7 @@ def to_replay(topic: Topic, snapshot: Snapshot) -> tuple[LoggedEntry, ...]:
 
 @carries("DEDUP-01")
 def switch_deduplication(topic: Topic, *, on: bool) -> Topic:
-    """Switch it on, and what is stored from now on counts; or off, and nothing is known any more (DEDUP-01)."""
+    """After a switch on, entries stored from now on count. A switch off deletes all ids (DEDUP-01)."""
     if on == (topic.snapshot is not None):
         return topic
     snapshot = Snapshot(topic.last_position) if on else None
@@ -437,9 +437,10 @@ def switch_deduplication(topic: Topic, *, on: bool) -> Topic:
 
 
 def forget_producer(topic: Topic, producer: str) -> Topic:
-    """A release forgets a producer that was away for hours (the variant ``inactive-forgotten``); the document does not.
+    """A release removes a producer that was inactive for hours (the variant ``inactive-forgotten``), unlike the
+    document.
 
-    The snapshot is replaced at its own position, so that a replay of what follows brings back what it can.
+    The snapshot is replaced at its own position, so a replay recovers the ids of later entries.
     """
     key = topic.key(producer)
     pushed, persisted = topic.pushed.without(key), topic.persisted.without(key)

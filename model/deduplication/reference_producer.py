@@ -1,9 +1,8 @@
-"""The client's side of document 000: a producer of a fixed name that sends a source's messages until all are confirmed.
+"""The client of document 000: a producer with a fixed name that sends a source's messages until all are confirmed.
 
-Its ids rise with the source, it keeps what is unconfirmed, and sends that again, in order and in the same batches, on
-its next connection. When its process is started anew it has forgotten everything, and goes on from what it learns. The
-topic that answers it is :mod:`model.deduplication.reference`. When it connects, and what it sends next, is for others
-to choose.
+Its ids rise with the source. It keeps unconfirmed entries and resends them on its next connection, in order and in the
+same batches. A restarted process has lost everything, and resumes from the last sequence id in ProducerSuccess. The
+topic is :mod:`model.deduplication.reference`. The caller decides when it connects and what it sends next.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from model.rules.catalogue import carries
 from model.vocabulary import Entry, Message
 
 Source = tuple[Message, ...]
-"""What a producer has to send, in order; sequence ids rise, not necessarily by one (DEDUP-08)."""
+"""The messages to send, in order; sequence ids rise, not necessarily by one (DEDUP-08)."""
 
 
 class Producer(Struct, frozen=True, cache_hash=True, gc=False):
-    """A producer: how many messages of its source it took, and the entries that it made of them and must keep.
+    """A producer: how many messages of its source it took, and its unconfirmed entries.
 
-    ``waiting`` are to be sent again on this connection, oldest first; ``awaiting`` were sent on it and are unconfirmed.
+    ``waiting``: to be resent on this connection, oldest first. ``awaiting``: sent on it and unconfirmed.
     """
 
     name: str
@@ -34,13 +33,13 @@ class Producer(Struct, frozen=True, cache_hash=True, gc=False):
     connected: bool = False
 
     @property
-    def kept(self) -> tuple[Entry, ...]:
-        """All that is unconfirmed, in the order of the source."""
+    def unconfirmed(self) -> tuple[Entry, ...]:
+        """The unconfirmed entries, in the order of the source."""
         return self.awaiting + self.waiting
 
 
 def next_entries(producer: Producer, source: Source, batch_sizes: Iterable[int] = (1,)) -> tuple[Entry, ...]:
-    """What it may send next: the oldest that must come again, or new messages in a batch of one of these sizes."""
+    """What it may send next: the oldest entry to resend, or new messages in a batch of one of these sizes."""
     if producer.waiting:
         return producer.waiting[:1]
     left = source[producer.taken :]
@@ -48,7 +47,7 @@ def next_entries(producer: Producer, source: Source, batch_sizes: Iterable[int] 
 
 
 def sent(producer: Producer, entry: Entry) -> Producer:
-    """It sent this entry, which it keeps until it is confirmed."""
+    """The producer keeps a sent entry until it is confirmed."""
     if producer.waiting:
         return replace(producer, waiting=producer.waiting[1:], awaiting=(*producer.awaiting, entry))
     taken = producer.taken + len(entry.messages)
@@ -57,37 +56,37 @@ def sent(producer: Producer, entry: Entry) -> Producer:
 
 @carries("DEDUP-03", "DEDUP-13")
 def heard(producer: Producer, entry: Entry, answer: Answer) -> Producer:
-    """It heard of an entry: a confirmation, of a duplicate too, lets it forget the entry; anything else does not."""
+    """A confirmation, also of a duplicate, ends the wait for an entry; any other answer does not."""
     if not isinstance(answer, Stored | Duplicate):
         return producer
     return replace(producer, awaiting=tuple(kept for kept in producer.awaiting if kept != entry))
 
 
 def disconnected(producer: Producer) -> Producer:
-    """Its connection is gone; it keeps what is unconfirmed."""
-    return replace(producer, waiting=producer.kept, awaiting=(), connected=False)
+    """The connection is gone; unconfirmed entries are kept."""
+    return replace(producer, waiting=producer.unconfirmed, awaiting=(), connected=False)
 
 
 @carries("DEDUP-13")
 def reconnected(producer: Producer) -> Producer:
-    """It is connected again and will send what is unconfirmed again, before anything new (DEDUP-13)."""
+    """A reconnected producer resends unconfirmed entries before new ones (DEDUP-13)."""
     return replace(disconnected(producer), connected=True)
 
 
 @carries("DEDUP-09", "DEDUP-13")
 def restarted(producer: Producer, source: Source, last_sequence_id: int) -> Producer:
-    """A new process: it kept nothing, and goes on in its source behind the id that it learned (DEDUP-09)."""
+    """A new process resumes its source after the last sequence id in ProducerSuccess (DEDUP-09)."""
     taken = sum(message.sequence_id <= last_sequence_id for message in source)
     return Producer(producer.name, taken=taken, connected=True)
 
 
 @carries("DEDUP-13")
 def replayed(producer: Producer) -> Producer:
-    """A new process that does not care for what it learns: it sends its source from the beginning."""
+    """A new process that ignores the last sequence id and sends its source from the beginning."""
     return Producer(producer.name, connected=True)
 
 
 @carries("DEDUP-15")
 def gave_up(producer: Producer) -> Producer:
-    """A new process over a source that cannot replay: what was unconfirmed is lost, what comes next is sent."""
+    """A new process with a source that cannot replay: unconfirmed messages are lost, later ones are sent."""
     return Producer(producer.name, taken=producer.taken, connected=True)

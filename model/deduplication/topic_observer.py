@@ -1,9 +1,8 @@
-"""A topic with deduplication as its clients see it: the states of all producer names, judged operation by operation.
+"""The observer of a topic with deduplication: the possible states of all producer names, operation by operation.
 
-Each function takes the view before, an operation with its outcome, and answers with the view after it (``Allowed``) or
-with the rule that was broken (``Broken``). What one state allows is :mod:`model.deduplication.observer`, which rule is
-to blame :mod:`model.deduplication.diagnosis`; here is what needs the whole topic: positions, the snapshot, who else is
-there.
+Each function takes a view and an operation with its outcome, and returns the next view (``Allowed``) or the broken rule
+(``Broken``). :mod:`model.deduplication.observer` judges one state, and :mod:`model.deduplication.diagnosis` names the
+broken rule. This module adds what concerns the whole topic: positions, the snapshot, other producers.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
 RECOVERY_MS = 2_000.0
-"""How long a recovery that nobody awaits may go on after producers are let in; it replays some tens of entries."""
+"""The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """What is known of one topic.
+    """The observer's state of one topic.
 
-    ``enabled``: deduplication is on. ``snapshot_room``: how many producers a snapshot holds; ``ledger_room``: how many
-    entries a ledger, where that is known. ``elsewhere``: for each producer name, the highest id that it had stored on
-    another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: so did the write of an entry;
-    ``unconfirmed``: for each producer, the highest id that was sent while writes could fail, and not confirmed.
-    ``has_policy``: the topic has a policy of its own; ``has_namespace_policy``: its namespace has one.
-    ``known``: the deviations that are reported apart. ``snapshots``: those that are due, where that is known.
+    ``enabled``: deduplication is on. ``snapshot_room``: the maximum number of producers in a snapshot. ``ledger_room``:
+    the maximum number of entries in a ledger, if known. ``elsewhere``: for each producer name, the highest id that it
+    stored on another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: the write of an entry
+    failed. ``unconfirmed``: for each producer, the highest unconfirmed id that was sent while writes could fail.
+    ``has_policy``: the topic has its own policy. ``has_namespace_policy``: its namespace has one. ``known``: the known
+    deviations. ``snapshots``: those that are due, if known.
     """
 
     enabled: bool
@@ -61,35 +60,33 @@ class TopicView:
     unconfirmed: Mapping[str, int] = field(default_factory=dict)
     has_policy: bool = False
     has_namespace_policy: bool = True
-    moves: int = 0
+    reloads: int = 0
     loaded_ms: float | None = None
-    """Since when, at the latest, the topic is loaded again: when a producer was let in."""
+    """The latest time at which the topic was loaded: when the broker accepted a producer."""
     snapshots: DueSnapshots | None = None
 
     @property
     def follows_broker(self) -> bool:
-        """Whether the setting of its broker decides whether its deduplication is on."""
+        """Whether the broker's setting applies to its deduplication."""
         return not self.has_policy and not self.has_namespace_policy
 
     def state(self, producer: str) -> ProducerStates:
-        """The possible states of a producer name; a fresh one where nothing is known of it."""
+        """The possible states of a producer name; a fresh one if it is unknown."""
         return self.states.get(producer, FRESH)
 
     def written(self, producer: str) -> int:
-        """The highest id that this producer certainly has stored here and that deduplication counts."""
+        """The highest id that this producer surely stored here and that deduplication counts."""
         return min(state.written for state in self.state(producer))
 
     @property
     def size(self) -> int:
-        """The number of producer states that are held as possible: the measure that must stay small."""
+        """The number of possible producer states, which must stay small."""
         return sum(len(states) for states in self.states.values())
 
     def with_states(self, producer: str, states: ProducerStates) -> TopicView:
-        """The same view with other states of one producer name."""
         return replace(self, states={**self.states, producer: states})
 
     def on_each_state(self, change: Callable[[ProducerState], Iterable[ProducerState]]) -> TopicView:
-        """The same view with each state of each producer name replaced by those that ``change`` gives."""
         changed = {
             name: simplest(after for state in states for after in change(state)) for name, states in self.states.items()
         }
@@ -103,15 +100,15 @@ def sent(
     answers: Sequence[Answer],
     around: Circumstances,
     *,
-    behind: Position | None,
+    confirmed_before: Position | None,
 ) -> Allowed[TopicView] | Broken:
-    """A producer sent these entries, one behind the other, and these answers came.
+    """A producer sent these entries in order, and received these answers.
 
-    ``behind`` is the last position that was confirmed on the topic before they were sent.
+    ``confirmed_before``: the last position that was confirmed on the topic before they were sent.
     """
     around = replace(around, enabled=view.enabled, switched_on=around.switched_on and view.enabled)
     before = view.state(producer)
-    if (broken := _positions_follow(answers, behind)) is not None:
+    if (broken := _positions_follow(answers, confirmed_before)) is not None:
         return broken
 
     def take(states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
@@ -144,7 +141,6 @@ def sent(
 
 
 def _background(view: TopicView, producer: str) -> diagnosis.Background:
-    """What of the topic may be behind something that is not allowed."""
     return diagnosis.Background(
         enabled=view.enabled,
         others=_others(view, producer),
@@ -154,14 +150,15 @@ def _background(view: TopicView, producer: str) -> diagnosis.Background:
 
 
 @carries("DEDUP-02")
-def _positions_follow(answers: Sequence[Answer], behind: Position | None) -> Broken | None:
-    """A new entry stands behind all that was confirmed before it was sent, and no two at one position."""
+def _positions_follow(answers: Sequence[Answer], confirmed_before: Position | None) -> Broken | None:
+    """A new entry is stored after all entries confirmed before it was sent, and no two have one position."""
     positions = [answer.position for answer in answers if isinstance(answer, Stored)]
     for position in positions:
-        if behind is not None and position <= behind:
+        if confirmed_before is not None and position <= confirmed_before:
             return Broken(
                 "DEDUP-02",
-                f"an entry was stored at {position}, which is not after {behind}, confirmed before it was sent",
+                f"an entry was stored at {position}, which is not after {confirmed_before}, "
+                "confirmed before it was sent",
             )
     if len(set(positions)) < len(positions):
         return Broken(
@@ -172,20 +169,20 @@ def _positions_follow(answers: Sequence[Answer], behind: Position | None) -> Bro
 
 @carries("DEDUP-07")
 def _others(view: TopicView, producer: str) -> int:
-    """The highest id that another producer has here, or this one elsewhere: it must not matter (DEDUP-07)."""
+    """The highest id of another producer here, or of this one on another topic, which must not matter (DEDUP-07)."""
     here = [view.written(name) for name in view.states if name != producer]
     return max([*here, view.elsewhere.get(producer, NONE)], default=NONE)
 
 
 def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry: Entry, answer: Answer) -> list[str]:
-    """The rules that this answer put to the test, in every state that was possible before it."""
+    """The rules that this answer exercises in every possible state before it."""
 
     def always(holds: Callable[[ProducerState], bool]) -> bool:
         return all(holds(state) for state in states)
 
     rules: list[str] = []
     if not view.enabled:
-        if isinstance(answer, Stored) and always(lambda state: any(k.highest >= entry.lowest for k in state.kept)):
+        if isinstance(answer, Stored) and always(lambda state: any(k.highest >= entry.lowest for k in state.entries)):
             rules.append("DEDUP-01")
         return rules
     match answer:
@@ -197,11 +194,11 @@ def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry:
                 rules.append("DEDUP-07")
             if view.write_failed and view.unconfirmed.get(producer, NONE) >= entry.lowest:
                 rules.append("DEDUP-06")
-            if always(lambda state: observer.is_about_something_old(state, entry)):
+            if always(lambda state: observer.has_stored_content(state, entry)):
                 rules.append("DEDUP-14")
         case Duplicate():
             rules.append("DEDUP-03")
-            if any(state.since == 0 for state in states) and view.moves == 0:
+            if any(state.since == 0 for state in states) and view.reloads == 0:
                 rules.append("DEDUP-01")
         case Refused(code) if code == UNKNOWN_STATUS:
             rules += ["DEDUP-04", "DEDUP-05"]
@@ -216,7 +213,7 @@ def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry:
 
 
 def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allowed[TopicView] | Broken:
-    """A producer was opened under this name and learnt this id (None: its client does not tell)."""
+    """A producer was opened, with this last sequence id in ProducerSuccess (None: its client does not expose it)."""
     states = view.state(producer)
     if last_sequence_id is None or not view.enabled:
         return Allowed(view.with_states(producer, states))
@@ -238,10 +235,10 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
 
 
 def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[ProducerStates, tuple[str, ...]] | Broken:
-    """The states, and the deviations that were seen: those without which nothing would be possible.
+    """The states, and the deviations that were observed: those that every state requires.
 
-    As long as some state needs none, none was seen. Otherwise the state with the fewest tells which were; if one of
-    them is not known, its rule is broken. Each deviation is reported once.
+    If a state requires no deviation, none was observed. Otherwise the state with the fewest deviations decides. If one
+    of these is unknown for the release, its rule is broken. Each deviation is reported once.
     """
     requires = min(
         (state.requires for state in states), key=lambda names: (len(names - known), len(names), sorted(names))
@@ -260,18 +257,16 @@ def _due_after(view: TopicView, stored: int) -> TopicView:
 
 
 def unsettled_snapshots(view: TopicView) -> TopicView:
-    """The same view when it is not known any more which snapshots were taken."""
+    """The same view when it is unknown which snapshots were taken."""
     return view if view.snapshots is None else replace(view, snapshots=view.snapshots.unsettled())
 
 
 def unloaded(view: TopicView) -> Allowed[TopicView]:
-    """The topic was closed and loaded again, or its broker was killed: every state is recovered from the log."""
+    """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
     crowded = len(view.states) > view.snapshot_room
-    recover = partial(
-        observer.recover, may_be_forgotten=crowded, may_race=view.has_policy, ledger_room=view.ledger_room
-    )
+    recover = partial(observer.recover, may_be_unknown=crowded, may_race=view.has_policy, ledger_room=view.ledger_room)
     after = view.on_each_state(recover) if view.enabled else view
-    return Allowed(replace(unsettled_snapshots(after), moves=view.moves + 1, loaded_ms=None))
+    return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))
 
 
 def has_recovered(view: TopicView, now_ms: float) -> TopicView:
@@ -282,7 +277,7 @@ def has_recovered(view: TopicView, now_ms: float) -> TopicView:
 
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
-    """Deduplication was switched, and the broker says that it is so now."""
+    """Deduplication was switched, as the broker reports."""
     if on == view.enabled:
         return Allowed(view)
     view = unsettled_snapshots(view)
@@ -290,11 +285,11 @@ def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
 
 
 def unsettled(view: TopicView) -> list[str]:
-    """The producers of which something is unknown that the log would tell."""
+    """The producers of which a read of the log would reveal something unknown."""
     return [
         name
         for name, states in view.states.items()
-        if len(states) > 1 or any(kept.position is None for state in states for kept in state.kept)
+        if len(states) > 1 or any(stored.position is None for state in states for stored in state.entries)
     ]
 
 
@@ -316,7 +311,7 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
         states = view.states[name]
         after_states = frozenset(new for state in states for new in observer.read_back(state, found))
         if not after_states:
-            return diagnosis.for_log(states, name, found, moves=view.moves, enabled=view.enabled)
+            return diagnosis.for_log(states, name, found, reloads=view.reloads, enabled=view.enabled)
         accounted = account_for(after_states, view.known)
         if isinstance(accounted, Broken):
             return accounted
@@ -327,10 +322,10 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
 
 
 def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) -> Allowed[TopicView] | Broken:
-    """The stored snapshot was read: its position, and for each producer in it the highest id persisted.
+    """The stored snapshot was read: its position, and the highest persisted id of each producer in it.
 
-    A producer may be missing only if it has nothing up to the position, or there are too many for the room.
-    ``is_due``: one that is due had time to be taken, and none could fail.
+    A producer may be missing only if it has no entry up to the position, or if there are more producers than the
+    maximum. ``is_due``: a due snapshot had time to be taken, and none could fail.
     """
     position, producers = read.position, read.producers
     if len(producers) > view.snapshot_room:

@@ -1,9 +1,9 @@
-"""Variants of the reference: the document's topic with one thing done differently.
+"""Variants of the reference, each with one difference from the document.
 
-They show what each sentence of the document is there for. A variant is a value of switches; ``DOCUMENT`` has none on.
-:data:`VARIANTS` names each, says what it does and where it comes from: a *defect* is one that a broker could have, a
-*release* is what a released broker really does, an *assumption* is one that the document makes silently of the log or
-of its clients, a *reading* is a sentence of the document taken by its letter.
+They show what each sentence of the document is for. A variant is a value of switches, all off in ``DOCUMENT``.
+:data:`VARIANTS` describes each and its origin. A *defect* is one that a broker could have. A *release* is the behavior
+of a released broker. An *assumption* is one that the document makes silently about the log or its clients. A *reading*
+is a sentence of the document taken literally.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from model.variants import NamedVariant, Origin, switched_on
 
 
 class Variant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """What a topic does differently from the document; by default nothing."""
+    """The differences from the document; none by default."""
 
     judged_when_off: bool = False
     no_check: bool = False
@@ -47,7 +47,7 @@ class Variant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
 
 DOCUMENT = Variant()
-"""The topic as the document has it."""
+"""The topic of the document."""
 
 
 _named = partial(switched_on, Variant)
@@ -89,25 +89,25 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
     _named(
         "deduplication_enabled_in_flight",
         Origin.RELEASE,
-        "An entry that was on its way when deduplication was switched on raises persisted, but not pushed, which is "
-        "asked first.",
+        "An entry that was in flight when deduplication was switched on raises persisted, but not pushed, which the "
+        "broker compares first.",
         "MessageDeduplication.java:454,533 (4.0.8)",
     ),
     _named("no_reset_after_failure", Origin.DEFECT, "Pushed stays where it is after a failed write."),
     _named(
         "sessions_survive_failure",
         Origin.ASSUMPTION,
-        "Producers stay connected after a failed write: what they sent behind it is taken before it comes again.",
+        "Producers stay connected after a failed write: later entries are stored before the failed one is resent.",
     ),
     _named(
         "later_writes_succeed",
         Origin.ASSUMPTION,
-        "A write behind one that failed may still succeed.",
+        "A write after a failed one may still succeed.",
     ),
     _named(
         "failed_write_stored",
         Origin.ASSUMPTION,
-        "A write is reported as failed, although its entry stands in the log.",
+        "A write is reported as failed, although its entry is in the log.",
     ),
     _named(
         "pushed_id_in_producer_success",
@@ -116,12 +116,12 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
         "MessageDeduplication.java:657 (4.0.8)",
     ),
     _named("snapshot_of_pushed", Origin.DEFECT, "The snapshot is of pushed instead of persisted."),
-    _named("snapshot_not_cut", Origin.DEFECT, "The snapshot holds more producers than there is room for."),
+    _named("snapshot_not_cut", Origin.DEFECT, "The snapshot has more producers than the configured maximum."),
     _named(
         "snapshot_position_ahead",
         Origin.RELEASE,
-        "The timer's snapshot takes the log's end for its position when the newest entry already stands there, but "
-        "has not yet raised persisted: for as long as a full ledger takes to close.",
+        "The timer's snapshot has the position of the last entry, which has not raised persisted yet, for as long as a "
+        "full ledger takes to close.",
         "MessageDeduplication.java:673, OpAddEntry.java:273,279 (4.0.8)",
     ),
     _named("failed_snapshot_forgets", Origin.DEFECT, "A snapshot that cannot be stored empties both maps."),
@@ -135,13 +135,13 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
         "MessageDeduplication.java:625 (4.0.8)",
     ),
 )
-"""Every variant there is."""
+"""All variants."""
 
 BY_NAME: dict[str, NamedVariant[Variant]] = {named.name: named for named in VARIANTS}
 
 
 def named(name: str) -> NamedVariant[Variant]:
-    """The variant of this name; ValueError, with one sentence, where there is none."""
+    """The variant of this name; ValueError if there is none."""
     if name not in BY_NAME:
         raise ValueError(f"there is no variant named {name!r}; there are {', '.join(BY_NAME)}")
     return BY_NAME[name]

@@ -376,7 +376,9 @@ def _judge_answers(
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    by_observer = topic_observer.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
+    by_observer = topic_observer.sent(
+        view, session.producer, sent.entries, answers, around, confirmed_before=sent.confirmed_before
+    )
     judged = _on_topic(state, session.topic, by_observer)
     if isinstance(judged, Broken):
         return judged
@@ -433,7 +435,7 @@ def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement
     if kind in WRITE_FAILURES:
         state = replace(state, applications=applications_tracker.writes_may_fail(state.applications, topic))
         if topic in state.topics:
-            exposed = state.topics[topic].on_each_state(lambda one: (observer.expose(one),))
+            exposed = state.topics[topic].on_each_state(lambda one: (observer.writes_may_fail(one),))
             state = state.with_topic(topic, exposed)
     return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
 

@@ -49,7 +49,7 @@ def _sent(state: Replication, producer: ClusterProducer, operation: Send, outcom
     unanswered = tuple(Unknown("the send has no answers") for _ in operation.entries)
     answers = outcome.answers if isinstance(outcome, Sent) else unanswered
     around, behind = Circumstances(may_fail=True), view.last_position
-    judged = topic_observer.sent(view, producer.name, operation.entries, answers, around, behind=behind)
+    judged = topic_observer.sent(view, producer.name, operation.entries, answers, around, confirmed_before=behind)
     return _judged(state, producer.topic, producer.cluster, judged)
 
 

@@ -200,7 +200,7 @@ def connections(setup: Setup, world: World, producer: Producer) -> Next:
     assert learned is not None
     after = replace(world, topic=topic, reconnects=reconnects)
     told = f"{producer.name} {{}}: last sequence id {learned}"
-    if not producer.connected or producer.kept:
+    if not producer.connected or producer.unconfirmed:
         verb = "reconnects" if producer.connected else "connects"
         step = Step("connect", told.format(verb), producer=producer.name, learned=learned)
         yield step, after.with_producer(client.reconnected(producer))
@@ -321,7 +321,7 @@ def absences(world: World) -> Next:
 
 def good_ending(setup: Setup, world: World) -> bool:
     """Every producer has all of its source confirmed, and nothing is in flight."""
-    done = all(not p.kept and p.taken == len(setup.source(p.name)) for p in world.producers)
+    done = all(not p.unconfirmed and p.taken == len(setup.source(p.name)) for p in world.producers)
     return done and not world.topic.in_flight
 
 

@@ -180,10 +180,10 @@ def opened(states: States, last_sequence_id: int) -> States:
     return _simplest(now for now in _observed(states) if now.topic.persisted_of(PRODUCER) == last_sequence_id)
 
 
-def loaded(states: States, *, may_be_forgotten: bool) -> States:
+def loaded(states: States, *, may_be_unknown: bool) -> States:
     """The topic was unloaded and loaded, with any number of the writes in flight in the log."""
     after = [_loaded(state, reached) for state in states for reached in range(len(state.topic.in_flight) + 1)]
-    return _simplest(after + [_forgotten(state) for state in after if may_be_forgotten])
+    return _simplest(after + [_forgotten(state) for state in after if may_be_unknown])
 
 
 def _loaded(state: State, reached: int) -> State:

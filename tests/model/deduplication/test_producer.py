@@ -48,7 +48,7 @@ def test_only_a_confirmation_removes_a_pending_entry() -> None:
     for answer in (Refused("UnknownStatus"), Unknown("no answer came")):
         assert heard(producer, entry(1), answer) == producer
     for confirmation in (Stored(Position(0, 0)), Duplicate()):
-        assert heard(producer, entry(1), confirmation).kept == (entry(3),)
+        assert heard(producer, entry(1), confirmation).unconfirmed == (entry(3),)
 
 
 def test_a_reconnected_producer_resends_unconfirmed_entries_first_and_in_order() -> None:
@@ -64,7 +64,7 @@ def test_a_reconnected_producer_resends_unconfirmed_entries_first_and_in_order()
 def test_a_restarted_producer_resumes_after_the_last_sequence_id() -> None:
     for learned, following in ((-1, (entry(1),)), (1, (entry(3),)), (2, (entry(3),)), (4, ())):
         producer = restarted(after_sending(1, 3), SOURCE, learned)
-        assert producer.kept == ()
+        assert producer.unconfirmed == ()
         assert next_entries(producer, SOURCE) == following
 
 
@@ -74,5 +74,5 @@ def test_a_producer_that_replays_starts_at_the_beginning() -> None:
 
 def test_a_producer_without_replay_gives_up_unconfirmed_entries() -> None:
     producer = gave_up(after_sending(1, 3))
-    assert producer.kept == ()
+    assert producer.unconfirmed == ()
     assert next_entries(producer, SOURCE) == (entry(4),)

@@ -111,7 +111,7 @@ def test_a_failed_write_is_an_error_and_its_id_can_be_stored_later() -> None:
 
 def test_writes_after_a_failed_one_fail_too_and_all_producers_are_disconnected() -> None:
     topic, _ = fail_next_write(in_flight(topic_with("A", "B"), "A", 1, 2))
-    with pytest.raises(ValueError, match="those behind it fail too"):
+    with pytest.raises(ValueError, match="later ones fail too"):
         complete_next_write(topic)
     topic, heard = fail_next_write(topic)
     assert answers(heard) == [Refused(WRITE_FAILED)]
@@ -193,7 +193,7 @@ def test_a_snapshot_is_cut_to_the_configured_number_of_producers() -> None:
     assert set(snapshot_choices(topic)) == {frozenset("A"), frozenset("B")}
     recovered = recover(crash(take_snapshot(topic, {"B"}), reached=0))
     assert recovered.persisted == HighestIds((("B", 2),))
-    with pytest.raises(ValueError, match="a snapshot holds 1 producers now, not 2"):
+    with pytest.raises(ValueError, match="a snapshot has 1 producers now, not 2"):
         take_snapshot(topic, {"A", "B"})
 
 

@@ -117,7 +117,7 @@ def _sent(
     answers: Sequence[Answer],
     around: Circumstances,
     *,
-    behind: Position | None,
+    confirmed_before: Position | None,
 ) -> Producers:
     if around.switched_on:
         return None
@@ -137,7 +137,7 @@ def _opened(view: TopicView, before: Mapping[str, States], producer: str, last_s
 
 def _unloaded(view: TopicView, before: Mapping[str, States]) -> Producers:
     is_crowded = len(view.states) > view.snapshot_room
-    return {n: reference_states.loaded(states, may_be_forgotten=is_crowded) for n, states in before.items()}
+    return {n: reference_states.loaded(states, may_be_unknown=is_crowded) for n, states in before.items()}
 
 
 def _switched(_: TopicView, before: Mapping[str, States], *, on: bool) -> Producers:
