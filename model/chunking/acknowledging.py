@@ -1,4 +1,4 @@
-"""What is acknowledged of chunked messages, given back, skipped and set back: CHUNK-07 on both sides of the wire."""
+"""Acks, redelivery requests, skips and resets of chunked messages: CHUNK-07 for the client and the broker."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Judged = Allowed[Chunking] | Broken
 Pair = tuple[Delivery, Message]
 
 
-def asked(
+def requested(
     state: Chunking,
     operation: Acknowledge | Nack,
     outcome: Acknowledged | RedeliveryRequested,
     known: frozenset[str],
 ) -> Judged:
-    """An application acknowledged messages or failed with them; what its client made of that passed the proxy."""
+    """An application acknowledged or nacked messages. The proxy recorded the commands of its client."""
     name = operation.consumer
     consumer = state.consumers[name]
-    chosen = [pair for pair in consumer.held if operation.nth is None or pair[0] in outcome.messages]
+    chosen = [pair for pair in consumer.unacknowledged if operation.nth is None or pair[0] in outcome.messages]
     messages = [message for _, message in chosen]
     commands = [command for traffic in outcome.traffic for command in traffic.commands]
     if isinstance(operation, Nack):
         broken = _nacked(name, consumer, messages, commands)
-        rest = consumer.held if consumer.kind in IN_ORDER else _without(consumer, chosen)
+        rest = consumer.unacknowledged if consumer.kind in IN_ORDER else _without(consumer, chosen)
     else:
         broken = _acknowledged(name, state, consumer, messages, commands, is_cumulative=operation.cumulative)
         rest = _without(consumer, chosen)
@@ -45,13 +45,13 @@ def asked(
     judged = all_passed(state, outcome.traffic, known)
     if isinstance(judged, Broken):
         return judged
-    after = judged.state.with_consumer(name, replace(judged.state.consumers[name], held=rest))
+    after = judged.state.with_consumer(name, replace(judged.state.consumers[name], unacknowledged=rest))
     exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
     return judged.of(after).after(Allowed(None, exercised, deviations))
 
 
 def _without(consumer: Consumer, chosen: list[Pair]) -> tuple[Pair, ...]:
-    return tuple(pair for pair in consumer.held if pair not in chosen)
+    return tuple(pair for pair in consumer.unacknowledged if pair not in chosen)
 
 
 @carries("CHUNK-07")
@@ -76,7 +76,7 @@ def _acknowledged(
         lacking = [position for position in message.positions if position not in done]
         if lacking:
             return _by_client(name, message, "acknowledged", lacking)
-    wanted = {position for message in messages for position in (*message.positions, *message.laid_by)}
+    wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
     allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
     if not is_cumulative:
         extra = {position for one in acking for position in one.positions} - allowed
@@ -98,10 +98,10 @@ def _acknowledged(
 def _nacked(
     name: str, consumer: Consumer, messages: list[Message], commands: Sequence[ConsumerCommand]
 ) -> Broken | None:
-    """A message is asked for whole. An ordered consumer is sent everything again, whatever it names."""
+    """A redelivery request includes all chunks of a message. An ordered consumer receives everything again anyway."""
     asking = [one for one in commands if isinstance(one, CommandRedeliver)]
     if any(isinstance(one, CommandSubscribe) for one in commands):
-        return None  # it subscribed anew, and is sent everything
+        return None  # it subscribed again, so it receives everything
     if not asking and messages:
         return Broken("CHUNK-07", f"{name} nacked messages, but its client sent no redelivery request", None, "client")
     if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
@@ -129,17 +129,17 @@ def _by_client(name: str, message: Message, what: str, lacking: list[Position]) 
 def backlog_read(
     state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead, known: frozenset[str]
 ) -> Judged:
-    """By the broker's account exactly that is acknowledged which was; where a topic was moved, some may be lost."""
-    followed = all_passed(state, outcome.traffic, known)
-    if isinstance(followed, Broken):
-        return followed
-    state = followed.state
+    """According to the stats exactly the acknowledged entries are acknowledged. An unload may lose some acks."""
+    judged = all_passed(state, outcome.traffic, known)
+    if isinstance(judged, Broken):
+        return judged
+    state = judged.state
     subscription = state.subscriptions[subscription_id]
     unacknowledged = frozenset(outcome.positions)
     log = [entry.position for entry in state.topics[subscription_id.topic].log]
     lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
-    if not subscription.perhaps_lost.issuperset(lost):
-        lost = [at for at in lost if at not in subscription.perhaps_lost]
+    if not subscription.maybe_lost.issuperset(lost):
+        lost = [at for at in lost if at not in subscription.maybe_lost]
         listed = ", ".join(map(str, lost))
         return Broken(
             "CHUNK-07", f"the broker received an ack of {listed} and still has it as unacknowledged", None, "broker"
@@ -151,7 +151,7 @@ def backlog_read(
             "CHUNK-07", f"the broker has {listed} as acknowledged, but no consumer acknowledged it", None, "broker"
         )
     acknowledged = frozenset(at for at in log if at not in unacknowledged)
-    after = replace(subscription, acknowledged=acknowledged, settled=acknowledged, perhaps_lost=frozenset())
+    after = replace(subscription, acknowledged=acknowledged, settled=acknowledged, maybe_lost=frozenset())
     exercised = (
         ("CHUNK-07",)
         if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[subscription_id.topic].log)
@@ -159,17 +159,17 @@ def backlog_read(
     )
     return Allowed(
         state.with_subscription(subscription_id, after), exercised, excused=("CHUNK-07",) if lost else ()
-    ).after(followed)
+    ).after(judged)
 
 
-def subscription_moved(
+def cursor_moved(
     state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved, known: frozenset[str]
 ) -> Judged:
-    """An administrator moved a subscription: what he may do to it is document 003's, and taken as it is."""
-    followed = all_passed(state, outcome.traffic, known)
-    if isinstance(followed, Broken):
-        return followed
-    state = followed.state
+    """An administrator moved a cursor. Document 003 judges that; here it is taken as it is."""
+    judged = all_passed(state, outcome.traffic, known)
+    if isinstance(judged, Broken):
+        return judged
+    state = judged.state
     subscription = state.subscriptions[subscription_id]
     unacknowledged = frozenset(outcome.after)
     passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
@@ -182,4 +182,4 @@ def subscription_moved(
     state = state.with_subscription(subscription_id, after)
     for name, consumer in state.consumers_of(subscription_id):
         state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
-    return followed.of(state)
+    return judged.of(state)

@@ -1,20 +1,20 @@
-"""How a consumer puts messages together (document 002): the life of a buffer as a table, and a consumer's buffers.
+"""How a consumer assembles messages (document 002): the life of a buffer as a table, and a consumer's buffers.
 
-Chunks arrive in the order of the log, and again when something is redelivered. There is one buffer for each message of
-which some chunks are there and others are not (CHUNK-06). ``TABLE`` is all that can happen to one.
+Chunks arrive in the order of the log, and again on a redelivery. Each unfinished message has one buffer (CHUNK-06).
+``TABLE`` is complete: nothing else can happen to a buffer.
 
-The document says what happens when all goes well, and what happens past the limit. The rest is settled here, so that
-its promises hold:
+The document describes the normal case and the pending limit. Where it is silent, this module chooses what its rules
+require:
 
-- A first chunk that comes again begins the message anew: its producer died and sends it again, or it is redelivered.
-- A chunk that comes again from another entry is laid by, and acknowledged together with the message (CHUNK-07).
-- A chunk whose predecessors are not there is not acknowledged; it is *set aside*, to come again.
-- When everything is asked for again, it is put together anew: else a chunk that was left over from an earlier attempt
-  could complete a later one.
-- A buffer that waits for too long is acknowledged: only then, and past the limit where so configured, is something
-  lost (CHUNK-08).
+- A repeated first chunk restarts the message: its producer crashed and resends it, or it is redelivered.
+- Another repeated chunk with its own entry is acknowledged together with the message (CHUNK-07).
+- A chunk without its predecessors is not acknowledged; it waits for redelivery.
+- After a redelivery request for everything, buffers begin empty. Otherwise a chunk of an earlier attempt could complete
+  a later one.
+- A buffer that expires is acknowledged. Only then, and above the pending limit if so configured, is a message lost
+  (CHUNK-08).
 
-Not here: time, permits, and who sends what (:mod:`model.chunking.shared`).
+Not modelled here: time, permits, dispatch (:mod:`model.chunking.sharing`).
 """
 
 from __future__ import annotations
@@ -30,42 +30,34 @@ from model.rules.catalogue import carries
 
 
 class State(enum.Enum):
-    """What a consumer has of a message."""
-
-    NOTHING = "nothing of it is kept"
-    FILLING = "its first chunks are kept"
+    NOTHING = "it has no buffer"
+    FILLING = "its buffer has the first chunks"
 
 
 class Input(enum.Enum):
-    """What happens to it."""
-
     FIRST = "its first chunk arrives"
-    NEXT = "the next chunk arrives, and more are to come"
-    LAST = "the next chunk arrives, and it is the last one"
+    NEXT = "the next chunk arrives, and is not the last one"
+    LAST = "the next chunk arrives, and is the last one"
     FIRST_AGAIN = "its first chunk arrives again"
-    REPEATED = "a chunk that is kept already arrives again"
-    BEYOND = "a chunk arrives whose predecessors are not there"
-    CROWDED_OUT = "one buffer more is needed than allowed, and this is the oldest"
-    EXPIRED = "it has been waited for too long"
+    REPEATED = "a chunk of the buffer arrives again"
+    BEYOND = "a chunk arrives without its predecessors"
+    CROWDED_OUT = "the pending limit is reached, and this is the oldest buffer"
+    EXPIRED = "the buffer expires"
 
 
 class Effect(enum.Enum):
-    """What comes of it."""
-
     OPEN = "a buffer is opened"
-    APPEND = "it is kept"
-    DELIVER = "the message is whole, and delivered"
-    RESTART = "what was kept is laid by, and it begins anew"
-    LAY_BY = "the entry is laid by, to be acknowledged with the message"
-    SET_ASIDE = "the entry is set aside, to come again"
-    DROP = "all of it is set aside, to come again"
-    DISCARD = "what was kept is set aside, to come again, or acknowledged, as configured"
-    GIVE_UP = "what was kept is acknowledged, and lost"
+    APPEND = "the chunk is added to the buffer"
+    DELIVER = "the message is complete, and is delivered"
+    RESTART = "the buffer restarts, and its former entries are acknowledged with the message"
+    LAY_BY = "the entry is acknowledged with the message"
+    SET_ASIDE = "the entry waits for redelivery"
+    DROP = "all entries wait for redelivery"
+    DISCARD = "the entries wait for redelivery or are acknowledged, as configured"
+    GIVE_UP = "the entries are acknowledged, and lost"
 
 
 class Transition(Struct, frozen=True):
-    """What comes of an input, and the state after it."""
-
     effect: Effect
     after: State
 
@@ -81,44 +73,43 @@ TABLE: dict[tuple[State, Input], Transition] = {
     (State.FILLING, Input.CROWDED_OUT): Transition(Effect.DISCARD, State.NOTHING),
     (State.FILLING, Input.EXPIRED): Transition(Effect.GIVE_UP, State.NOTHING),
 }
-"""The life of a buffer. Where nothing is kept, nothing can come again, be crowded out or expire."""
+"""The life of a buffer."""
 
 
 class Buffer(Struct, frozen=True, gc=False):
-    """What is kept of a message: the entries of its chunks from the first on, and those that were laid by."""
+    """The entries of a message: its chunks from the first on, and repeated ones."""
 
     uuid: str
     positions: tuple[int, ...]
-    laid_by: tuple[int, ...] = ()
+    repeated: tuple[int, ...] = ()
 
     @property
     def entries(self) -> tuple[int, ...]:
-        """All its entries."""
-        return (*self.positions, *self.laid_by)
+        return (*self.positions, *self.repeated)
 
 
 Whole = Buffer
-"""A message that is whole: all its chunks, and what is acknowledged with them."""
+"""A complete message: all its chunks, and the entries that are acknowledged with them."""
 
 
 class Buffers(Struct, frozen=True, gc=False):
-    """A consumer's buffers, the oldest first, and the entries that were set aside.
+    """A consumer's buffers, the oldest first, and the entries that wait for redelivery.
 
-    ``limit``: how many there may be, 0 for any number. ``acks_discarded``: what is crowded out is acknowledged.
+    ``limit``: the pending limit, 0 for none. ``acks_discarded``: entries of a buffer that is discarded at the limit are
+    acknowledged.
     """
 
     limit: int = 0
     acks_discarded: bool = False
     kept: tuple[Buffer, ...] = ()
-    aside: frozenset[int] = frozenset()
+    awaiting_redelivery: frozenset[int] = frozenset()
 
     def of(self, uuid: str) -> Buffer | None:
-        """What is kept of this message, if anything is."""
         return next((buffer for buffer in self.kept if buffer.uuid == uuid), None)
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """What came of a chunk: the effect, the message that is whole with it, and what is acknowledged without one."""
+    """The result of a chunk: the effect, the message that it completes, and entries acknowledged without a message."""
 
     effect: Effect
     whole: Whole | None = None
@@ -127,7 +118,7 @@ class Arrival(Struct, frozen=True, gc=False):
 
 
 def transition(buffer: Buffer | None, happens: Input) -> Transition:
-    """What the table has for a buffer (None: nothing is kept); ValueError for what cannot happen."""
+    """The transition of a buffer (None: no buffer); ValueError for an input that cannot happen."""
     state = State.NOTHING if buffer is None else State.FILLING
     found = TABLE.get((state, happens))
     if found is None:
@@ -136,7 +127,6 @@ def transition(buffer: Buffer | None, happens: Input) -> Transition:
 
 
 def input_of(buffer: Buffer | None, chunk: Chunk) -> Input:
-    """What a chunk is to the buffer of its message."""
     there = 0 if buffer is None else len(buffer.positions)
     if chunk.chunk_id == 0:
         return Input.FIRST_AGAIN if there else Input.FIRST
@@ -151,9 +141,9 @@ def input_of(buffer: Buffer | None, chunk: Chunk) -> Input:
 def arrive(
     buffers: Buffers, chunk: Chunk, position: int, *, variant: ChunksVariant = DOCUMENT
 ) -> tuple[Buffers, Arrival]:
-    """A chunk of a message arrives from this entry; the answer has what came of it (CHUNK-04).
+    """A chunk of a message arrives from this entry (CHUNK-04).
 
-    Only the buffer of its own message is asked (CHUNK-06): one that will never be whole holds up nothing (CHUNK-09).
+    It affects only the buffer of its own message (CHUNK-06), so an incomplete message blocks no other (CHUNK-09).
     """
     uuid = "any" if variant.one_buffer else chunk.uuid
     buffer = buffers.of(uuid)
@@ -169,8 +159,8 @@ def arrive(
             return _open(buffers, Buffer(uuid, (position,)), variant)
         case Effect.RESTART:
             assert buffer is not None
-            laid_by = tuple(sorted({*buffer.entries} - {position}))
-            return _with(buffers, uuid, Buffer(uuid, (position,), laid_by)), Arrival(effect)
+            repeated = tuple(sorted({*buffer.entries} - {position}))
+            return _with(buffers, uuid, Buffer(uuid, (position,), repeated)), Arrival(effect)
         case Effect.APPEND:
             assert buffer is not None
             return _with(buffers, uuid, _longer(buffer, position)), Arrival(effect)
@@ -179,22 +169,22 @@ def arrive(
             return _with(buffers, uuid, None), Arrival(effect, _longer(buffer, position))
         case Effect.LAY_BY:
             assert buffer is not None
-            laid_by = tuple(sorted({*buffer.laid_by, position} - set(buffer.positions)))
-            return _with(buffers, uuid, replace(buffer, laid_by=laid_by)), Arrival(effect)
+            repeated = tuple(sorted({*buffer.repeated, position} - set(buffer.positions)))
+            return _with(buffers, uuid, replace(buffer, repeated=repeated)), Arrival(effect)
         case _:
             entries = (position, *(buffer.entries if buffer else ()))
-            return _with(_set_aside(buffers, entries, variant), uuid, None), Arrival(effect)
+            return _with(_to_redeliver(buffers, entries, variant), uuid, None), Arrival(effect)
 
 
 def _longer(buffer: Buffer, position: int) -> Buffer:
-    """With one chunk more; what was laid by of the same entries is not laid by any longer."""
+    """The buffer with one more chunk, whose entry is then no longer a repeated one."""
     positions = (*buffer.positions, position)
-    return Buffer(buffer.uuid, positions, tuple(entry for entry in buffer.laid_by if entry not in positions))
+    return Buffer(buffer.uuid, positions, tuple(entry for entry in buffer.repeated if entry not in positions))
 
 
 @carries("CHUNK-08")
 def _open(buffers: Buffers, buffer: Buffer, variant: ChunksVariant) -> tuple[Buffers, Arrival]:
-    """Open one buffer more; past the limit the oldest one is discarded."""
+    """Opens a buffer. At the pending limit the oldest one is discarded."""
     too_many = bool(buffers.limit) and len(buffers.kept) >= buffers.limit and not variant.limit_ignored
     if not too_many:
         return replace(buffers, kept=(*buffers.kept, buffer)), Arrival(Effect.OPEN)
@@ -204,14 +194,14 @@ def _open(buffers: Buffers, buffer: Buffer, variant: ChunksVariant) -> tuple[Buf
     after = replace(after, kept=(*after.kept, buffer))
     if buffers.acks_discarded:
         return after, Arrival(Effect.OPEN, None, oldest.entries, (oldest,))
-    return _set_aside(after, oldest.entries, variant), Arrival(Effect.OPEN, None, (), (oldest,))
+    return _to_redeliver(after, oldest.entries, variant), Arrival(Effect.OPEN, None, (), (oldest,))
 
 
 @carries("CHUNK-08")
 def expire(buffers: Buffers) -> tuple[Buffers, tuple[int, ...]]:
-    """The oldest buffer has been waited for too long: the entries that are acknowledged. ValueError where none is."""
+    """The oldest buffer expires, which acknowledges its entries. ValueError if there is none."""
     if not buffers.kept:
-        raise ValueError("nothing is kept that could expire")
+        raise ValueError("there is no buffer that could expire")
     oldest = buffers.kept[0]
     transition(oldest, Input.EXPIRED)
     return _with(buffers, oldest.uuid, None), oldest.entries
@@ -219,7 +209,7 @@ def expire(buffers: Buffers) -> tuple[Buffers, tuple[int, ...]]:
 
 @carries("CHUNK-07")
 def acknowledged_with(whole: Whole, *, variant: ChunksVariant = DOCUMENT) -> tuple[int, ...]:
-    """The entries that are acknowledged when the application acknowledges the message (CHUNK-07)."""
+    """The entries that an ack of the message acknowledges (CHUNK-07)."""
     if variant.last_acknowledged:
         return whole.positions[-1:]
     if variant.cumulative:
@@ -228,17 +218,17 @@ def acknowledged_with(whole: Whole, *, variant: ChunksVariant = DOCUMENT) -> tup
 
 
 def forget(buffers: Buffers, acknowledged: frozenset[int]) -> Buffers:
-    """Without buffers of which something is acknowledged: the rest of such a message never comes."""
+    """Removes buffers with an acknowledged entry: the rest of such a message never arrives."""
     kept = tuple(buffer for buffer in buffers.kept if acknowledged.isdisjoint(buffer.positions))
-    return replace(buffers, kept=kept, aside=buffers.aside - acknowledged)
+    return replace(buffers, kept=kept, awaiting_redelivery=buffers.awaiting_redelivery - acknowledged)
 
 
 def _with(buffers: Buffers, uuid: str, buffer: Buffer | None) -> Buffers:
-    """With this buffer in its place, or, with None, without the one of this uuid."""
+    """Replaces the buffer of this uuid, or removes it (None)."""
     kept = (buffer if one.uuid == uuid else one for one in buffers.kept)
     return replace(buffers, kept=tuple(one for one in kept if one is not None))
 
 
-def _set_aside(buffers: Buffers, entries: tuple[int, ...], variant: ChunksVariant) -> Buffers:
+def _to_redeliver(buffers: Buffers, entries: tuple[int, ...], variant: ChunksVariant) -> Buffers:
     is_forgotten = variant.discarded_not_redelivered or variant.repeated_discards_buffer
-    return buffers if is_forgotten else replace(buffers, aside=buffers.aside | set(entries))
+    return buffers if is_forgotten else replace(buffers, awaiting_redelivery=buffers.awaiting_redelivery | set(entries))

@@ -1,10 +1,10 @@
-"""Which consumer of a Shared subscription has the chunks of a message, as a dispatcher remembers it.
+"""The dispatcher's assignment of chunked messages to the consumers of a Shared subscription.
 
-The dispatcher remembers by uuid which consumer it sent the first chunk of a message, until it sends the last chunk. It
-does not forget a consumer that left. A later chunk whose uuid it does not remember waits for the first chunk. Such a
-chunk is stuck: it stays in the replay queue, and meanwhile nothing else is read.
+The dispatcher stores by uuid which consumer it sent the first chunk of a message, until it sends the last chunk. It
+keeps the assignment of a consumer that left. A later chunk with an unknown uuid waits for the first chunk. Such a chunk
+is stuck: it stays in the replay queue, and meanwhile the dispatcher reads nothing else.
 
-No document says this; it is what releases do, and it tells which starvation of a subscription has a known cause.
+No document says this. It is the behavior of releases, and explains some starvations.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from model.vocabulary import ChunkNumber
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What is remembered for one subscription.
+    """The assignment of one subscription.
 
-    ``pairs``: the uuids of messages whose first chunk a consumer was sent, and whose last one it was not, with that
-    consumer; ``orphaned``: those whose consumer has left.
+    ``pairs``: the uuids of messages of which a consumer was sent the first chunk but not the last, with that consumer.
+    ``orphaned``: those whose consumer left.
     """
 
     pairs: frozenset[tuple[str, str]] = frozenset()
     orphaned: frozenset[str] = frozenset()
 
     def sent(self, name: str, chunk: ChunkNumber) -> Assignment:
-        """A consumer was sent a chunk."""
         assert chunk.uuid is not None
         pairs, orphaned = self.pairs, self.orphaned
         if chunk.chunk_id == 0:
@@ -38,7 +37,7 @@ class Assignment:
         return Assignment(pairs, orphaned)
 
     def without(self, name: str) -> Assignment:
-        """A consumer left, or subscribed again under its name, which makes it another consumer."""
+        """A consumer left, or subscribed again, which makes it another consumer."""
         gone = frozenset((uuid, consumer) for uuid, consumer in self.pairs if consumer == name)
         return replace(self, pairs=self.pairs - gone, orphaned=self.orphaned | {uuid for uuid, _ in gone})
 
@@ -47,7 +46,7 @@ class Assignment:
         return next((name for one, name in self.pairs if one == uuid), None)
 
     def is_stuck(self, free: Iterable[ChunkNumber]) -> bool:
-        """Whether one of these chunks, which nobody has and nobody acknowledged, has no consumer to be sent to."""
+        """Whether one of these unacknowledged, unassigned chunks cannot be assigned."""
         chunks = list(free)
         begun = {chunk.uuid for chunk in chunks if chunk.chunk_id == 0}
         remembered = begun | {uuid for uuid, _ in self.pairs}
@@ -55,4 +54,4 @@ class Assignment:
 
 
 NOTHING_SENT: Final = Assignment()
-"""What a dispatcher remembers that was just made."""
+"""The assignment of a new dispatcher."""

@@ -1,4 +1,4 @@
-"""What consumers of chunked topics are sent and receive: both sides of their wire, told apart."""
+"""Consumers of chunked topics: judges the broker's dispatch and the client's delivery separately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Pairs = list[tuple[Delivery, Message]]
 
 
 def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read: bool = False) -> Judged:
-    """What passed between the broker and a consumer, on both sides; what its application received is judged apart."""
+    """Judges the commands between the broker and a consumer; deliveries to the application are judged separately."""
     consumer = state.consumers[traffic.consumer]
     subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
     met = dispatching.met(
@@ -43,7 +43,7 @@ def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read:
 
 
 def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
-    """The same of several consumers."""
+    """The same for several consumers."""
     there = [one for one in traffic if one.consumer in state.consumers]
     return in_turn(state, [partial(passed, traffic=one, known=known) for one in there])
 
@@ -51,7 +51,7 @@ def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str
 def gathered(
     state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic], known: frozenset[str]
 ) -> Judged:
-    """All that must come was received; the log was read behind it."""
+    """Everything due was received, and the log was read after that."""
     there = [one for one in traffic if one.consumer in state.consumers]
     received = in_turn(
         state, [partial(_received, subscription_id=subscription_id, traffic=one, known=known) for one in there]
@@ -73,10 +73,10 @@ def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic
         before = replace(before, asked_after=None)
     if (unasked := _acknowledged_unasked(before, state.subscriptions[subscription_id], traffic)) is not None:
         return unasked
-    held = receiving.compared(name, before, traffic.received, _digests(after.topics[subscription_id.topic]))
-    if isinstance(held, Broken):
-        return held
-    consumer, pairs = held
+    compared = receiving.compared(name, before, traffic.received, _digests(after.topics[subscription_id.topic]))
+    if isinstance(compared, Broken):
+        return compared
+    consumer, pairs = compared
     rules = receiving.first_explaining(before, traffic.received).rules
     needed = consumer.hypotheses[0].deviations
     is_new = needed != before.hypotheses[0].deviations
@@ -90,16 +90,16 @@ def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic
     if isinstance(ordered, Broken):
         return ordered
     exercised = {*rules, *_exercised_by(consumer, pairs)}
-    let_off = [
-        message for _, message in pairs if not keeps_order(consumer) or is_let_off(ordered, subscription_id, message)
+    exempt = [
+        message for _, message in pairs if not keeps_order(consumer) or is_exempt(ordered, subscription_id, message)
     ]
-    excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and let_off else ()
+    excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and exempt else ()
     return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else (), excused).after(judged)
 
 
 @carries("CHUNK-08")
 def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, traffic: Traffic) -> Broken | None:
-    """Without being asked a consumer acknowledges what it discards, where so configured, and nothing else."""
+    """Without its application, a consumer acknowledges only what it discards, and only if so configured."""
     allowed = subscription.acknowledged.union(*(hypothesis.acknowledged for hypothesis in consumer.hypotheses))
     unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
     if not unasked:
@@ -119,25 +119,25 @@ def _digests(topic: Topic) -> dict[tuple[str, int], str]:
 
 
 def keeps_order(consumer: Consumer) -> bool:
-    """Whether a consumer has no others beside it, and its client forgets no chunks by a known deviation."""
+    """Whether a consumer is ordered, and its client loses no chunks by a known deviation."""
     return consumer.kind in IN_ORDER and not consumer.hypotheses[0].deviations
 
 
-def is_let_off(state: Chunking, subscription_id: SubscriptionId, message: Message) -> bool:
-    """Whether a message may come late: its chunks were put off, or a known deviation changed its producer's log."""
-    is_late = not state.subscriptions[subscription_id].put_off.isdisjoint(message.positions)
+def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: Message) -> bool:
+    """Whether a message may arrive late: its chunks were delayed, or a known deviation changed its producer's log."""
+    is_late = not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
     return is_late or message.producer in state.topics[subscription_id.topic].deviating
 
 
 @carries("CHUNK-05")
 def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs: Pairs) -> Chunking | Broken:
-    """Of each producer, messages are delivered for the first time in its order, but for those that were put off.
+    """The first deliveries of a producer's messages follow its order, except for delayed messages.
 
-    After a consumer that promises no order, the order starts over.
+    After a consumer without ordering, the order starts over.
     """
     consumer, topic = state.consumers[name], state.topics[subscription_id.topic]
     subscription = state.subscriptions[subscription_id]
-    subscription = replace(subscription, put_off=subscription.put_off | consumer.hypotheses[0].put_off)
+    subscription = replace(subscription, delayed=subscription.delayed | consumer.hypotheses[0].delayed)
     if not keeps_order(consumer):
         here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
         return state.with_subscription(
@@ -147,7 +147,7 @@ def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs
     seen: set[tuple[str, int]] = set(subscription.seen)
     for _, message in pairs:
         this = (message.producer, message.sequence_id)
-        if is_let_off(state, subscription_id, message):
+        if is_exempt(state, subscription_id, message):
             continue
         asked = topic.producers[message.producer].of(message.sequence_id)
         if this in seen or asked is None or asked.is_crafted:
@@ -162,7 +162,7 @@ def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs
 
 
 def _was_stored_later(topic: Topic, this: tuple[str, int], other: int) -> bool:
-    """Whether a message's last chunk stands behind another message's of its producer: it was sent again, later."""
+    """Whether a message's last chunk is after another message's in the log, because it was resent."""
 
     def last(sequence_id: int) -> int:
         found = [
@@ -181,14 +181,14 @@ def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
     is_ordered = consumer.kind in IN_ORDER
     if is_ordered and any(a.producer == b.producer for a in split for _, b in pairs if a is not b):
         rules.add("CHUNK-05")
-    earlier = {(message.producer, message.sequence_id) for _, message in consumer.held[: -len(pairs) or None]}
+    earlier = {(message.producer, message.sequence_id) for _, message in consumer.unacknowledged[: -len(pairs) or None]}
     if any((message.producer, message.sequence_id) in earlier for message in split):
         rules.add("CHUNK-07")
     return rules
 
 
 def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
-    """Nothing is left that must have been sent, or asked for again."""
+    """No due entry is missing, and discarded entries were requested again."""
     topic, subscription = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
     for name, consumer in state.consumers_of(subscription_id):
         if consumer.is_reassigning:
@@ -234,13 +234,13 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
 def _has_stuck_chunk(
     subscription: Subscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
 ) -> bool:
-    """Whether a chunk is not acknowledged, nobody has it, and the broker has no consumer for it."""
-    free = (one.part.chunk for one in left if not any(one.position in held for held in holds))
+    """Whether an unacknowledged chunk is pending at no consumer, and the broker cannot assign it."""
+    free = (one.part.chunk for one in left if not any(one.position in positions for positions in holds))
     return subscription.assignment.is_stuck(chunk for chunk in free if chunk is not None)
 
 
 def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
-    """A consumer is gone; what it was sent and did not acknowledge is the broker's again."""
+    """A consumer is gone; its pending entries return to the broker."""
     judged = all_passed(state, traffic, known)
     if isinstance(judged, Broken):
         return judged
@@ -249,6 +249,6 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozense
     subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
     before = after.subscriptions[subscription_id]
     subscription = replace(before, assignment=before.assignment.without(name))
-    gone = replace(consumer, is_there=False, holds=frozenset(), held=())
+    gone = replace(consumer, is_there=False, holds=frozenset(), unacknowledged=())
     after = after.with_subscription(subscription_id, subscription).with_consumer(name, gone)
     return judged.of(after.with_reassigned_hashes(subscription_id))

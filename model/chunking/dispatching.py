@@ -1,11 +1,11 @@
-"""What a broker sends of a chunked topic, held against its log and what is acknowledged: its side of the wire.
+"""Judges the dispatch of a chunked topic by its log and acks: the broker's side of the wire.
 
-To an ordered consumer (Exclusive, Failover) it sends what is not acknowledged in the order of the log, and from the
-beginning on once that consumer subscribed or asked for something again. Of shared subscriptions the document says
-little that was built; what is said here is that nothing else is sent than what is stored, and that what is whole comes
-to somebody (CHUNK-09).
+The broker sends unacknowledged entries to an ordered consumer (Exclusive, Failover) in the order of the log. After the
+consumer subscribed or requested redelivery, it begins with the first. Of shared subscriptions the document describes
+little that releases implement. The rules here are that the broker sends only stored entries, and sends each complete
+message to a consumer (CHUNK-09).
 
-:func:`due` is what a performer waits by, too.
+The performer waits for :func:`due` too.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ def met(
     *,
     is_read: bool,
 ) -> tuple[Subscription, Consumer, tuple[str, ...]] | Broken:
-    """A subscription and one of its consumers after all that passed between it and the broker, and the known
-    deviations that this requires.
+    """A subscription and one of its consumers after these commands, and the known deviations that they require.
 
-    ``is_read``: the topic's log was read after all that.
+    ``is_read``: the topic's log was read after them.
     """
     deviations: list[str] = []
     stored = {entry.position: entry for entry in topic.log}
@@ -115,19 +114,19 @@ def _is_of_the_log(name: str, came: CommandMessage, stored: Mapping[Position, Lo
 def _sent(
     topic: Topic, subscription: Subscription, name: str, consumer: Consumer, came: CommandMessage
 ) -> Consumer | Broken:
-    """An entry is sent: to an ordered consumer the next one that is not acknowledged, or the first one of these."""
-    held = replace(consumer, holds=consumer.holds | {came.position})
+    """An ordered consumer is sent the next unacknowledged entry, or the first one after a redelivery request."""
+    sent = replace(consumer, holds=consumer.holds | {came.position})
     if consumer.is_returning:
-        held = replace(held, unsure=held.unsure | {came.position})
+        sent = replace(sent, unsure=sent.unsure | {came.position})
     if consumer.kind not in IN_ORDER:
-        return held
+        return sent
     at, last = came.position, consumer.last
     if consumer.is_rewound and not _between(topic, subscription, None, at):
         return replace(consumer, last=at, is_rewound=False, holds=frozenset({at}))
     if last is not None and at > last and not _between(topic, subscription, last, at):
-        return replace(consumer, last=at) if consumer.is_rewound else replace(held, last=at)
+        return replace(consumer, last=at) if consumer.is_rewound else replace(sent, last=at)
     if consumer.asked_after is not None and topic.end > consumer.asked_after:
-        # The broker may have been reading what it had not sent when the request arrived.
+        # A read may have been pending when the request arrived.
         what = f"after a redelivery request of {name} the broker dispatched {came.part} of {came.producer} at {at}"
         if at in consumer.holds:
             return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} twice")
@@ -141,7 +140,7 @@ def _sent(
 
 
 def _between(topic: Topic, subscription: Subscription, after: Position | None, before: Position) -> list[Position]:
-    """What is not acknowledged between two positions, or before one."""
+    """The unacknowledged entries between two positions, or before one."""
     return [
         entry.position
         for entry in topic.log
@@ -152,11 +151,11 @@ def _between(topic: Topic, subscription: Subscription, after: Position | None, b
 
 
 def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]) -> list[Position]:
-    """Of what is not acknowledged, what must be sent and was not; ``holds``: what each consumer was sent.
+    """The unacknowledged entries that are due and were not sent. ``holds``: the entries sent to each consumer.
 
-    An ordered consumer gets everything. Of a shared subscription what is whole must come. With several consumers of a
-    Key_Shared subscription a message may wait until others of its hash are acknowledged; this is only said while no
-    application has one to acknowledge, so that what waits would wait forever.
+    All entries are due to an ordered consumer. On shared subscriptions complete messages are due. With several
+    consumers of a Key_Shared subscription, a message may wait until others of its hash are acknowledged. It is due only
+    while no application has a message to acknowledge, because it would then wait forever.
     """
     if not holds:
         return []
@@ -164,16 +163,16 @@ def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Coll
     if kind in IN_ORDER:
         return [entry.position for entry in left if entry.position not in sent]
     there = [{entry.position for entry in whole} for whole in wholes(left)]
-    if kind == "Key_Shared" and len(holds) > 1 and any(whole <= set(held) for whole in there for held in holds):
+    if kind == "Key_Shared" and len(holds) > 1 and any(whole <= set(one) for whole in there for one in holds):
         return []
     return sorted(position for whole in there for position in whole if position not in sent)
 
 
 @carries("CHUNK-14")
 def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, Consumer]) -> Broken | None:
-    """All entries of a whole message are at one consumer of a subscription that several share.
+    """All entries of a complete message are pending at one consumer of a shared subscription.
 
-    Of a message that may have been sent twice, because one was asked for everything, this is not said.
+    A message that may have been sent twice, because of a redelivery request for everything, is not judged.
     """
     unsure = frozenset().union(*(consumer.unsure for consumer in consumers.values()))
     deviating: Broken | None = None
@@ -205,7 +204,7 @@ def starved(
     *,
     is_stuck: bool,
 ) -> Broken:
-    """Something must have come and did not; ``is_stuck``: there is a chunk that the broker cannot assign."""
+    """Due entries were not dispatched. ``is_stuck``: there is a chunk that the broker cannot assign."""
     where = f"subscription {subscription_id.name} of {subscription_id.topic}"
     what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to {where}"
     if is_stuck:
@@ -221,10 +220,10 @@ def starved(
 
 
 def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer], first: Position) -> bool:
-    """Whether one of several Shared consumers, which may lack permits for a whole message, has its first chunks only.
+    """Whether one of several Shared consumers has only the first chunks of a message, for lack of permits.
 
-    ``first``: the first entry owed, which must be the chunk after those. It ends with that consumer: what it had is
-    replayed from the first chunk on.
+    ``first``: the first due entry, which must be the next chunk. The stall ends when that consumer leaves: its entries
+    are then replayed from the first chunk on.
     """
     if len(consumers) < 2 or any(consumer.kind != "Shared" for consumer in consumers):
         return False

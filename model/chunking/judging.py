@@ -1,13 +1,13 @@
-"""Deduplication of chunks (CHUNK-13): what a broker remembers of a producer, and what it makes of a chunk.
+"""Deduplication of chunks (CHUNK-13): the broker's knowledge of a producer, and its judgement of a chunk.
 
-Neither document says how the two go together; all chunks of a message have one sequence id. Settled here: a message
-counts as stored once its last chunk is. Until then the broker remembers how far it is, and a chunk that is there is
-confirmed without being stored again. A message that begins anew under another uuid is stored from its first chunk on:
-what was there of it can never become whole.
+Neither document says how deduplication and chunking work together; all chunks of a message have one sequence id. This
+module makes a choice. A message counts as stored once its last chunk is stored. Until then the broker knows the number
+of its stored chunks, and confirms a repeated chunk without storing it again. A message that restarts with another uuid
+is stored from its first chunk on, because its former chunks can never be completed.
 
-What is remembered follows from the log alone, so that a broker that loads the topic again knows it, too.
+This knowledge follows from the log alone, so a reload recovers it.
 
-Not here: what is on its way to the log; documents 000's model has that.
+Not modelled here: writes in flight, which document 000's model has.
 """
 
 from __future__ import annotations
@@ -23,40 +23,36 @@ from model.rules.catalogue import carries
 
 
 class Judgement(enum.Enum):
-    """What becomes of a chunk."""
-
     STORED = "stored"
     DUPLICATE = "confirmed as a duplicate"
-    REFUSED = "refused: its predecessor is not there"
+    REFUSED = "refused: its predecessor is missing"
 
 
 class Known(Struct, frozen=True, cache_hash=True, gc=False):
-    """What is remembered of a producer: the highest sequence id that is stored whole, and the message under way.
+    """The broker's knowledge of a producer: the highest completely stored sequence id, and the unfinished message.
 
-    ``under_way``: its sequence id, its uuid, and how many of its chunks are there.
+    ``unfinished``: its sequence id, its uuid, and the number of its stored chunks.
     """
 
     producer: str
     whole: int = -1
-    under_way: tuple[int, str, int] | None = None
+    unfinished: tuple[int, str, int] | None = None
 
 
 Memory = tuple[Known, ...]
-"""What is remembered of all producers that stored something, in the order of their names."""
+"""The broker's knowledge of all producers with stored entries, in the order of their names."""
 
 
 def known_of(memory: Memory, producer: str) -> Known:
-    """What is remembered of this producer."""
     return next((known for known in memory if known.producer == producer), Known(producer))
 
 
 @carries("CHUNK-13")
 def judge(known: Known, chunk: Chunk, *, variant: ChunksVariant = DOCUMENT) -> Judgement:
-    """What becomes of a chunk that arrives."""
     if variant.never_judged:
         return Judgement.STORED
     if variant.each_deduplicated:
-        highest = max(known.whole, known.under_way[0] if known.under_way else -1)
+        highest = max(known.whole, known.unfinished[0] if known.unfinished else -1)
         return Judgement.DUPLICATE if chunk.sequence_id <= highest else Judgement.STORED
     if variant.only_last_deduplicated and not chunk.is_last:
         return Judgement.STORED
@@ -69,15 +65,15 @@ def judge(known: Known, chunk: Chunk, *, variant: ChunksVariant = DOCUMENT) -> J
 
 
 def _there(known: Known, chunk: Chunk) -> int:
-    """How many chunks of its message are there."""
-    if known.under_way is None or known.under_way[:2] != (chunk.sequence_id, chunk.uuid):
+    """The number of stored chunks of its message."""
+    if known.unfinished is None or known.unfinished[:2] != (chunk.sequence_id, chunk.uuid):
         return 0
-    return known.under_way[2]
+    return known.unfinished[2]
 
 
 @carries("CHUNK-13")
 def remember(memory: Memory, producer: str, chunk: Chunk) -> Memory:
-    """What is remembered when the chunk is stored."""
+    """The knowledge after the chunk is stored."""
     known = known_of(memory, producer)
     if chunk.is_last:
         after = Known(producer, max(known.whole, chunk.sequence_id))
@@ -88,7 +84,7 @@ def remember(memory: Memory, producer: str, chunk: Chunk) -> Memory:
 
 @carries("CHUNK-13")
 def recovered(log: Iterable[tuple[str, Chunk]], *, variant: ChunksVariant = DOCUMENT) -> Memory:
-    """What is remembered of a log, from its beginning on: producers and their chunks."""
+    """The knowledge that a reload recovers from the whole log."""
     memory: Memory = ()
     for producer, chunk in log:
         memory = remember(memory, producer, chunk)
@@ -96,7 +92,7 @@ def recovered(log: Iterable[tuple[str, Chunk]], *, variant: ChunksVariant = DOCU
 
 
 def recovered_known(known: Known, *, variant: ChunksVariant = DOCUMENT) -> Known:
-    """What is remembered of a producer when the topic is loaded again: the same, because all of it is in the log."""
+    """The knowledge of a producer after a reload: the same, because the log has all of it."""
     if variant.recovery_counts_unfinished:
-        return Known(known.producer, max(known.whole, known.under_way[0] if known.under_way else -1))
+        return Known(known.producer, max(known.whole, known.unfinished[0] if known.unfinished else -1))
     return known

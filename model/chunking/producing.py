@@ -1,4 +1,4 @@
-"""What producers of chunked topics do, and what the log then has: both sides of their wire, told apart."""
+"""Producers of chunked topics: judges the client's sends and the broker's log separately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import structs
 
 from model.chunking import sending, storing
 from model.chunking.sending import TOO_LARGE
-from model.chunking.state import Act, Asked, Chunking, Moved, Producer, Topic
+from model.chunking.state import Act, Chunking, Producer, Reloaded, SentMessage, Topic
 from model.events import Answer, ChunkRate, Duplicate, Refused, Sent, Stored
 from model.judgement import Allowed, Broken
 from model.operations import ReadChunkRate
@@ -25,7 +25,7 @@ Judged = Allowed[Chunking] | Broken
 
 
 def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: Sent) -> Judged:
-    """Messages or chunks were sent; what became of them in the log is judged once that is read."""
+    """Messages or chunks were sent. The next read of the log is judged by them."""
     asked = tuple(_asked(session, entries, outcome.answers))
     topic = state.topics[session.topic]
     before = topic.producers[session.producer]
@@ -36,7 +36,7 @@ def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: S
         producer = replace(producer, is_unloaded=True)
     state = state.with_producer(session.topic, session.producer, producer)
     if outcome.unloaded_after:
-        state = _others_moved(state, session)
+        state = _others_unloaded(state, session)
     if session.client == "wire":
         return Allowed(state)
     lives = [act for act in producer.acts if isinstance(act, Life)]
@@ -48,11 +48,11 @@ def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: S
     return Allowed(state, ("CHUNK-01",) if any(one.error == TOO_LARGE for one in asked) else ())
 
 
-def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]) -> Iterator[Asked]:
+def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]) -> Iterator[SentMessage]:
     for entry, answer in zip(entries, answers, strict=True):
         message = entry.messages[0]
         is_crafted = session.client == "wire"
-        yield Asked(
+        yield SentMessage(
             sequence_id=message.sequence_id,
             digest=digest_of(message),
             size_bytes=len(payload_of(message)) if message.content == "text" else message.size_bytes,
@@ -64,8 +64,8 @@ def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]
         )
 
 
-def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, ...]:
-    """What was asked for, each sequence id once; what was confirmed once stays so."""
+def _joined(before: tuple[SentMessage, ...], now: tuple[SentMessage, ...]) -> tuple[SentMessage, ...]:
+    """The sent messages, each sequence id once. A confirmed message stays confirmed."""
     by_id = {one.sequence_id: one for one in before}
     for one in now:
         earlier = by_id.get(one.sequence_id)
@@ -75,26 +75,26 @@ def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, .
 
 
 def _acts(before: Producer, outcome: Sent) -> Iterator[Act]:
-    """What the broker met: a producer that goes on with a life that had begun is not told of a new one."""
+    """The events of a producer at the broker, in order."""
     for number, life in enumerate(outcome.lives):
         if (number == 0 and before.is_unloaded) or number == outcome.unloaded_after != 0:
-            yield Moved()
+            yield Reloaded()
         yield life
     if len(outcome.lives) == outcome.unloaded_after != 0:
-        yield Moved()
+        yield Reloaded()
 
 
-def _others_moved(state: Chunking, session: Session) -> Chunking:
-    """The topic was moved under one producer: so it was for the others."""
+def _others_unloaded(state: Chunking, session: Session) -> Chunking:
+    """An unload affects the other producers of the topic too."""
     topic = state.topics[session.topic]
     producers = {
         name: producer if name == session.producer else replace(producer, is_unloaded=True)
         for name, producer in topic.producers.items()
     }
     state = state.with_topic(session.topic, replace(topic, producers=producers))
-    for key, subscription in state.subscriptions.items():
-        if key[0] == session.topic:
-            state = state.with_subscription(key, subscription.unloaded(is_graceful=True))
+    for subscription_id, subscription in state.subscriptions.items():
+        if subscription_id.topic == session.topic:
+            state = state.with_subscription(subscription_id, subscription.unloaded(is_graceful=True))
     return state
 
 
@@ -102,7 +102,7 @@ def _others_moved(state: Chunking, session: Session) -> Chunking:
 
 
 def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: frozenset[str]) -> Judged:
-    """The whole log was read: it follows from what passed to the broker, and what was confirmed is whole in it."""
+    """The log follows from the commands that the broker received, and has every confirmed message completely."""
     topic = state.topics[name]
     exercised, deviating = set[str](), set[str]()
     deviations: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def _of_producer(
 
 
 def exercised_by(topic: Topic, producer: Producer, own: Sequence[LoggedPart]) -> set[str]:
-    """What a producer's part of the log puts to the test."""
+    """The rules that a producer's entries in the log exercise."""
     has_chunks = any(entry.part.is_chunk for entry in own)
     if not has_chunks:
         return set()
@@ -151,7 +151,7 @@ def exercised_by(topic: Topic, producer: Producer, own: Sequence[LoggedPart]) ->
 
 
 def _is_interleaved(entries: Sequence[LoggedPart]) -> bool:
-    """Whether another entry stands between two chunks of a message."""
+    """Whether another entry is between two chunks of a message."""
     return any(
         entry.part.is_chunk and entry.part.chunk_id > 0 and before.part.uuid != entry.part.uuid
         for before, entry in pairwise(entries)
@@ -160,7 +160,7 @@ def _is_interleaved(entries: Sequence[LoggedPart]) -> bool:
 
 @carries("CHUNK-10")
 def rate_read(state: Chunking, session: Session, operation: ReadChunkRate, outcome: ChunkRate) -> Judged:
-    """The stats have a rate of chunks where chunks are published, and none where they are not."""
+    """The stats show a rate of chunks exactly if chunks are published."""
     entries = [numbered(operation.message, n) for n in range(len(outcome.sent.answers))]
     judged = sent(state, session, entries, outcome.sent)
     if isinstance(judged, Broken):
@@ -178,5 +178,5 @@ def rate_read(state: Chunking, session: Session, operation: ReadChunkRate, outco
 
 
 def numbered(message: Message, number: int) -> Entry:
-    """The entry of the same message under a later sequence id."""
+    """An entry of the same message with a later sequence id."""
     return Entry((structs.replace(message, sequence_id=message.sequence_id + number),))

@@ -1,8 +1,8 @@
-"""How a consumer puts together what it is sent, held against what its application received.
+"""Compares the messages that a client assembles with those that its application received: the consumer's side.
 
-This is the consumer's side of the wire. What passed to it, in that order, decides what it delivers, and in which order
-(:mod:`model.chunking.assembly`): by the document or, where that does not explain what the application received, by what
-clients are known to do. Each of these ways is a hypothesis; a hypothesis that does not explain what was received ends.
+The commands that it received decide which messages a client delivers, and in which order
+(:mod:`model.chunking.assembly`). It works as the document says, or, if that does not explain the deliveries, by a known
+deviation. Each of these is a hypothesis. One that does not explain the deliveries is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WAYS: tuple[tuple[str, ...], ...] = (
     (CHUNK_REPEATED_DISCARDS_BUFFER,),
     (CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER),
 )
-"""How a consumer may work: by the document first, then by what clients do."""
+"""The hypotheses on a client: the document first, then known deviations."""
 
 _LEDGER = 1 << 32
 
@@ -34,13 +34,12 @@ Digests = Mapping[tuple[str, int], str]
 """The digest of each message, by producer and sequence id."""
 
 
-def fresh_lanes(*, pending: int, acks_discarded: bool) -> tuple[ClientHypothesis, ...]:
-    """The hypotheses of a consumer that begins."""
+def fresh_hypotheses(*, pending: int, acks_discarded: bool) -> tuple[ClientHypothesis, ...]:
+    """The hypotheses of a new consumer."""
     return tuple(ClientHypothesis(deviations=way, buffers=Buffers(pending, acks_discarded)) for way in WAYS)
 
 
 def variant_of(hypothesis: ClientHypothesis) -> ChunksVariant:
-    """What a hypothesis does differently from the document."""
     return (
         ChunksVariant(repeated_discards_buffer=True)
         if CHUNK_REPEATED_DISCARDS_BUFFER in hypothesis.deviations
@@ -49,7 +48,7 @@ def variant_of(hypothesis: ClientHypothesis) -> ChunksVariant:
 
 
 def met(hypotheses: Sequence[ClientHypothesis], passed: Sequence[ConsumerCommand]) -> tuple[ClientHypothesis, ...]:
-    """The hypotheses after all that passed."""
+    """The hypotheses after these commands."""
     for one in passed:
         hypotheses = [_met_one(hypothesis, one) for hypothesis in hypotheses]
     return tuple(hypotheses)
@@ -63,18 +62,22 @@ def _met_one(hypothesis: ClientHypothesis, one: ConsumerCommand) -> ClientHypoth
             return hypothesis
         case CommandRedeliver(positions) if positions:
             gone = frozenset(positions)
-            aside = frozenset(number for number in hypothesis.buffers.aside if _position(number) not in gone)
+            awaiting_redelivery = frozenset(
+                number for number in hypothesis.buffers.awaiting_redelivery if _position(number) not in gone
+            )
             return replace(
-                hypothesis, buffers=_with_returned(hypothesis.buffers, aside), discarded=hypothesis.discarded - gone
+                hypothesis,
+                buffers=_with_returned(hypothesis.buffers, awaiting_redelivery),
+                discarded=hypothesis.discarded - gone,
             )
         case CommandRedeliver() | CommandSubscribe():
-            return _begun_anew(hypothesis)
+            return _restarted(hypothesis)
         case _:
             raise AssertionError(one)
 
 
-def _begun_anew(hypothesis: ClientHypothesis) -> ClientHypothesis:
-    """Everything comes again: what was not received yet may not come, and buffers begin empty."""
+def _restarted(hypothesis: ClientHypothesis) -> ClientHypothesis:
+    """Everything is redelivered: messages that were not received yet are optional, and buffers begin empty."""
     hypothesis = replace(hypothesis, optional=len(hypothesis.owed), discarded=frozenset())
     if CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE in hypothesis.deviations:
         return replace(hypothesis, buffers=_with_returned(hypothesis.buffers, frozenset()))
@@ -86,7 +89,7 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
     if not part.is_chunk or part.chunks == 1:
         message = Message(
             positions=(came.position,),
-            laid_by=(),
+            repeated=(),
             producer=came.producer,
             sequence_id=part.sequence_id,
             is_split=False,
@@ -96,12 +99,12 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
     buffers, arrival = assembly.arrive(
         hypothesis.buffers, chunk_of(part), _number(came.position), variant=variant_of(hypothesis)
     )
-    aside = frozenset(map(_position, buffers.aside))
-    after = replace(hypothesis, buffers=buffers, put_off=hypothesis.put_off | aside)
+    awaiting_redelivery = frozenset(map(_position, buffers.awaiting_redelivery))
+    after = replace(hypothesis, buffers=buffers, delayed=hypothesis.delayed | awaiting_redelivery)
     if arrival.crowded_out:
         entries = {_position(number) for one in arrival.crowded_out for number in one.entries}
         field = "acknowledged" if buffers.acks_discarded else "discarded"
-        after = replace(after, rules=after.rules | {"CHUNK-08"}, put_off=after.put_off | entries)
+        after = replace(after, rules=after.rules | {"CHUNK-08"}, delayed=after.delayed | entries)
         after = (
             replace(after, acknowledged=after.acknowledged | entries)
             if field == "acknowledged"
@@ -113,7 +116,7 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
         return after
     message = Message(
         positions=tuple(map(_position, arrival.whole.positions)),
-        laid_by=tuple(map(_position, arrival.whole.laid_by)),
+        repeated=tuple(map(_position, arrival.whole.repeated)),
         producer=came.producer,
         sequence_id=part.sequence_id,
         is_split=True,
@@ -123,13 +126,13 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
 
 
 def explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> list[tuple[Delivery, Message]] | None:
-    """What came, as this hypothesis put it together; None where it does not deliver exactly that.
+    """The deliveries with their messages under this hypothesis; None if it does not explain them exactly.
 
-    All must come that is owed, the last messages of all, and of the optional ones before them some, in their order.
+    All owed messages must be delivered last, after any of the optional ones, in order.
     """
     optional, due = hypothesis.owed[: hypothesis.optional], hypothesis.owed[hypothesis.optional :]
-    before, behind = given[: len(given) - len(due)], given[len(given) - len(due) :]
-    if len(given) < len(due) or any(one.position != message.position for one, message in zip(behind, due, strict=True)):
+    before, last = given[: len(given) - len(due)], given[len(given) - len(due) :]
+    if len(given) < len(due) or any(one.position != message.position for one, message in zip(last, due, strict=True)):
         return None
     found, rest = [], iter(optional)
     for one in before:
@@ -137,22 +140,21 @@ def explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> list[t
         if message is None:
             return None
         found.append((one, message))
-    return [*found, *zip(behind, due, strict=True)]
+    return [*found, *zip(last, due, strict=True)]
 
 
 def is_explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> bool:
-    """Whether a hypothesis delivers exactly what came."""
     return explained(hypothesis, given) is not None
 
 
 def settled(hypotheses: Sequence[ClientHypothesis], given: Sequence[Delivery]) -> tuple[ClientHypothesis, ...]:
-    """The hypotheses that explain what came, with nothing more to deliver."""
+    """The hypotheses that explain the deliveries, with nothing left to deliver."""
     explaining = (hypothesis for hypothesis in hypotheses if is_explained(hypothesis, given))
     return tuple(replace(hypothesis, owed=(), optional=0, rules=frozenset()) for hypothesis in explaining)
 
 
 def first_explaining(consumer: Consumer, given: Sequence[Delivery]) -> ClientHypothesis:
-    """The hypothesis with the fewest deviations that explains what came."""
+    """The hypothesis with the fewest deviations that explains the deliveries."""
     return next(hypothesis for hypothesis in consumer.hypotheses if is_explained(hypothesis, given))
 
 
@@ -160,7 +162,7 @@ def first_explaining(consumer: Consumer, given: Sequence[Delivery]) -> ClientHyp
 def compared(
     name: str, consumer: Consumer, given: Sequence[Delivery], digests: Digests
 ) -> tuple[Consumer, list[tuple[Delivery, Message]]] | Broken:
-    """The hypotheses that explain what an application received, and the messages; or the rule that is broken."""
+    """The hypotheses that explain the deliveries to an application, with the messages, or the broken rule."""
     hypotheses = [hypothesis for hypothesis in consumer.hypotheses if is_explained(hypothesis, given)]
     if not hypotheses:
         return _diagnose(name, consumer.hypotheses[0], given)
@@ -172,11 +174,13 @@ def compared(
                 f"the client of {name} delivered message {message.sequence_id} of {message.producer} at {one.position}"
             )
             return _by_client("CHUNK-04", f"{what} with {one.size_bytes} bytes that differ from those sent")
-    return replace(consumer, hypotheses=settled(hypotheses, given), held=(*consumer.held, *pairs)), pairs
+    return replace(
+        consumer, hypotheses=settled(hypotheses, given), unacknowledged=(*consumer.unacknowledged, *pairs)
+    ), pairs
 
 
 def _diagnose(name: str, hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> Broken:
-    """The rule that is broken where nothing explains what an application received."""
+    """The rule that is broken if no hypothesis explains the deliveries."""
     owed = {message.position: message for message in hypothesis.owed}
     came = [one.position for one in given]
     for position in came:
@@ -219,5 +223,5 @@ def _position(number: int) -> Position:
     return Position(*divmod(number, _LEDGER))
 
 
-def _with_returned(buffers: Buffers, aside: frozenset[int]) -> Buffers:
-    return Buffers(buffers.limit, buffers.acks_discarded, buffers.kept, aside)
+def _with_returned(buffers: Buffers, awaiting_redelivery: frozenset[int]) -> Buffers:
+    return Buffers(buffers.limit, buffers.acks_discarded, buffers.kept, awaiting_redelivery)

@@ -1,9 +1,8 @@
-"""How a client splits what an application has it send, held against what passed to the broker and what is stored.
+"""Judges how a client splits messages, by its commands and the stored entries: the producer's side of the wire.
 
-This is the producer's side of the wire: what is wrong with a chunk that passed the proxy like that is the client's
-doing. The room for a payload follows from the metadata of each entry (:func:`model.chunking.splitting.room`).
-Compressed payloads are followed by their sizes only; that their bytes are right shows when a consumer puts them
-together.
+A chunk that was already wrong at the proxy is the client's fault. The room for a payload follows from the metadata of
+each entry (:func:`model.chunking.splitting.room`). Of compressed payloads only the sizes are judged here; a consumer
+that assembles them verifies the bytes.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from model.chunking.splitting import room, split
-from model.chunking.state import Asked, Producer, Topic
+from model.chunking.state import Producer, SentMessage, Topic
 from model.chunking.storing import wholes
 from model.judgement import Broken
 from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
 
 TOO_LARGE = "MessageTooBig"
-"""The clear error."""
 
 
 def _by_client(rule: str, because: str) -> Broken:
@@ -26,8 +24,8 @@ def _by_client(rule: str, because: str) -> Broken:
 
 
 @carries("CHUNK-01")
-def answered(name: str, asked: Sequence[Asked], lives: Sequence[Life], *, limit_bytes: int) -> Broken | None:
-    """What was refused to an application for its size is over the limit, may not be split, and was not sent."""
+def answered(name: str, asked: Sequence[SentMessage], lives: Sequence[Life], *, limit_bytes: int) -> Broken | None:
+    """A message that the client refused for its size is above the limit, may not be split, and was not sent."""
     sent = {send.sequence_id for life in lives for send in life.sends}
     for one in asked:
         if one.error == TOO_LARGE:
@@ -49,7 +47,7 @@ def answered(name: str, asked: Sequence[Asked], lives: Sequence[Life], *, limit_
 
 @carries("CHUNK-02", "CHUNK-03")
 def passed(name: str, lives: Iterable[Life]) -> Broken | None:
-    """The chunks of a message pass one behind the other, from the first on or, in another life, from a later one."""
+    """The chunks of a message are sent in order, from the first on, or from a later one after a reconnect."""
     of_uuid: dict[str, Part] = {}
     for life in lives:
         before: Part | None = None
@@ -76,7 +74,7 @@ def passed(name: str, lives: Iterable[Life]) -> Broken | None:
 
 
 def _follows(before: Part, send: Part) -> bool:
-    """Whether a send may stand behind another one of the same life."""
+    """Whether a send may follow another one on the same connection."""
     if before.is_last or not before.is_chunk:
         return send.chunk_id == 0 and send.sequence_id > before.sequence_id
     return send.uuid == before.uuid and send.chunk_id == before.chunk_id + 1
@@ -84,7 +82,7 @@ def _follows(before: Part, send: Part) -> bool:
 
 @carries("CHUNK-01", "CHUNK-02")
 def stored(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken | None:
-    """Each whole message in the log is split as its size asks for, and no further."""
+    """Each complete message in the log is split exactly as its size requires."""
     for whole in wholes(entries):
         asked = producer.of(whole[0].part.sequence_id)
         if asked is None or asked.is_crafted:
@@ -95,7 +93,7 @@ def stored(topic: Topic, name: str, producer: Producer, entries: Sequence[Logged
     return None
 
 
-def _as_it_should_be(topic: Topic, name: str, asked: Asked, whole: Sequence[LoggedPart]) -> Broken | None:
+def _as_it_should_be(topic: Topic, name: str, asked: SentMessage, whole: Sequence[LoggedPart]) -> Broken | None:
     what = f"message {asked.sequence_id} of {name}"
     is_split = whole[0].part.is_chunk
     sizes = [entry.size_bytes for entry in whole]
@@ -129,7 +127,7 @@ def _as_it_should_be(topic: Topic, name: str, asked: Asked, whole: Sequence[Logg
 
 @carries("CHUNK-03", "CHUNK-13")
 def confirmed_is_whole(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken | None:
-    """What was confirmed to an application is whole in the log."""
+    """Every confirmed message is complete in the log."""
     there = {whole[0].part.sequence_id for whole in wholes(entries)}
     for asked in producer.asked:
         if asked.is_confirmed and not asked.is_crafted and asked.sequence_id not in there:

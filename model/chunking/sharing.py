@@ -1,15 +1,15 @@
-"""Shared subscriptions, as document 002 proposes them twice: by the uuid (option 1), and with markers (option 2).
+"""Shared subscriptions in the two proposals of document 002: by the uuid (option 1), and with markers (option 2).
 
-A subscription is a value, and who gets what, where anybody may, is the caller's to choose.
+A subscription is a value, and the caller chooses among eligible consumers.
 
-**Option 1**: all chunks of a message go to the consumer at which some of it is pending. What is redelivered waits in a
-set without an order, as the document says; ``sorted_replay`` is the order that it calls difficult and expensive.
+**Option 1**: all chunks of a message are sent to the consumer at which chunks of it are pending. The replay queue has
+no order, as in the document. ``sorted_replay`` is the order that it calls difficult and expensive.
 
-**Option 2**: a producer publishes a marker with the positions of the chunks once they are all stored. Chunks are
-skipped where they are read. A marker is sent behind its chunks, one after the other, to one consumer, and acknowledged
-together with them, in one command. What a dead producer left without a marker is never sent, nor acknowledged.
+**Option 2**: a producer publishes a marker with the positions of the chunks once all are stored. The dispatcher skips
+chunks when it reads them. It sends the chunks in order and then the marker, all to one consumer, which acknowledges
+them in one command. Chunks without a marker, of a crashed producer, are never sent or acknowledged.
 
-No release does either as it is written here: what brokers do is in the documentation of chunking.
+No release implements either option as written here. The documentation of chunking describes the brokers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from model.rules.catalogue import carries
 
 
 class Marker(Struct, frozen=True, cache_hash=True, gc=False):
-    """A marker: the message that it is of, and where its chunks are."""
+    """A marker: its message, and the positions of the chunks."""
 
     uuid: str
     positions: tuple[int, ...]
@@ -38,20 +38,20 @@ Item = Chunk | Marker
 
 
 class Member(Struct, frozen=True, cache_hash=True, gc=False):
-    """A consumer: what was sent to it and is not acknowledged, what it puts together, and what its application has.
+    """A consumer: its pending entries, its buffers, and the unacknowledged messages of its application.
 
-    ``stitched`` is whole and waits for its marker.
+    ``stitched``: complete messages that wait for their marker.
     """
 
     name: str
     pending: frozenset[int] = frozenset()
     buffers: Buffers = Buffers()
     stitched: frozenset[Whole] = frozenset()
-    held: frozenset[Whole] = frozenset()
+    unacknowledged: frozenset[Whole] = frozenset()
 
 
 class Sending(Struct, frozen=True, gc=False):
-    """A marker that is being sent: where it is, to whom, and which of its chunks come before it."""
+    """A marker that is being sent: its position, its consumer, and the chunks that are left to send before it."""
 
     marker: int
     consumer: str
@@ -72,16 +72,14 @@ class Shared(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     sending: Sending | None = None
 
     def member(self, name: str) -> Member:
-        """The consumer of this name, which is connected."""
         return next(member for member in self.members if member.name == name)
 
     def pending_of(self, uuid: str, member: Member) -> frozenset[int]:
-        """What is pending there of this message."""
         return frozenset(position for position in member.pending if self.log[position].uuid == uuid)
 
 
 def candidates(shared: Shared) -> tuple[int, ...]:
-    """What may be sent next: what waits for replay, in any order or in the log's, and then what was not read yet."""
+    """The entries that may be sent next: the replay queue, in any order or in the log's, then the next new entry."""
     if shared.sending is not None:
         return ()
     if shared.replay:
@@ -92,13 +90,13 @@ def candidates(shared: Shared) -> tuple[int, ...]:
 
 @carries("CHUNK-12")
 def is_skipped(shared: Shared, position: int) -> bool:
-    """Whether it is a chunk that comes with its marker only (CHUNK-12)."""
+    """Whether it is a chunk that is sent only with its marker (CHUNK-12)."""
     return shared.markers and isinstance(shared.log[position], Chunk) and not shared.variant.chunks_not_skipped
 
 
 @carries("CHUNK-11")
 def receivers(shared: Shared, position: int) -> tuple[str, ...]:
-    """Who may get it: by option 1 whoever some of its message is pending at, else anybody (CHUNK-11)."""
+    """The eligible consumers: by option 1 the one with pending chunks of the message, otherwise all (CHUNK-11)."""
     uuid = shared.log[position].uuid
     if not shared.markers and not shared.variant.mapping_not_kept:
         for member in shared.members:
@@ -108,15 +106,15 @@ def receivers(shared: Shared, position: int) -> tuple[str, ...]:
 
 
 def skip(shared: Shared, position: int) -> Shared:
-    """A chunk is read, or was to be replayed, and not sent."""
+    """An entry is read or replayed, and not sent."""
     return replace(shared, read=max(shared.read, position + 1), replay=shared.replay - {position})
 
 
 @carries("CHUNK-11", "CHUNK-12")
 def send(shared: Shared, position: int, name: str) -> tuple[Shared, Whole | None]:
-    """Send an entry to a consumer; a marker begins with its chunks. The answer has the message that is whole with it.
+    """Sends an entry to a consumer; a marker begins with its chunks. Returns the message that the entry completes.
 
-    By option 1 it is delivered then, by option 2 with its marker.
+    By option 1 the message is delivered then, by option 2 with its marker.
     """
     after, item = skip(shared, position), shared.log[position]
     if isinstance(item, Marker):
@@ -125,7 +123,7 @@ def send(shared: Shared, position: int, name: str) -> tuple[Shared, Whole | None
 
 
 def _to_send(shared: Shared, marker: Marker) -> tuple[int, ...]:
-    """The chunks that are sent with a marker: all, though they may be acknowledged already."""
+    """The chunks that are sent with a marker: all, even acknowledged ones."""
     if shared.variant.chunks_acknowledged_first:
         return tuple(position for position in marker.positions if position not in shared.acknowledged)
     return marker.positions
@@ -133,9 +131,9 @@ def _to_send(shared: Shared, marker: Marker) -> tuple[int, ...]:
 
 @carries("CHUNK-12")
 def send_on(shared: Shared) -> tuple[Shared, Whole | None]:
-    """The next chunk of the marker that is being sent, or, behind them all, the marker; with it the message is whole.
+    """Sends the next chunk of the marker that is being sent, or finally the marker, which completes the message.
 
-    ValueError when no marker is being sent.
+    ValueError if no marker is being sent.
     """
     sending = shared.sending
     if sending is None:
@@ -150,9 +148,9 @@ def send_on(shared: Shared) -> tuple[Shared, Whole | None]:
     whole = next((one for one in member.stitched if one.uuid == uuid), None)
     member = replace(member, pending=member.pending | {sending.marker})
     if whole is not None:
-        whole = replace(whole, laid_by=(sending.marker,))
+        whole = replace(whole, repeated=(sending.marker,))
         stitched = frozenset(one for one in member.stitched if one.uuid != uuid)
-        member = replace(member, stitched=stitched, held=member.held | {whole})
+        member = replace(member, stitched=stitched, unacknowledged=member.unacknowledged | {whole})
     return _with(replace(shared, sending=None), member), whole
 
 
@@ -164,33 +162,33 @@ def _give(shared: Shared, position: int, chunk: Chunk, name: str) -> tuple[Share
         return _with(shared, member), None
     if shared.markers:
         return _with(shared, replace(member, stitched=member.stitched | {came.whole})), None
-    return _with(shared, replace(member, held=member.held | {came.whole})), came.whole
+    return _with(shared, replace(member, unacknowledged=member.unacknowledged | {came.whole})), came.whole
 
 
 @carries("CHUNK-12")
 def acknowledge(shared: Shared, name: str, whole: Whole) -> Shared:
-    """The application acknowledges a message: its chunks, and its marker with them; in a variant some of them first."""
+    """The application acknowledges a message: chunks and marker together, or in a variant some of them first."""
     member = shared.member(name)
     entries, left = frozenset(whole.entries), frozenset[Whole]()
-    first = whole.positions if shared.variant.chunks_acknowledged_first else whole.laid_by
+    first = whole.positions if shared.variant.chunks_acknowledged_first else whole.repeated
     is_in_parts = shared.variant.chunks_acknowledged_first or shared.variant.marker_acknowledged_first
     if is_in_parts and first and not shared.acknowledged.intersection(entries):
         entries, left = frozenset(first), frozenset({whole})
-    member = replace(member, pending=member.pending - entries, held=member.held - {whole} | left)
+    member = replace(member, pending=member.pending - entries, unacknowledged=member.unacknowledged - {whole} | left)
     return _with(replace(shared, acknowledged=shared.acknowledged | entries), member)
 
 
-def give_back(shared: Shared, name: str, positions: Iterable[int]) -> Shared:
-    """A consumer has entries delivered again: to whom, is decided anew."""
+def request_redelivery(shared: Shared, name: str, positions: Iterable[int]) -> Shared:
+    """A consumer requests redelivery of entries, to any eligible consumer."""
     member, entries = shared.member(name), frozenset(positions)
-    held = frozenset(whole for whole in member.held if entries.isdisjoint(whole.entries))
-    buffers = replace(member.buffers, aside=member.buffers.aside - entries)
-    after = replace(member, pending=member.pending - entries, held=held, buffers=buffers)
+    unacknowledged = frozenset(whole for whole in member.unacknowledged if entries.isdisjoint(whole.entries))
+    buffers = replace(member.buffers, awaiting_redelivery=member.buffers.awaiting_redelivery - entries)
+    after = replace(member, pending=member.pending - entries, unacknowledged=unacknowledged, buffers=buffers)
     return _with(replace(shared, replay=shared.replay | entries), after)
 
 
 def leave(shared: Shared, name: str) -> Shared:
-    """A consumer crashes: what is pending there waits for replay."""
+    """A consumer crashes: its pending entries enter the replay queue."""
     sending = None if shared.sending and shared.sending.consumer == name else shared.sending
     begun = {shared.sending.marker} if shared.sending and sending is None else set()
     return replace(
@@ -202,7 +200,7 @@ def leave(shared: Shared, name: str) -> Shared:
 
 
 def restart(shared: Shared) -> Shared:
-    """The broker crashes: its consumers come back, and everything that is not acknowledged is read again."""
+    """The broker crashes: its consumers reconnect, and unacknowledged entries are read again."""
     members = tuple(Member(member.name) for member in shared.members)
     return replace(shared, members=members, replay=frozenset(), read=0, sending=None)
 

@@ -1,10 +1,10 @@
-"""How a message becomes chunks (document 002): the room that is left by the limit, the parts, what each part carries.
+"""How a message is split into chunks (document 002): the room for payload, the chunks, and their metadata.
 
-Only sizes are reckoned with: a payload of 100 MB needs no memory here. Sizes are those on the wire, after compression.
+Only sizes are modelled, so a payload of 100 MB needs no memory. Sizes are those on the wire, after compression.
 
-The document says "if message payload size is larger than broker can support". What counts against the broker's limit
-besides the payload is the message's metadata before it is split, in bytes: :func:`room`. What chunks carry on top of
-that does not count, so that an entry may be somewhat larger than the limit.
+The document says "if message payload size is larger than broker can support". The payload and the message's metadata
+before the split count against the broker's limit (:func:`room`). The additional metadata of chunks does not count, so
+an entry may be slightly larger than the limit.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from model.rules.catalogue import carries
 
 
 class TooLarge(ValueError):
-    """A payload over the limit, of a producer that does not split."""
+    """A payload above the limit, of a producer without chunking."""
 
 
 class Chunk(Struct, frozen=True, gc=False):
-    """One chunk: what it carries, and which bytes of the payload it has (from ``start``, before ``end``).
+    """One chunk: its metadata, and its bytes of the payload (from ``start``, before ``end``).
 
-    A message that is not split is one chunk without a uuid.
+    An unsplit message is one chunk without a uuid.
     """
 
     uuid: str
@@ -34,18 +34,17 @@ class Chunk(Struct, frozen=True, gc=False):
 
     @property
     def is_last(self) -> bool:
-        """Whether no more are to come."""
         return self.chunk_id == self.chunks - 1
 
     @property
     def is_split(self) -> bool:
-        """Whether it is a part of a message, and not the whole of it."""
+        """Whether it is only a part of a message."""
         return self.chunks > 1
 
 
 @carries("CHUNK-01")
 def room(*, limit_bytes: int, metadata_bytes: int) -> int:
-    """How many bytes of payload an entry has room for: what the metadata leaves of the limit. ValueError for none."""
+    """The bytes of payload in an entry: the limit minus the metadata. ValueError if there are none."""
     if metadata_bytes >= limit_bytes:
         raise ValueError(f"{metadata_bytes} bytes of metadata leave no room for a payload within {limit_bytes}")
     return limit_bytes - metadata_bytes
@@ -55,9 +54,9 @@ def room(*, limit_bytes: int, metadata_bytes: int) -> int:
 def split(
     *, uuid: str, sequence_id: int, payload_bytes: int, room_bytes: int, is_chunking: bool = True
 ) -> tuple[Chunk, ...]:
-    """The chunks of a payload, in their order; one that has no uuid when it fits, however exactly.
+    """The chunks of a payload, in order; one without a uuid if it fits exactly or with room to spare.
 
-    All but the last are as large as can be. Raises :class:`TooLarge` for one that does not fit and may not be split.
+    All but the last have the maximum size. Raises :class:`TooLarge` for one that does not fit and may not be split.
     """
     if payload_bytes <= room_bytes:
         return (Chunk("", sequence_id, 0, 1, payload_bytes, 0, payload_bytes),)

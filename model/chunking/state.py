@@ -1,6 +1,6 @@
-"""What is known of chunked topics in one example: who sent what, how far each consumer is, what is acknowledged.
+"""The observer's state of the chunked topics of one example: sends, progress of consumers, acks.
 
-Values only; what becomes of them is told by the modules that judge.
+Immutable values only. The modules that judge change them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from model.vocabulary import NO_LIMITS, Compression, LookAhead, SubscriptionId, 
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """The topic was closed and is loaded again: what its broker remembers follows from the log."""
+class Reloaded:
+    """The topic was reloaded: the broker's knowledge follows from the log."""
 
 
-Act = Life | Moved
-"""What a broker met of a producer, in order."""
+Act = Life | Reloaded
+"""An event of a producer at its broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A message that an application had sent: what it should come out as, and what the client said of it."""
+class SentMessage:
+    """A message that an application sent: its expected content, and the client's answer."""
 
     sequence_id: int
     digest: str
@@ -40,66 +40,67 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A producer's name on a topic: what was asked of it, in order, and what the broker met of it."""
+    """A producer name on a topic: the messages of its application, and its events at the broker, in order."""
 
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[SentMessage, ...] = ()
     acts: tuple[Act, ...] = ()
     is_unloaded: bool = False
-    """The topic was moved, and it did not come back since."""
+    """The topic was unloaded, and it did not reconnect since."""
 
     @property
     def confirmed(self) -> Iterator[Position]:
-        """Where the broker confirmed to it that entries are stored."""
+        """The confirmed positions of its entries."""
         for act in self.acts:
             if isinstance(act, Life):
                 yield from (position for _, position in act.receipts if position is not None)
 
-    def of(self, sequence_id: int) -> Asked | None:
-        """What was sent under a sequence id."""
+    def of(self, sequence_id: int) -> SentMessage | None:
+        """The message with a sequence id."""
         return next((one for one in self.asked if one.sequence_id == sequence_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: its limit, whether it deduplicates, its producers, and its log as it was read last."""
+    """A topic: its limit, its deduplication, its producers, and its log at the last read."""
 
     limit_bytes: int
     deduplication: bool
     producers: Mapping[str, Producer] = field(default_factory=dict)
     log: tuple[LoggedPart, ...] = ()
     deviating: frozenset[str] = frozenset()
-    """The producers of which a known deviation took something from its log, or stored it again."""
+    """The producers whose entries a known deviation lost or stored again."""
     look_ahead: LookAhead = NO_LIMITS
 
     @property
     def end(self) -> Position:
-        """The last position that is known to be stored; before the first one if there is none."""
+        """The last position that is known to be stored; EARLIEST if there is none."""
         confirmed = (position for producer in self.producers.values() for position in producer.confirmed)
         return max((*(entry.position for entry in self.log), *confirmed), default=EARLIEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message as it came to a consumer: its entries, the last chunk's being last, and what else is acknowledged."""
+    """A message at a consumer: its entries, up to the last chunk, and repeated ones that are acknowledged with it."""
 
     positions: tuple[Position, ...]
-    laid_by: tuple[Position, ...]
+    repeated: tuple[Position, ...]
     producer: str
     sequence_id: int
     is_split: bool
 
     @property
     def position(self) -> Position:
-        """The one that clients say."""
+        """The position that clients report."""
         return self.positions[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHypothesis:
-    """One way in which a consumer may work: by which deviations, with which buffers, and what it is to deliver.
+    """A hypothesis on how a client works: its deviations, its buffers, and the messages that it owes its application.
 
-    ``optional``: how many of the first ``owed`` messages may not come, because everything was asked for again behind
-    them. ``discarded``: entries that it threw away past its limit and did not ask for again.
+    ``optional``: how many of the first ``owed`` messages need not be delivered, because a redelivery request for
+    everything followed them. ``discarded``: entries that it discarded at its pending limit without a redelivery
+    request.
     """
 
     deviations: tuple[str, ...]
@@ -108,19 +109,19 @@ class ClientHypothesis:
     optional: int = 0
     discarded: frozenset[Position] = frozenset()
     acknowledged: frozenset[Position] = frozenset()
-    """What it acknowledges by itself."""
-    put_off: frozenset[Position] = frozenset()
-    """What it ever discarded or set aside, which comes again later."""
+    """Entries that it acknowledges without its application."""
+    delayed: frozenset[Position] = frozenset()
+    """Entries that it ever discarded, which are redelivered later."""
     rules: frozenset[str] = frozenset()
-    """What was put to the test since it was last held against what came."""
+    """The rules exercised since the last comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """A consumer: its hypotheses, the messages that its application has, and where the broker is with it.
+    """A consumer: its hypotheses, the unacknowledged messages of its application, and the progress of its dispatch.
 
-    ``last``: the entry that was sent last since everything was asked for. ``is_rewound``: everything was asked for, and
-    nothing came since. ``holds``: what was sent to it, was not acknowledged, and was not asked for again.
+    ``last``: the last entry sent since everything was requested. ``is_rewound``: everything was requested, and nothing
+    was sent since. ``holds``: its pending entries.
     """
 
     topic: str
@@ -128,51 +129,51 @@ class Consumer:
     kind: SubscriptionType
     hypotheses: tuple[ClientHypothesis, ...]
     queue: int = 0
-    """Of how many messages its receiver queue is, which is the most permits that it gives; 0: it gives any number."""
-    held: tuple[tuple[Delivery, Message], ...] = ()
+    """The size of its receiver queue, which is the most permits that it sends; 0: any number."""
+    unacknowledged: tuple[tuple[Delivery, Message], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
     asked_after: Position | None = None
-    """What an ordered consumer was sent last when it requested redelivery, until all that was due has come."""
+    """The last entry sent to an ordered consumer when it requested redelivery, until everything due arrived."""
     holds: frozenset[Position] = frozenset()
     skipped: frozenset[Position] = frozenset()
-    """What two reads in parallel skipped after a redelivery request, until everything is sent again."""
+    """Entries that two parallel reads skipped after a redelivery request, until everything is sent again."""
     unsure: frozenset[Position] = frozenset()
-    """Of these, what the broker may have sent before it met a request for everything, or before the topic was moved.
-    It may have sent that to another consumer since."""
+    """Pending entries that the broker may have sent before a request for everything arrived, or before an unload. It
+    may have sent them to another consumer since."""
     reassigned: frozenset[Position] = frozenset()
     """The pending entries of a Key_Shared consumer when another one joined or left, which may have reassigned their
-    hash. It is known once all was received that was on its way then."""
+    hash. They are known once everything in flight then was received."""
     is_reassigning: bool = False
-    """Whether another one joined or left, and not all was received since."""
+    """Whether another one joined or left, and not everything in flight was received since."""
     is_returning: bool = False
-    """Whether such a request, or a move, is so recent that what is sent may be from before it."""
+    """Whether such a request or unload is so recent that earlier dispatches may still arrive."""
     is_there: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription: what is acknowledged, and what of it a broker may have lost with its topic.
+    """A subscription: its acknowledged entries, and acks that the broker may have lost.
 
-    ``settled``: what the broker was seen to have as acknowledged. ``perhaps_lost``: what it need not have any more:
-    when a topic is closed, acknowledgments that may not have reached it; when it is killed, any. ``put_off``: entries
-    that a client discarded or set aside, which come again later.
+    ``settled``: entries that the broker was seen to have as acknowledged. ``maybe_lost``: acks that the broker need not
+    have any more: after an unload those that may not have reached it, after a kill any. ``delayed``: entries that a
+    client discarded and that are redelivered later.
     """
 
     acknowledged: frozenset[Position] = frozenset()
     assignment: Assignment = NOTHING_SENT
     settled: frozenset[Position] = frozenset()
-    perhaps_lost: frozenset[Position] = frozenset()
-    put_off: frozenset[Position] = frozenset()
+    maybe_lost: frozenset[Position] = frozenset()
+    delayed: frozenset[Position] = frozenset()
     delivered: Mapping[str, int] = field(default_factory=dict)
-    """The highest sequence id that was delivered of each producer, since the order was last broken for a reason."""
+    """The highest delivered sequence id of each producer, since the order last started over."""
     seen: frozenset[tuple[str, int]] = frozenset()
-    """What was delivered, by producer and sequence id."""
+    """The delivered messages, by producer and sequence id."""
 
     def unloaded(self, *, is_graceful: bool) -> Subscription:
-        """The same when its topic was closed, or its broker killed, and is loaded again."""
+        """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
-        return replace(self, assignment=NOTHING_SENT, perhaps_lost=self.perhaps_lost | lost)
+        return replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +185,16 @@ class Chunking:
     subscriptions: Mapping[SubscriptionId, Subscription] = field(default_factory=dict)
 
     def with_topic(self, name: str, topic: Topic) -> Chunking:
-        """The same with another state of a topic."""
         return replace(self, topics={**self.topics, name: topic})
 
     def with_producer(self, topic: str, name: str, producer: Producer) -> Chunking:
-        """The same with another state of a producer."""
         view = self.topics[topic]
         return self.with_topic(topic, replace(view, producers={**view.producers, name: producer}))
 
     def with_consumer(self, name: str, consumer: Consumer) -> Chunking:
-        """The same with another state of a consumer."""
         return replace(self, consumers={**self.consumers, name: consumer})
 
     def with_subscription(self, subscription_id: SubscriptionId, subscription: Subscription) -> Chunking:
-        """The same with another state of a subscription."""
         return replace(self, subscriptions={**self.subscriptions, subscription_id: subscription})
 
     def with_reassigned_hashes(self, subscription_id: SubscriptionId) -> Chunking:
@@ -209,12 +206,12 @@ class Chunking:
         return state
 
     def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
-        """The consumers that are there."""
+        """The connected consumers."""
         for name, consumer in self.consumers.items():
             if consumer.is_there and (consumer.topic, consumer.subscription) == subscription_id:
                 yield name, consumer
 
     def left(self, subscription_id: SubscriptionId) -> list[LoggedPart]:
-        """What is in the log as it was read last and is not acknowledged."""
+        """The unacknowledged entries of the log at the last read."""
         acknowledged = self.subscriptions[subscription_id].acknowledged
         return [entry for entry in self.topics[subscription_id.topic].log if entry.position not in acknowledged]

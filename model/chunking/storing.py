@@ -1,11 +1,10 @@
-"""What a broker makes of the chunks that it is sent: the log, held against what passed to it, producer by producer.
+"""Compares the log with the chunks that the broker received, producer by producer.
 
-Each producer's entries stand in the order in which it sent them; what was confirmed with a position stands there. What
-was in flight when a connection ended may be missing, from some send on. With deduplication, what is stored and what is
-taken for a duplicate follows from :mod:`model.chunking.judging`, by the document or, where that does not explain what
-is in the log, by what releases are known to do.
+The entries of a producer are in the order of its sends, and confirmed entries are at their positions. When a connection
+ended, sends in flight may be missing from some send on. With deduplication, :mod:`model.chunking.judging` decides which
+chunks are stored and which are duplicates, by the document or by a known deviation that explains the log.
 
-The states that are held as possible are few: how far the log is explained, and what the broker remembers.
+There are few possible states: how much of the log is explained, and the broker's knowledge of the producer.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 
 from model.chunking.judging import Judgement, Known, judge, recovered_known, remember
 from model.chunking.splitting import Chunk
-from model.chunking.state import Act, Moved, Producer, Topic
+from model.chunking.state import Act, Producer, Reloaded, Topic
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
@@ -38,7 +37,7 @@ BROKER_HYPOTHESES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
     ),
     ((CHUNK_EACH_DEDUPLICATED,), ChunksVariant(each_deduplicated=True)),
 )
-"""How a broker with deduplication may work: by the document first, then by what releases do."""
+"""The hypotheses on a broker with deduplication: the document first, then known deviations."""
 
 NEVER = ChunksVariant(never_judged=True)
 """A broker without deduplication."""
@@ -46,14 +45,14 @@ NEVER = ChunksVariant(never_judged=True)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How much of the log is explained, and what the broker remembers."""
+    """How much of the log is explained, and the broker's knowledge of the producer."""
 
     explained: int
     known: Known
 
 
 def explanation(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> tuple[str, ...] | Broken:
-    """The deviations by which this producer's part of the log comes from what it sent; none: it is as documented."""
+    """The deviations that explain this producer's entries in the log by its sends; none if it follows the document."""
     hypotheses = BROKER_HYPOTHESES if topic.deduplication else (((), NEVER),)
     for deviations, variant in hypotheses:
         if _is_explained(name, producer.acts, entries, variant):
@@ -62,7 +61,7 @@ def explanation(topic: Topic, name: str, producer: Producer, entries: Sequence[L
 
 
 def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
-    """What to answer where the first of these is not known."""
+    """The violation if the first of these deviations is not known."""
     return DEVIATIONS[deviations[0]].broken(what)
 
 
@@ -70,8 +69,8 @@ def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
 def _is_explained(name: str, acts: Sequence[Act], entries: Sequence[LoggedPart], variant: ChunksVariant) -> bool:
     states = {Progress(0, Known(name))}
     for act in acts:
-        if isinstance(act, Moved):
-            # What stands before the snapshot is not read, so unfinished messages are counted only behind that.
+        if isinstance(act, Reloaded):
+            # The replay begins after the snapshot, so only unfinished messages after it are counted.
             states |= {Progress(one.explained, recovered_known(one.known, variant=variant)) for one in states}
         else:
             states = {after for one in states for after in _lived(one, act, entries, variant)}
@@ -79,7 +78,7 @@ def _is_explained(name: str, acts: Sequence[Act], entries: Sequence[LoggedPart],
 
 
 def _lived(before: Progress, life: Life, entries: Sequence[LoggedPart], variant: ChunksVariant) -> Iterator[Progress]:
-    """What may be after a producer's life: all that it sent arrived, or all up to some send."""
+    """The possible states after a connection of a producer: all its sends arrived, or all up to some send."""
     all_answered = not life.has_unanswered
     at, known = before.explained, before.known
     duplicates: Counter[int] = Counter()
@@ -110,11 +109,11 @@ def _if_confirmed(
     *,
     is_all: bool,
 ) -> Iterator[Progress]:
-    """This state, if the receipts of this life say the same."""
+    """This state, if it agrees with the send receipts of the connection."""
     stored = {entry.position for entry in entries[explained : after.explained]}
     confirmed = {position for _, position in life.receipts if position is not None}
-    told = Counter(sequence_id for sequence_id, position in life.receipts if position is None)
-    if not confirmed <= stored or any(told[n] > duplicates[n] for n in told):
+    confirmed_ids = Counter(sequence_id for sequence_id, position in life.receipts if position is None)
+    if not confirmed <= stored or any(confirmed_ids[n] > duplicates[n] for n in confirmed_ids):
         return
     if is_all and not life.refused and confirmed != stored:
         return
@@ -122,12 +121,12 @@ def _if_confirmed(
 
 
 def chunk_of(part: Part) -> Chunk:
-    """A part as the reference has it."""
+    """A part as a chunk of the reference."""
     return Chunk(part.uuid or "", part.sequence_id, part.chunk_id, part.chunks, part.total_bytes, 0, 0)
 
 
 def wholes(entries: Sequence[LoggedPart]) -> Iterator[tuple[LoggedPart, ...]]:
-    """The messages of a log that are whole, each by its last chunk, from the last first chunk of its uuid on."""
+    """The complete messages of a log, each from the latest first chunk of its uuid to its last chunk."""
     begun: dict[str, list[LoggedPart]] = {}
     for entry in entries:
         part = entry.part
@@ -150,7 +149,7 @@ def wholes(entries: Sequence[LoggedPart]) -> Iterator[tuple[LoggedPart, ...]]:
 def _diagnose(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken:
     lives = [act for act in producer.acts if isinstance(act, Life)]
     sends = [send for life in lives for send in life.sends]
-    has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Moved) for act in producer.acts)
+    has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Reloaded) for act in producer.acts)
     rule = "CHUNK-13" if topic.deduplication and has_again else "CHUNK-03"
     return Broken(rule, _why(name, lives, sends, entries), None, "broker")
 

@@ -1,8 +1,8 @@
-"""Document 002, followed from outside: what each operation with its outcome leaves possible, rule by rule.
+"""The observer of document 002: each operation with its outcome gives the next state, or the rule that it breaks.
 
-The wire is watched, so that each side is judged by what passed: a producing client by what it was asked to send
-(:mod:`model.chunking.sending`), the broker by what it was sent (:mod:`model.chunking.storing`) and what it sends on
-(:mod:`model.chunking.dispatching`), a consuming client by what it was sent (:mod:`model.chunking.receiving`).
+The proxy records the commands, so each side is judged by its own: a producer's client by its sends
+(:mod:`model.chunking.sending`), the broker by what it stores (:mod:`model.chunking.storing`) and dispatches
+(:mod:`model.chunking.dispatching`), a consumer's client by what it delivers (:mod:`model.chunking.receiving`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from model.chunking import acknowledging, consuming, producing
-from model.chunking.receiving import fresh_lanes
+from model.chunking.receiving import fresh_hypotheses
 from model.chunking.state import Chunking, Consumer, Producer, Subscription, Topic
 from model.events import (
     Acknowledged,
@@ -62,7 +62,7 @@ Sessions = Mapping[str, Session]
 def judge(
     state: Chunking, sessions: Sessions, operation: AnyOperation, outcome: AnyOutcome, known: frozenset[str]
 ) -> Judged:
-    """What this operation with this outcome leaves possible; a deviation that is not known breaks its rule."""
+    """The possible states after this operation and outcome. An unknown deviation breaks its rule."""
     match operation, outcome:
         case CreateTopic(topic), Created(deduplication, limit_bytes=int() as limit_bytes, look_ahead=look_ahead):
             made = Topic(limit_bytes, deduplication, look_ahead=LookAhead(*look_ahead))
@@ -90,11 +90,11 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
                 logged, lambda now: consuming.gathered(now, SubscriptionId(topic, subscription), traffic, known)
             )
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
-            return acknowledging.asked(state, operation, outcome, known)
+            return acknowledging.requested(state, operation, outcome, known)
         case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
             return consuming.left(state, name, traffic, known)
         case Skip() | Expire() | ResetCursor(), CursorMoved():
-            return acknowledging.subscription_moved(
+            return acknowledging.cursor_moved(
                 state, SubscriptionId(operation.topic, operation.subscription), outcome, known
             )
         case ReadCursor(topic, subscription), UnacknowledgedRead():
@@ -121,7 +121,7 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
 
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     subscription_id = SubscriptionId(operation.topic, operation.subscription)
-    hypotheses = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
+    hypotheses = fresh_hypotheses(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
     consumer = Consumer(
         topic=subscription_id.topic,
         subscription=subscription_id.name,
@@ -134,7 +134,7 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
 
 
 def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
-    """A topic (None: every topic) was closed, or its broker killed, and is loaded again."""
+    """A topic (None: every topic) was reloaded after an unload or a kill."""
     for name, view in state.topics.items():
         if topic in (None, name):
             producers = {one: replace(producer, is_unloaded=True) for one, producer in view.producers.items()}
@@ -150,9 +150,9 @@ def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = T
 
 
 def finishing(state: Callable[[], Chunking], topic: str, sessions: Iterable[str]) -> Iterator[AnyOperation]:
-    """The operations that end an example: whatever is left is received by a consumer that begins, and acknowledged.
+    """The operations that end an example: a new consumer receives everything that is left, and acknowledges it.
 
-    Each producer of which something is unanswered is opened once more, so that the log is all there will ever be.
+    Each producer with unanswered sends is opened once more, so that the log is final.
     """
     for name in sessions:
         yield CloseProducer(name)

@@ -149,7 +149,7 @@ def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscript
         after = replace(after, recent=classic.left(after.recent, name, others=len(after.consumers)))
     for position in leaver.pending:
         if not subscription.variant.leaver_forgotten:
-            after = _put_aside(after, position)
+            after = _to_replay(after, position)
         if not subscription.variant.not_counted_down_on_disconnect:
             after = _removed(after, leaver.name, position, closing=True)
     if not after.consumers:
@@ -213,13 +213,13 @@ def acknowledge(subscription: Subscription, name: str, position: int) -> Subscri
 
 
 @carries("KEY-08")
-def give_back(subscription: Subscription, name: str, positions: Iterable[int]) -> Subscription:
+def request_redelivery(subscription: Subscription, name: str, positions: Iterable[int]) -> Subscription:
     """A consumer requests redelivery: the messages enter the replay queue (KEY-08)."""
     after = subscription
     for position in positions:
         if not subscription.variant.nack_kept:
             after = _without_pending(after, name, position)
-        after = _removed(_put_aside(after, position), name, position)
+        after = _removed(_to_replay(after, position), name, position)
     return replace(after, awake=True)
 
 
@@ -242,7 +242,7 @@ def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | Non
         return choose(after)
     after, outcome = _judged(after, position, replayed=False)
     if outcome is not Outcome.CHOSEN:
-        return _put_aside(after, position), outcome, position
+        return _to_replay(after, position), outcome, position
     return replace(after, sending=Sending(position, _name_of_owner(after, position), replayed=False)), outcome, position
 
 
@@ -315,7 +315,7 @@ def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
     if outcome is Outcome.GONE and subscription.variant.closed_given:
         gone = Consumer(sending.consumer, 0, (sending.position,))
         return replace(_without_replay(after, sending.position), gone=(*after.gone, gone)), Outcome.SENT
-    return replace(_put_aside(after, sending.position), awake=True), outcome
+    return replace(_to_replay(after, sending.position), awake=True), outcome
 
 
 def _checked(subscription: Subscription, sending: Sending) -> tuple[Subscription, Outcome]:
@@ -351,7 +351,7 @@ def _waits_for_replay(subscription: Subscription, hashed: int) -> bool:
     return any(subscription.hashes[position] == hashed for position in subscription.replay)
 
 
-def _put_aside(subscription: Subscription, position: int) -> Subscription:
+def _to_replay(subscription: Subscription, position: int) -> Subscription:
     """A message enters the replay queue, unless it is still to be read."""
     if position >= subscription.read:
         return subscription

@@ -128,9 +128,9 @@ def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, me
 def excused_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
     """The invariant is not judged for a consumer that may receive a message twice after its redelivery request."""
     consumer = state.consumers[name]
-    is_let_off = consumer.kind == "Key_Shared" and consumer.keeps_keys and consumer.may_repeat
+    is_exempt = consumer.kind == "Key_Shared" and consumer.keeps_keys and consumer.may_repeat
     has_others = sum(1 for _ in state.consumers_of(subscription)) > 1
-    return ("KEY-01",) if is_let_off and has_others and key_of(state, message) is not None else ()
+    return ("KEY-01",) if is_exempt and has_others and key_of(state, message) is not None else ()
 
 
 def _keeps_keys(state: Consumption, name: str) -> bool:

@@ -18,7 +18,7 @@ from conformance.lockstep.chunking.producers import part_passed
 from conformance.lockstep.chunking.proxied import ProxiedClient
 from conformance.proxy.events import Command
 from conformance.wait import Deadline
-from model.chunking.receiving import fresh_lanes, is_explained, met, settled
+from model.chunking.receiving import fresh_hypotheses, is_explained, met, settled
 from model.log import Position
 from model.payloads import digest
 from model.subscription_operations import Subscribe
@@ -70,7 +70,7 @@ class ChunkConsumer:
         """Entries that the broker sent, without those acknowledged or returned."""
         self.acknowledged: set[Position] = set()
         """The positions in acks that passed the proxy."""
-        self._hypotheses = fresh_lanes(
+        self._hypotheses = fresh_hypotheses(
             pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked
         )
         self._subscribes = 0

@@ -60,8 +60,8 @@ _OF_SHARING = (
 
 def _at_one_consumer(world: World) -> bool:
     shared = world.shared
-    held = [{shared.log[position].uuid for position in member.pending} for member in shared.members]
-    return sum(map(len, held)) == len(set().union(*held))
+    unacknowledged = [{shared.log[position].uuid for position in member.pending} for member in shared.members]
+    return sum(map(len, unacknowledged)) == len(set().union(*unacknowledged))
 
 
 def _acknowledged_together(world: World) -> bool:

@@ -168,14 +168,16 @@ def consumers(world: World) -> Next:
     shared = world.shared
     for member in shared.members:
         name = member.name
-        for whole in sorted(member.held, key=lambda one: one.positions):
+        for whole in sorted(member.unacknowledged, key=lambda one: one.positions):
             words = f"{name} acknowledges {whole.uuid}"
             after = replace(world, shared=sharing.acknowledge(shared, name, whole))
             yield Step("acknowledges", words, name, whole=whole), after
             if world.backs:
-                after = replace(world, shared=sharing.give_back(shared, name, whole.entries), backs=world.backs - 1)
+                after = replace(
+                    world, shared=sharing.request_redelivery(shared, name, whole.entries), backs=world.backs - 1
+                )
                 yield Step("gives back", f"{name} gives back {whole.uuid}", name), after
-        if member.buffers.aside:
+        if member.buffers.awaiting_redelivery:
             after = replace(world, shared=_all_again(shared, member))
             yield Step("asks again", f"{name} asks for what it could not put together", name), after
         if world.leaves:
@@ -185,12 +187,12 @@ def consumers(world: World) -> Next:
 
 def _all_again(shared: Shared, member: Member) -> Shared:
     """A consumer asks for what it set aside, and for what it keeps of the same messages."""
-    uuids = {shared.log[position].uuid for position in member.buffers.aside}
+    uuids = {shared.log[position].uuid for position in member.buffers.awaiting_redelivery}
     entries = {position for uuid in uuids for position in shared.pending_of(uuid, member)}
     kept = tuple(buffer for buffer in member.buffers.kept if buffer.uuid not in uuids)
-    asking = replace(member, buffers=Buffers(kept=kept, aside=member.buffers.aside))
+    asking = replace(member, buffers=Buffers(kept=kept, awaiting_redelivery=member.buffers.awaiting_redelivery))
     members = tuple(asking if one.name == member.name else one for one in shared.members)
-    return sharing.give_back(replace(shared, members=members), member.name, entries)
+    return sharing.request_redelivery(replace(shared, members=members), member.name, entries)
 
 
 def _appended(world: World, number: int, producer: Producer, item: sharing.Item) -> World:

@@ -63,8 +63,8 @@ def message_of(world: World, whole: Whole) -> tuple[str, int]:
 def is_delivered(world: World, whole: Whole) -> bool:
     """Whether the application has a message of the log, or has acknowledged it; or it may be lost."""
     last = whole.positions[-1]
-    held = {one.positions[-1] for one in world.consumer.held}
-    return last in world.acknowledged or last in held or message_of(world, whole) in world.lost
+    unacknowledged = {one.positions[-1] for one in world.consumer.unacknowledged}
+    return last in world.acknowledged or last in unacknowledged or message_of(world, whole) in world.lost
 
 
 def _all_or_nothing(world: World) -> bool:
@@ -81,7 +81,7 @@ def _for_a_reason(world: World) -> bool:
 
 def _nothing_held_up(world: World) -> bool:
     consumer = world.consumer
-    if consumer.read < len(world.log) or consumer.buffers.aside:
+    if consumer.read < len(world.log) or consumer.buffers.awaiting_redelivery:
         return True
     return all(is_delivered(world, whole) for whole in wholes(world.log))
 
@@ -138,8 +138,8 @@ def _whole(before: World, step: Step, _: World) -> bool:
 def _once(before: World, step: Step, _: World) -> bool:
     assert step.whole is not None
     message = message_of(before, step.whole)
-    held = {message_of(before, whole) for whole in before.consumer.held}
-    return message in before.again or message not in before.done | held
+    unacknowledged = {message_of(before, whole) for whole in before.consumer.unacknowledged}
+    return message in before.again or message not in before.done | unacknowledged
 
 
 def _in_order(before: World, step: Step, _: World) -> bool:

@@ -91,7 +91,7 @@ class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
 
     read: int = 0
     buffers: Buffers = Buffers()
-    held: frozenset[Whole] = frozenset()
+    unacknowledged: frozenset[Whole] = frozenset()
     waiting: tuple[Whole, ...] = ()
 
 
@@ -270,20 +270,24 @@ def _delivers(setup: Setup, world: World, consumer: Consumer, whole: Whole, told
     if setup.variant.waits_for_unfinished and consumer.buffers.kept:
         waits = replace(consumer, waiting=(*consumer.waiting, whole))
         return Step("waits", f"{told}: it is whole, and waits"), replace(world, consumer=waits)
-    others = {one for one in consumer.held if one.positions != whole.positions}
-    held = frozenset({*others, *consumer.waiting, whole})
-    after = replace(world, consumer=replace(consumer, held=held, waiting=()))
+    others = {one for one in consumer.unacknowledged if one.positions != whole.positions}
+    unacknowledged = frozenset({*others, *consumer.waiting, whole})
+    after = replace(world, consumer=replace(consumer, unacknowledged=unacknowledged, waiting=()))
     return Step("delivers", f"{told}: the message is whole, and delivered", whole), after
 
 
 def acknowledges(setup: Setup, world: World) -> Next:
     """The application acknowledges a message."""
     consumer = world.consumer
-    for whole in sorted(consumer.held, key=lambda one: one.positions):
+    for whole in sorted(consumer.unacknowledged, key=lambda one: one.positions):
         entries = frozenset(assembly.acknowledged_with(whole, variant=setup.variant))
         acknowledged = world.acknowledged | entries
         message = world.log[whole.positions[-1]].message
-        after = replace(consumer, held=consumer.held - {whole}, buffers=assembly.forget(consumer.buffers, acknowledged))
+        after = replace(
+            consumer,
+            unacknowledged=consumer.unacknowledged - {whole},
+            buffers=assembly.forget(consumer.buffers, acknowledged),
+        )
         words = f"message {told_message(message)} is acknowledged, with {_told_entries(entries)}"
         yield (
             Step("acknowledges", words, whole),
@@ -312,7 +316,7 @@ def harness_errors(setup: Setup, world: World) -> Next:
     if world.crashes and world.log:
         words = "the consumer crashes, and another one begins"
         yield Step("crashes", words), replace(_afresh(setup, world), crashes=world.crashes - 1)
-    if consumer.buffers.aside or (world.backs and consumer.held):
+    if consumer.buffers.awaiting_redelivery or (world.backs and consumer.unacknowledged):
         yield from _asks_again(setup, world)
     if world.seeks:
         yield from _seeks(setup, world)
@@ -322,12 +326,12 @@ def _asks_again(setup: Setup, world: World) -> Next:
     """Everything that is not acknowledged comes again, from the oldest on, and is put together anew."""
     consumer = world.consumer
     kept = consumer.buffers.kept if setup.variant.buffers_survive_resubscribe else ()
-    buffers = replace(consumer.buffers, kept=kept, aside=frozenset())
+    buffers = replace(consumer.buffers, kept=kept, awaiting_redelivery=frozenset())
     after = replace(
         world,
         consumer=replace(consumer, read=world.first_unacknowledged, buffers=buffers),
-        again=world.again | {world.log[whole.positions[-1]].message for whole in consumer.held},
-        backs=world.backs - (0 if consumer.buffers.aside else 1),
+        again=world.again | {world.log[whole.positions[-1]].message for whole in consumer.unacknowledged},
+        backs=world.backs - (0 if consumer.buffers.awaiting_redelivery else 1),
     )
     yield Step("asks again", "the consumer asks for what it has not acknowledged"), after
 
@@ -351,8 +355,8 @@ def _afresh(setup: Setup, world: World) -> World:
     """With a new consumer, which is sent everything that is not acknowledged."""
     first = 0 if setup.variant.acknowledged_delivered else world.first_unacknowledged
     consumer = Consumer(read=first, buffers=Buffers(setup.limit, setup.acks_discarded))
-    held = {world.log[whole.positions[-1]].message for whole in world.consumer.held}
-    return replace(world, consumer=consumer, again=world.again | held)
+    unacknowledged = {world.log[whole.positions[-1]].message for whole in world.consumer.unacknowledged}
+    return replace(world, consumer=consumer, again=world.again | unacknowledged)
 
 
 def _with(world: World, producer: Producer) -> World:

@@ -178,7 +178,7 @@ def consumers(setup: Setup, world: World) -> Next:
         if not world.backs:
             continue
         for position in consumer.pending:
-            after = dispatcher.give_back(subscription, name, (position,))
+            after = dispatcher.request_redelivery(subscription, name, (position,))
             words = f"{name} gives back {told(setup, position)}"
             step = Step("gives back", words, name, position)
             yield step, replace(world, subscription=after, backs=world.backs - 1)

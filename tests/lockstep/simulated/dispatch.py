@@ -330,7 +330,7 @@ class Dispatcher:
         for position in pending:
             before = reference.send(before, name, position)
         after = reference.redeliver(before, name, positions)
-        keyed.give_back(name, pending - after.consumer(name).pending)
+        keyed.request_redelivery(name, pending - after.consumer(name).pending)
         self._dispatches[key] = replace(self._dispatches[key], redelivered=after.redelivered)
 
     def send_held_back(self, consumer: Consumer, count: int | None = None) -> None:

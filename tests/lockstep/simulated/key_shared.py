@@ -137,10 +137,10 @@ class KeyedSubscription:
         known = self._state.consumer(name)
         return frozenset(() if known is None else (self._positions[index] for index in known.pending))
 
-    def give_back(self, name: str, positions: Iterable[Position]) -> None:
+    def request_redelivery(self, name: str, positions: Iterable[Position]) -> None:
         """A consumer nacks some of its entries."""
         indexes = [self._positions.index(position) for position in positions]
-        self._becomes(dispatcher.give_back(self._state, name, sorted(indexes)))
+        self._becomes(dispatcher.request_redelivery(self._state, name, sorted(indexes)))
 
     def step(self) -> bool:
         """Choose a consumer for one message, or send it the chosen one; False if there is nothing to do."""

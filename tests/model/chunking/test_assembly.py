@@ -125,20 +125,20 @@ def test_a_redelivery_from_the_first_chunk_sets_no_entry_aside() -> None:
 def test_a_chunk_without_its_predecessors_is_set_aside_for_redelivery() -> None:
     buffers, arrivals = arrive_all(Buffers(), "u0/3@0", "u2/3@2")
     assert [one.effect for one in arrivals] == [Effect.OPEN, Effect.DROP]
-    assert buffers == Buffers(aside=frozenset({0, 2}))
+    assert buffers == Buffers(awaiting_redelivery=frozenset({0, 2}))
     assert effects("u1/3@1") == [Effect.SET_ASIDE]
 
 
 def test_beyond_the_pending_limit_the_oldest_message_is_discarded_and_redelivered() -> None:
     buffers, arrivals = arrive_all(Buffers(1), "u0/2@0", "v0/2@1")
     assert arrivals[-1] == Arrival(Effect.OPEN, None, (), (Buffer("u", (0,)),))
-    assert (buffers.kept, buffers.aside) == ((Buffer("v", (1,)),), frozenset({0}))
+    assert (buffers.kept, buffers.awaiting_redelivery) == ((Buffer("v", (1,)),), frozenset({0}))
 
 
 def test_discarded_chunks_are_acknowledged_if_so_configured() -> None:
     buffers, arrivals = arrive_all(Buffers(1, acks_discarded=True), "u0/2@0", "v0/2@1")
     assert arrivals[-1].acknowledged == (0,)
-    assert buffers.aside == frozenset()
+    assert buffers.awaiting_redelivery == frozenset()
 
 
 def test_the_chunks_of_an_expired_message_are_acknowledged() -> None:

@@ -49,7 +49,7 @@ def test_complete_messages_are_delivered_once_with_all_entries_and_the_rest_is_k
         assert [log[position].chunk_id for position in whole.positions] == list(range(log[whole.positions[0]].chunks))
         assert sorted(whole.entries) == entries[whole.uuid]
     assert {buffer.uuid for buffer in buffers.kept} == {chunk.uuid for chunk in log} - set(finished)
-    assert buffers.aside == frozenset()
+    assert buffers.awaiting_redelivery == frozenset()
 
 
 @given(logs(), st.integers(1, 2))
@@ -61,4 +61,4 @@ def test_with_a_limit_only_complete_messages_are_delivered_and_no_entry_is_lost(
         if came.whole is not None:
             delivered |= set(came.whole.entries)
     kept = {position for buffer in buffers.kept for position in buffer.entries}
-    assert delivered | kept | buffers.aside == set(range(len(log)))
+    assert delivered | kept | buffers.awaiting_redelivery == set(range(len(log)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.chunking import consuming
-from model.chunking.receiving import fresh_lanes
+from model.chunking.receiving import fresh_hypotheses
 from model.chunking.state import Chunking, Consumer, Subscription, Topic
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
@@ -24,7 +24,7 @@ def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chun
         topics={"t": Topic(100, deduplication=False, log=logged(log))}, subscriptions={SUBSCRIPTION_ID: Subscription()}
     )
     for name in names:
-        hypotheses = fresh_lanes(pending=0, acks_discarded=False)
+        hypotheses = fresh_hypotheses(pending=0, acks_discarded=False)
         consumer = Consumer(topic="t", subscription="s", kind=kind, hypotheses=hypotheses)
         state = state.with_consumer(name, consumer)
     return state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.chunking import acknowledging, consuming, receiving
-from model.chunking.state import Asked, Chunking, Consumer, Producer, Subscription, Topic
+from model.chunking.state import Chunking, Consumer, Producer, SentMessage, Subscription, Topic
 from model.events import UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -19,7 +19,9 @@ X, Y = ord("x"), ord("y")
 
 def topic(*, deviating: frozenset[str] = frozenset()) -> Topic:
     """A topic whose producer sent x and y, in this order."""
-    asked = tuple(Asked(sequence_id=one, digest=digest(chr(one)), size_bytes=1, is_confirmed=True) for one in (X, Y))
+    asked = tuple(
+        SentMessage(sequence_id=one, digest=digest(chr(one)), size_bytes=1, is_confirmed=True) for one in (X, Y)
+    )
     return Topic(100, False, {PRODUCER: Producer(asked)}, logged("x y"), deviating)
 
 
@@ -49,7 +51,7 @@ def test_a_kill_may_lose_any_ack_once() -> None:
     allowed = unacknowledged_read(killed, at(0), at(1))
     assert isinstance(allowed, Allowed)
     after = allowed.state.subscriptions[SUBSCRIPTION_ID]
-    assert after.perhaps_lost == frozenset()
+    assert after.maybe_lost == frozenset()
     acked_again = Subscription(acknowledged=frozenset({at(0)}), settled=after.settled)
     assert isinstance(unacknowledged_read(acked_again, at(0), at(1)), Broken)
 
@@ -60,7 +62,7 @@ def late(subscription: Subscription, *, deviating: frozenset[str] = frozenset())
         topic="t",
         subscription="s",
         kind="Exclusive",
-        hypotheses=receiving.fresh_lanes(pending=5, acks_discarded=False),
+        hypotheses=receiving.fresh_hypotheses(pending=5, acks_discarded=False),
     )
     state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
@@ -68,7 +70,7 @@ def late(subscription: Subscription, *, deviating: frozenset[str] = frozenset())
 
 
 DELIVERED = Subscription(
-    acknowledged=frozenset({at(1)}), delivered={PRODUCER: Y}, seen=frozenset({(PRODUCER, Y)}), put_off=frozenset()
+    acknowledged=frozenset({at(1)}), delivered={PRODUCER: Y}, seen=frozenset({(PRODUCER, Y)}), delayed=frozenset()
 )
 
 
@@ -79,13 +81,13 @@ def test_a_limit_on_pending_messages_is_no_excuse_as_long_as_nothing_was_put_off
 
 
 @pytest.mark.parametrize(("producer", "is_let_off"), [(PRODUCER, True), ("q", False)])
-def test_a_deviating_log_excuses_the_order_of_its_producer_only(producer: str, is_let_off: bool) -> None:
+def test_a_deviating_log_excuses_the_order_of_its_producer_only(producer: str, is_exempt: bool) -> None:
     judged = late(DELIVERED, deviating=frozenset({producer}))
-    assert isinstance(judged, Allowed) is is_let_off
+    assert isinstance(judged, Allowed) is is_exempt
 
 
 def test_a_message_that_was_put_off_may_come_late() -> None:
-    put_off = Subscription(DELIVERED.acknowledged, put_off=frozenset({at(0)}), delivered=DELIVERED.delivered)
-    allowed = late(put_off)
+    delayed = Subscription(DELIVERED.acknowledged, delayed=frozenset({at(0)}), delivered=DELIVERED.delivered)
+    allowed = late(delayed)
     assert isinstance(allowed, Allowed)
     assert allowed.excused == ("CHUNK-05",)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from model.chunking import dispatching, producing, receiving, sending, storing
-from model.chunking.receiving import compared, fresh_lanes, met
-from model.chunking.state import Asked, Chunking, Consumer, Moved, Producer, Subscription, Topic
+from model.chunking.receiving import compared, fresh_hypotheses, met
+from model.chunking.state import Chunking, Consumer, Producer, Reloaded, SentMessage, Subscription, Topic
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
@@ -71,17 +71,17 @@ def test_a_log_without_deduplication_has_the_sent_chunks_in_order(
     [
         (ALL, [life(ALL, [0, 1]), life(ALL, [None, None])], ()),
         (ALL, [life("a0/2", [0]), life(ALL, [None, 1])], ()),
-        (ALL, [life("a0/2", [0]), Moved(), life(ALL, [None, 1])], ()),
+        (ALL, [life("a0/2", [0]), Reloaded(), life(ALL, [None, 1])], ()),
         (f"a0/2 {ALL}", [life("a0/2", [0]), life(ALL, [1, 2])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
         (f"{ALL} a0/2", [life(ALL, [0, 1]), life(ALL, [2, None])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
         (
             "a0/2 a0/2",
-            [life("a0/2", [0]), Moved(), life(ALL, [1, None])],
+            [life("a0/2", [0]), Reloaded(), life(ALL, [1, None])],
             (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
         ),
         (
             f"a0/2 {ALL} b0/2 b0/2",
-            [life("a0/2", [0]), Moved(), life(f"{ALL} b0/2", [1, 2, 3]), Moved(), life("b0/2 b1/2", [4, None])],
+            [life("a0/2", [0]), Reloaded(), life(f"{ALL} b0/2", [1, 2, 3]), Reloaded(), life("b0/2 b1/2", [4, None])],
             (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
         ),
         ("a0/2", [life(ALL, [0, None])], (CHUNK_EACH_DEDUPLICATED,)),
@@ -126,14 +126,14 @@ def whole(sizes: list[int], *, total: int | None = None, metadata_bytes: int = 1
     [([90], None), ([90, 1], None), ([45, 45], "CHUNK-01"), ([91], "CHUNK-01"), ([80, 80], "CHUNK-02")],
 )
 def test_a_payload_is_split_by_the_room_that_its_metadata_leaves(sizes: list[int], rule: str | None) -> None:
-    asked = Asked(sequence_id=7, digest="0", size_bytes=sum(sizes))
+    asked = SentMessage(sequence_id=7, digest="0", size_bytes=sum(sizes))
     broken = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole(sizes))
     assert (broken and broken.rule) == rule
     assert broken is None or broken.side == "client"
 
 
 def test_chunks_with_a_wrong_total_or_wrong_bytes_break_their_rule() -> None:
-    asked = Asked(sequence_id=7, digest="0", size_bytes=91)
+    asked = SentMessage(sequence_id=7, digest="0", size_bytes=91)
     wrong_total = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole([90, 1], total=92))
     assert wrong_total is not None
     assert wrong_total.rule == "CHUNK-02"
@@ -159,7 +159,7 @@ def test_the_chunks_of_one_producer_are_sent_one_message_after_the_other(lives: 
 
 
 def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
-    large = Asked(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
+    large = SentMessage(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
     unrefused = sending.answered("p", [large], [], limit_bytes=100)
     assert unrefused is not None
     refused = replace(large, error=sending.TOO_LARGE)
@@ -172,7 +172,7 @@ def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
 
 
 def test_a_confirmed_message_is_complete_in_the_log() -> None:
-    asked = Asked(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
+    asked = SentMessage(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
     producer = Producer(asked=(asked,))
     assert sending.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
     broken = sending.confirmed_is_whole(DEDUPLICATING, "p", producer, logged("a0/2"))
@@ -184,7 +184,7 @@ def test_a_confirmed_message_is_complete_in_the_log() -> None:
 
 
 def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
-    hypotheses = fresh_lanes(pending=pending, acks_discarded=acks_discarded)
+    hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
     return Consumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
 
 

@@ -76,7 +76,7 @@ def test_a_hash_without_an_owner_is_put_into_the_replay_queue() -> None:
 def test_a_returned_message_of_a_draining_hash_goes_to_the_other_consumer() -> None:
     subscription = with_a(1, 2)
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=ONE_B))
-    subscription = at_rest(dispatcher.give_back(subscription, "A", (0, 1)))
+    subscription = at_rest(dispatcher.request_redelivery(subscription, "A", (0, 1)))
     assert pending(subscription) == {"A": (1,), "B": (0,)}
 
 
