@@ -270,8 +270,8 @@ def test_the_pending_limit_breaks_the_order_of_ordered_consumers() -> None:
         "A sends A2: entry 3",
         "the consumer gets entry 0, chunk 1 of 2 of A1: a buffer is opened",
         "the consumer gets entry 1, chunk 1 of 2 of B1: a buffer is opened, and A1 is discarded",
-        "the consumer gets entry 2, chunk 2 of 2 of A1: the entry is set aside, to come again",
-        "the consumer gets entry 3, A2: the message is whole, and delivered",
+        "the consumer gets entry 2, chunk 2 of 2 of A1: the entry waits for redelivery",
+        "the consumer gets entry 3, A2: the message is complete, and is delivered",
     ]
 
 

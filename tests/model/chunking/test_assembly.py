@@ -145,7 +145,7 @@ def test_the_chunks_of_an_expired_message_are_acknowledged() -> None:
     buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
     buffers, acknowledged = expire(buffers)
     assert (acknowledged, buffers.kept) == ((0,), (Buffer("v", (1,)),))
-    with pytest.raises(ValueError, match="nothing is kept that could expire"):
+    with pytest.raises(ValueError, match="there is no buffer that could expire"):
         expire(Buffers())
 
 

@@ -80,7 +80,7 @@ def test_a_limit_on_pending_messages_is_no_excuse_as_long_as_nothing_was_put_off
     assert broken.rule == "CHUNK-05"
 
 
-@pytest.mark.parametrize(("producer", "is_let_off"), [(PRODUCER, True), ("q", False)])
+@pytest.mark.parametrize(("producer", "is_exempt"), [(PRODUCER, True), ("q", False)])
 def test_a_deviating_log_excuses_the_order_of_its_producer_only(producer: str, is_exempt: bool) -> None:
     judged = late(DELIVERED, deviating=frozenset({producer}))
     assert isinstance(judged, Allowed) is is_exempt
