@@ -273,7 +273,7 @@ def _delivers(setup: Setup, world: World, consumer: Consumer, whole: Whole, told
     others = {one for one in consumer.unacknowledged if one.positions != whole.positions}
     unacknowledged = frozenset({*others, *consumer.waiting, whole})
     after = replace(world, consumer=replace(consumer, unacknowledged=unacknowledged, waiting=()))
-    return Step("delivers", f"{told}: the message is whole, and delivered", whole), after
+    return Step("delivers", f"{told}: the message is complete, and is delivered", whole), after
 
 
 def acknowledges(setup: Setup, world: World) -> Next:
