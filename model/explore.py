@@ -115,13 +115,13 @@ class Exploration(Generic[S, L]):
 
     @property
     def held(self) -> tuple[Statement[S, L], ...]:
-        """The statements that were put to the test and hold in everything that was seen."""
+        """The statements that were exercised and hold in every visited state."""
         broken = {counterexample.broken.says for counterexample in self.counterexamples}
         return tuple(s for s in self.statements if self.exercised[s.says] and s.says not in broken)
 
     @property
     def unexercised(self) -> tuple[Statement[S, L], ...]:
-        """The statements that nothing put to the test: of them nothing is claimed."""
+        """The statements that nothing exercised."""
         return tuple(statement for statement in self.statements if not self.exercised[statement.says])
 
     @property

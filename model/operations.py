@@ -152,7 +152,7 @@ class CloseProducer(Operation, frozen=True):
 
 
 class CrashProducer(Operation, frozen=True):
-    """Cut a session's connection without closing it, with whatever it has in flight."""
+    """Cut a session's connection without closing it, with its writes in flight."""
 
     session: str
 

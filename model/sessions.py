@@ -1,4 +1,4 @@
-"""Producer sessions of an example, whatever their topic is."""
+"""Producer sessions of an example, on topics of any document."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
-"""Sources (DEDUP-13, DEDUP-15): what an application that produces may count on, life after life.
+"""Sources (DEDUP-13, DEDUP-15): the guarantees for an application that publishes, across its restarts.
 
-A source owes the log its entries, in its order. It learns that one is stored by a confirmation, or, where it goes on
-from the id that the broker tells it on opening, by that id alone. What it may not count on is written here entry by
-entry: a source that cannot replay gives up what was not confirmed when it died. How it retries meanwhile is its own
-business, and how the broker does it is that of :mod:`model.deduplication.observer`: this is the promise as the
-application sees it.
+A source owes the log its entries, in order. A confirmation shows that an entry is stored. A source that resumes from
+the last sequence id in ProducerSuccess relies on that id alone. A source that cannot replay gives up the entries that
+were unconfirmed when it crashed. :mod:`model.deduplication.observer` judges the broker; this module judges what the
+application sees.
 
-Three deviations, each allowed for only where it can have happened. The told id may be that of a write in flight,
-which fails afterwards: a failed write was asked for since the entry was sent, or the topic was moved after the telling,
-both before anything behind it was confirmed. A topic that is moved with writes in flight may leave out some of them and
-store later ones. And pulsar-client may wait for ever, where its producer was closed, by a failed write or with its
-topic, as it was opening.
+Three deviations are possible, each only under its conditions. The last sequence id may be that of a write in flight
+that fails later: a write failure was injected since the entry was sent, or the topic was unloaded after
+ProducerSuccess, and no later entry was confirmed before. A topic that is unloaded with writes in flight may lose some
+of them and store later ones. And pulsar-client may wait forever if its producer was closed while it was created, by a
+failed write or an unload.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from model.vocabulary import Entry
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """An entry that a source came to.
+    """An entry that a source has reached.
 
-    ``trusted``: the source went past it, told by the broker that it is stored. ``may_have_failed``: its last write may
-    have failed. ``was_in_flight``: it may have been when the topic was moved. ``given_up``: a source that cannot replay
-    let go of it.
+    ``trusted``: the source skipped it because of the last sequence id. ``may_have_failed``: its last write may have
+    failed. ``was_in_flight``: it may have been in flight during an unload. ``given_up``: a source that cannot replay
+    gave it up.
     """
 
     entry: Entry
@@ -51,12 +50,12 @@ class Owed:
 
     @property
     def is_open(self) -> bool:
-        """Whether the source will send it again, or is sending it."""
+        """Whether the source sends it, or will send it again."""
         return not (self.confirmed or self.trusted or self.given_up)
 
     @property
     def may_be_lost(self) -> bool:
-        """Whether the write that the source was told of may have failed."""
+        """Whether the write that the last sequence id covers may have failed."""
         return self.trusted and self.may_have_failed and not self.confirmed
 
 
@@ -94,17 +93,19 @@ class Source:
         return max((owed.entry.highest for owed in self.owed), default=0)
 
 
-def started(source: Source, operation: StartSource, told: int, *, may_fail: bool, is_undisturbed: bool) -> Source:
-    """A life began; where it goes on depends on the kind of source, and maybe on the id that it was told.
+def started(
+    source: Source, operation: StartSource, last_sequence_id: int, *, may_fail: bool, is_undisturbed: bool
+) -> Source:
+    """A source started. Where it resumes depends on its kind, and maybe on the last sequence id in ProducerSuccess.
 
-    ``may_fail``: writes on its topic may fail; ``is_undisturbed``: if so, then only those that are in flight already.
+    ``may_fail``: writes on its topic may fail. ``is_undisturbed``: if so, only those already in flight.
     """
     came = tuple(Owed(entry, may_have_failed=may_fail) for entry in operation.entries)
     owed = (*source.owed, *came)
     if operation.goes_on == "with-new-only":
         owed = (*(_given_up(before) for before in source.owed), *came)
     if operation.goes_on == "from-told-id":
-        owed = tuple(_compared_with(told, one, may_fail=may_fail) for one in owed)
+        owed = tuple(_compared_with(last_sequence_id, one, may_fail=may_fail) for one in owed)
     return replace(
         source,
         owed=owed,
@@ -120,11 +121,11 @@ def _given_up(owed: Owed) -> Owed:
     return replace(owed, given_up=True) if owed.is_open else owed
 
 
-def _compared_with(told: int, owed: Owed, *, may_fail: bool) -> Owed:
-    """Up to the id that it was told, the source takes its entries for stored; what is behind it is sent (again)."""
+def _compared_with(last_sequence_id: int, owed: Owed, *, may_fail: bool) -> Owed:
+    """The source counts entries up to the last sequence id as stored, and sends later ones (again)."""
     if owed.confirmed or owed.given_up:
         return owed
-    if owed.entry.highest <= told:
+    if owed.entry.highest <= last_sequence_id:
         return replace(owed, trusted=True)
     return replace(owed, trusted=False, may_have_failed=may_fail)
 
@@ -158,7 +159,7 @@ def shows_that_writes_are_over(source: Source, outcome: SourceEnded) -> bool:
 
 
 def _with_answer(owed: Owed, answer: Confirmed | None) -> Owed:
-    """A confirmation without a position says no more than the id that was told to a source that trusts it."""
+    """A confirmation without a position says no more than the last sequence id that a source trusts."""
     if answer is None or (answer.position is None and owed.may_be_lost):
         return owed
     return replace(owed, confirmed=True, position=answer.position or owed.position)

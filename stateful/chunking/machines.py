@@ -1,6 +1,6 @@
 """The machines of document 002: payloads around the limit, producers that are interrupted, all kinds of consumers.
 
-Whatever is done, the wire is watched, and all that must come is received behind it.
+After each operation the recorded commands are judged, and everything due is received.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class OnChunks(LockstepMachine):
         source.session = None
 
     def interleaved(self, source: Source, picks: list[Pick], other: Source, others: list[Pick], after: int) -> None:
-        """New payloads of two sources, those of the second one behind some chunks of the first."""
+        """New payloads of two sources, those of the second one after some chunks of the first."""
         assert source.session is not None
         assert other.session is not None
         entries, more = self.plan.entries(source, picks), self.plan.entries(other, others)
@@ -201,7 +201,7 @@ class ChunksMachine(OnChunks):
 
     @rule()
     def unload(self) -> None:
-        """The topic is moved."""
+        """The topic is unloaded."""
         self.do(Unload(TOPIC))
         self.gather()
 

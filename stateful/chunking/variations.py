@@ -32,7 +32,7 @@ LARGE = st.lists(
 
 
 class ChunksInterruptedMachine(OnChunks):
-    """Producers are cut off between two chunks: they die and come back, or reconnect, maybe behind a move."""
+    """Producers are cut off between two chunks: they crash and restart, or reconnect, maybe after an unload."""
 
     @initialize(deduplication=st.booleans(), picks=PICKS, compression=COMPRESSIONS, is_there=st.booleans(), kind=KINDS)
     def begin(
@@ -67,7 +67,7 @@ class ChunksInterruptedMachine(OnChunks):
 
     @rule()
     def unload(self) -> None:
-        """The topic is moved."""
+        """The topic is unloaded."""
         self.do(Unload(TOPIC))
         self.look()
 
@@ -95,7 +95,7 @@ class ChunksInterruptedMachine(OnChunks):
 
 
 class ChunksKillsMachine(OnChunks):
-    """The broker is restarted or killed between two chunks; a consumer that comes behind that gets what is whole."""
+    """The broker is restarted or killed between two chunks; a later consumer receives complete messages."""
 
     @initialize(deduplication=st.sampled_from([True, True, False]))
     def begin(self, deduplication: bool) -> None:
@@ -224,7 +224,7 @@ class ChunksCraftedMachine(OnChunks):
 
     @rule()
     def unload(self) -> None:
-        """The topic is moved, and half messages are sent again to consumers that may have them."""
+        """The topic is unloaded, and unfinished messages are redelivered to consumers that may have them."""
         self.do(Unload(TOPIC))
         self.gather()
 
@@ -297,14 +297,14 @@ class ChunksSharedMachine(OnChunks):
 
     @rule(index=st.integers(0, 3), crashes=st.booleans())
     def lose(self, index: int, crashes: bool) -> None:
-        """A consumer leaves with whatever it has."""
+        """A consumer leaves with its pending messages."""
         if there := self.plan.consumers[SUBSCRIPTION]:
             self.leave(there.pop(index % len(there)), crashes=crashes)
             self.gather()
 
     @rule()
     def unload(self) -> None:
-        """The topic is moved."""
+        """The topic is unloaded."""
         self.do(Unload(TOPIC))
         self.gather()
 
@@ -353,7 +353,7 @@ class ChunksManyMachine(OnChunks):
     @precondition(lambda self: len(self.plan.consumers[SUBSCRIPTION]) < MOST_CONSUMERS)
     @rule(queue=SMALL_QUEUES)
     def join(self, queue: int) -> None:
-        """One more consumer, whatever the others have."""
+        """One more consumer, while others have pending messages."""
         self.subscribe(self.kind, queue=queue)
         self.gather()
 
@@ -367,7 +367,7 @@ class ChunksManyMachine(OnChunks):
 
     @rule()
     def unload(self) -> None:
-        """The topic is moved while nobody has a part of a message."""
+        """The topic is unloaded while no consumer has a part of a message."""
         self.drain()
         self.do(Unload(TOPIC))
         self.producers.clear()
@@ -412,7 +412,7 @@ class ChunksStatsMachine(OnChunks):
 
     @rule(rooms=st.integers(1, 3), small_first=st.booleans())
     def publish(self, rooms: int, small_first: bool) -> None:
-        """Payloads that are split, in half of the examples behind some that are not."""
+        """Payloads that are split, in half of the examples after some that are not."""
         if small_first:
             self.rate(100)
         self.rate(rooms * ROOM_BYTES + 1)

@@ -68,7 +68,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         is_placed_last: bool,
         crash: int,
     ) -> None:
-        """Consumers acknowledge, and cursors are moved; the broker dies at once, or when that must be persisted."""
+        """Consumers ack, and cursors are moved; the broker is killed at once, or when that must be persisted."""
         for topic in self.topics:
             self.send_entries(sizes, topic)
             for subscription in self.plan.kinds:

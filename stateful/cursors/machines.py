@@ -132,7 +132,7 @@ class OnSubscriptions(LockstepMachine):
 
 
 class AcknowledgmentMachine(OnSubscriptions):
-    """Several subscriptions of one topic, and whatever consumers and administrators do to them."""
+    """Several subscriptions of one topic, with all operations of consumers and administrators."""
 
     is_trimmed = False
     is_patient = False
@@ -207,7 +207,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19), ahead=st.integers(0, 3))
     def acknowledge_up_to(self, index: int, count: int, nth: int, ahead: int) -> None:
-        """A consumer acknowledges everything up to a message that it received, perhaps after one soon behind it."""
+        """A consumer acknowledges everything up to a message that it received, perhaps after one soon after it."""
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))
         if ahead:
@@ -227,7 +227,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
     def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
-        """A consumer fails with some of its messages, or all, and they come again to whoever takes them."""
+        """A consumer nacks some of its messages, or all, and they are redelivered."""
         consumer = self.consumer(index)
         self.do(Nack(consumer=consumer.name, nth=nth))
         self.do(Receive(consumer=consumer.name, count=count))
@@ -299,7 +299,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, takes=st.booleans(), count=COUNTS)
     def unload(self, index: int, takes: bool, count: int) -> None:
-        """The topic is moved, and nothing is forgotten."""
+        """The topic is unloaded, and no ack is lost."""
         self.do(Unload(topic=TOPIC))
         self.plan.drop_wire()
         self.do(ReadStoredCursor(topic=TOPIC, subscription=self.subscription(index)))
@@ -332,7 +332,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, first=NTH, nth=NTH)
     def acknowledge_and_move(self, index: int, first: tuple[int, ...], nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges, and again a while later; then the topic is moved, with the cursor's ledger open."""
+        """A consumer acknowledges twice with a pause; then the topic is unloaded with the cursor's ledger open."""
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=9))
         self.do(Acknowledge(consumer=consumer.name, nth=first))
@@ -372,7 +372,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     @precondition(lambda self: not self.is_trimmed)
     @rule(index=INDEXES, start=STARTS, kind=KINDS)
     def replace_subscription(self, index: int, start: Start, kind: SubscriptionType) -> None:
-        """A subscription is deleted, which must be refused while it has consumers, and one is created anew."""
+        """A subscription is deleted, which must be refused while it has consumers, and created again."""
         subscription = self.subscription(index)
         self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
         self.read(subscription)
@@ -466,7 +466,7 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
 
     @rule(index=INDEXES)
     def unload(self, index: int) -> None:
-        """A topic or partition is moved; the consumers come back by themselves.
+        """A topic or partition is unloaded; the consumers reconnect by themselves.
 
         What a client held back then may be lost, and the client wait for it in vain: seldom, for it takes long.
         """

@@ -48,7 +48,7 @@ class AcknowledgmentNetworkMachine(AcknowledgmentMachine):
         self.come_back(consumer, moves=moves)
 
     def come_back(self, gone: PlannedConsumer, *, moves: bool) -> None:
-        """Another consumer takes the place of one that is gone, perhaps only once the topic was moved."""
+        """Another consumer replaces one that is gone, perhaps only after an unload of the topic."""
         if gone in self.plan.consumers:
             self.plan.consumers.remove(gone)
         if moves:

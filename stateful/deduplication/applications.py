@@ -94,7 +94,7 @@ class PlannedSource:
     highest: int = 0
 
     def comes_to(self, sizes: list[int]) -> tuple[Entry, ...]:
-        """Entries of these sizes, behind all that it came to before; pulsar-client does not say where batches end."""
+        """Entries of these sizes, after all earlier ones; pulsar-client sends batches without highest id."""
         return tuple(self._entry(size if self.client == "wire" else 1) for size in sizes)
 
     def _entry(self, size: int) -> Entry:

@@ -30,7 +30,7 @@ from stateful.deduplication.plan import Pick
 
 
 class NetworkMachine(Producers):
-    """Producers whose connections end, while their topic is moved or not; they come back and send all of it again.
+    """Producers whose connections end, with or without an unload of their topic; they reconnect and resend everything.
 
     The wire client only: pulsar-client hides what happens here, and does not end when ids repeat in flight.
     """
@@ -110,7 +110,7 @@ class ApplicationsNetworkMachine(Applications):
         write_fails: bool,
         dies_after: int | None,
     ) -> None:
-        """A source lives while the network fails it, and its topic is moved, or fails it as well."""
+        """A source runs under network faults, while its topic is unloaded or has failing writes."""
         source = self.source(index)
         for fault in faults:
             self.do(InjectNetworkFault(topic=SOURCES, fault=fault))

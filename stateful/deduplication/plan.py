@@ -73,7 +73,7 @@ class Plan:
         return any((s.topic, s.producer) == (topic, producer) for s in self.sessions)
 
     def drop_wire_sessions(self, topic: str | None = None) -> None:
-        """The topic (None: every topic) was moved: wire sessions ended, pulsar-client's open again by themselves."""
+        """The topic (None: every topic) was unloaded: wire sessions ended, pulsar-client's reconnect by themselves."""
         self.sessions = [s for s in self.sessions if s.client == "official" or topic not in (None, s.topic)]
 
     def entries(self, session: PlannedSession, picks: Sequence[Pick]) -> tuple[Entry, ...]:

@@ -1,6 +1,6 @@
 """The machines of document 004: consumers of a Key_Shared subscription come, go, acknowledge and fail, in every order.
 
-Whatever is done, all that the broker sends is gathered behind it, so that who had what is known at every moment.
+After each operation all dispatched messages are received, so the pending messages of each consumer are always known.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class OnKeys(LockstepMachine):
         )
 
     def move(self, *, classic: bool | None = None) -> None:
-        """The topic is moved, to the other implementation if that is said; its consumers do not come back."""
+        """The topic is unloaded, if so drawn to the other implementation; its consumers do not reconnect."""
         self.do(Unload(topic=TOPIC, classic=classic))
         self.all_are_disconnected()
         self.produce_again()
@@ -189,7 +189,7 @@ class KeysMachine(OnKeys):
 
     @rule(index=INDEXES, crashes=st.booleans(), is_quiet=st.sampled_from([False, False, False, True]))
     def one_leaves(self, index: int, crashes: bool, is_quiet: bool) -> None:
-        """A consumer leaves with whatever it has."""
+        """A consumer leaves with its pending messages."""
         if self.plan.consumers:
             self.leave(self.consumer(index), crashes=crashes, is_quiet=is_quiet)
 
@@ -231,7 +231,7 @@ class KeysMachine(OnKeys):
 
 
 class KeysAgainMachine(KeysMachine):
-    """Besides, consumers fail with messages, topics are moved, and administrators set subscriptions back or forward."""
+    """In addition, consumers nack messages, topics are unloaded, and administrators reset subscriptions."""
 
     @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]))
     def begin(self, picks: list[Pick], permits: int, out_of_order: bool) -> None:
@@ -270,14 +270,14 @@ class KeysAgainMachine(KeysMachine):
 
     @rule(permits=PERMITS)
     def unload(self, permits: int) -> None:
-        """The topic is moved, and consumers come anew."""
+        """The topic is unloaded, and new consumers subscribe."""
         self.move()
         self.join(permits)
         self.join(permits)
 
     @rule(which=st.none() | INDEXES, permits=PERMITS)
     def set_back(self, which: int | None, permits: int) -> None:
-        """The subscription is set to a message, and consumers come anew."""
+        """The subscription is reset to a message, and new consumers subscribe."""
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(ResetCursor(topic=TOPIC, subscription=SUBSCRIPTION, to=to))
         self.all_are_disconnected()
@@ -287,7 +287,7 @@ class KeysAgainMachine(KeysMachine):
 
     @rule(index=INDEXES, which=st.none() | INDEXES, permits=PERMITS)
     def seek(self, index: int, which: int | None, permits: int) -> None:
-        """A consumer has the subscription set to a message, and consumers come anew."""
+        """A consumer seeks to a message, and new consumers subscribe."""
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(Seek(consumer=self.consumer(index), to=to))
         self.all_are_disconnected()
@@ -306,7 +306,7 @@ class KeysAgainMachine(KeysMachine):
 
     @rule(count=st.integers(1, 6))
     def skip(self, count: int) -> None:
-        """An administrator has entries skipped, whoever has them."""
+        """An administrator skips entries, pending or not."""
         self.do(Skip(topic=TOPIC, subscription=SUBSCRIPTION, count=count))
         self.gather()
         self.look()

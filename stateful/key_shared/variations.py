@@ -92,7 +92,7 @@ class KeysClaimedMachine(OnKeys):
 
     @rule(index=INDEXES, crashes=st.booleans(), is_quiet=st.sampled_from([False, False, False, True]))
     def one_leaves(self, index: int, crashes: bool, is_quiet: bool) -> None:
-        """A consumer leaves with whatever it has; its ranges are free."""
+        """A consumer leaves with its pending messages; its ranges have no consumer."""
         if self.plan.consumers:
             consumer = self.consumer(index)
             self.plan.claims.pop(consumer, None)
@@ -146,7 +146,7 @@ class KeysRacesMachine(OnKeys):
         self.do(ClearFailpoints())
 
     def do_meanwhile(self, what: str, index: int, nth: tuple[int, ...]) -> None:
-        """One thing that a consumer does while the broker is slow; nothing is gathered behind it."""
+        """One operation of a consumer while the broker is slow; its messages are not received after it."""
         if what == "joins" or not self.plan.consumers:
             name = self.plan.fresh_name()
             self.subscribe(name)
@@ -239,7 +239,7 @@ class KeysClientsMachine(OnKeys):
 
 
 class KeysKillsMachine(OnKeys):
-    """The broker is killed, or restarted, while consumers have messages; they come anew."""
+    """The broker is killed, or restarted, while consumers have pending messages; new ones subscribe."""
 
     crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
 
@@ -267,7 +267,7 @@ class KeysKillsMachine(OnKeys):
 
 
 class KeysSwitchedMachine(OnKeys):
-    """The topic is moved between the implementation with draining hashes and the classic one, where both are there.
+    """The topic is unloaded between the implementation with draining hashes and the classic one, if both exist.
 
     One consumer joins at a time, and before the next one does, everything is acknowledged: the classic implementation
     is known to break the invariant where something was put aside when a consumer joins. All other machines have it too
@@ -320,7 +320,7 @@ class KeysSwitchedMachine(OnKeys):
 
     @rule(classic=st.booleans())
     def switch(self, classic: bool) -> None:
-        """The topic is moved to an implementation."""
+        """The topic is unloaded, and then has this implementation."""
         self.is_classic = classic
         self.move(classic=classic)
         self.join(100)

@@ -144,22 +144,22 @@ def dispatches(world: World) -> Next:
         position = left[0] if left else shared.sending.marker
         after, whole = sharing.send_on(shared)
         kind = "sends" if left else "sends marker"
-        words = f"{consumer} is sent {told(shared, position)}{_told_whole(whole)}"
+        words = f"{consumer} is sent {in_words(shared, position)}{_told_whole(whole)}"
         yield Step(kind, words, consumer, position, whole), replace(world, shared=after)
         return
     for position in sharing.candidates(shared):
         again = " for replay" if position in shared.replay else ""
         if sharing.is_skipped(shared, position):
-            words = f"{told(shared, position)} is read{again} and skipped"
+            words = f"{in_words(shared, position)} is read{again} and skipped"
             yield Step("skips", words, "", position), replace(world, shared=sharing.skip(shared, position))
             continue
         for consumer in sharing.receivers(shared, position):
             after, whole = sharing.send(shared, position, consumer)
             if after.sending is not None:
-                words = f"{consumer} is chosen for {told(shared, position)}{again}"
+                words = f"{consumer} is chosen for {in_words(shared, position)}{again}"
                 yield Step("begins", words, consumer, position), replace(world, shared=after)
             else:
-                words = f"{consumer} is sent {told(shared, position)}{again}{_told_whole(whole)}"
+                words = f"{consumer} is sent {in_words(shared, position)}{again}{_told_whole(whole)}"
                 yield Step("sends", words, consumer, position, whole), replace(world, shared=after)
 
 
@@ -205,7 +205,7 @@ def _replaced(world: World, number: int, producer: Producer) -> World:
     return replace(world, producers=producers)
 
 
-def told(shared: Shared, position: int) -> str:
+def in_words(shared: Shared, position: int) -> str:
     """An entry in words."""
     item = shared.log[position]
     if isinstance(item, Marker):

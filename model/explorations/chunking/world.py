@@ -193,15 +193,15 @@ def sends(setup: Setup, world: World, producer: Producer) -> Next:
     if chunk.is_last and judgement is not Judgement.REFUSED:
         after = replace(after, confirmed=after.confirmed | {chunk.sequence_id})
     sent = _with(world, after)
-    told = f"{producer.name} sends {told_chunk(producer.name, chunk)}"
+    sentence = f"{producer.name} sends {chunk_in_words(producer.name, chunk)}"
     if judgement is Judgement.STORED:
         log = (*world.log, Entry(producer.name, chunk))
         memory = judging.remember(world.memory, producer.name, chunk) if setup.deduplication else ()
-        yield Step("stored", f"{told}: entry {len(world.log)}"), replace(sent, log=log, memory=memory)
+        yield Step("stored", f"{sentence}: entry {len(world.log)}"), replace(sent, log=log, memory=memory)
     elif judgement is Judgement.DUPLICATE:
-        yield Step("duplicate", f"{told}: {judgement.value}"), sent
+        yield Step("duplicate", f"{sentence}: {judgement.value}"), sent
     else:
-        yield Step("refused", f"{told}: {judgement.value}"), sent
+        yield Step("refused", f"{sentence}: {judgement.value}"), sent
 
 
 def returns(setup: Setup, world: World, producer: Producer) -> Next:
@@ -245,35 +245,35 @@ def reads(setup: Setup, world: World) -> Next:
     if position is None:
         return
     entry = world.log[position]
-    told = f"the consumer gets entry {position}, {told_chunk(entry.producer, entry.chunk)}"
+    sentence = f"the consumer gets entry {position}, {chunk_in_words(entry.producer, entry.chunk)}"
     if not entry.chunk.is_split:
         whole = Whole(f"{entry.producer}{entry.chunk.sequence_id}", (position,))
-        yield _delivers(setup, world, replace(consumer, read=position + 1), whole, told)
+        yield _delivers(setup, world, replace(consumer, read=position + 1), whole, sentence)
         return
     buffers, came = assembly.arrive(consumer.buffers, entry.chunk, position, variant=setup.variant)
     after = replace(consumer, read=position + 1, buffers=buffers)
     if came.whole is not None:
-        yield _delivers(setup, world, after, came.whole, told)
+        yield _delivers(setup, world, after, came.whole, sentence)
         return
     out = "".join(f", and {buffer.uuid} is discarded" for buffer in came.crowded_out)
     lost = world.lost | {world.log[p].message for p in came.acknowledged}
     acknowledged = world.acknowledged | set(came.acknowledged)
     kind = "keeps" if came.effect in (Effect.OPEN, Effect.APPEND) else came.effect.name.lower().replace("_", " ")
     yield (
-        Step(kind, f"{told}: {came.effect.value}{out}"),
+        Step(kind, f"{sentence}: {came.effect.value}{out}"),
         replace(world, consumer=after, lost=lost, acknowledged=acknowledged),
     )
 
 
-def _delivers(setup: Setup, world: World, consumer: Consumer, whole: Whole, told: str) -> tuple[Step, World]:
+def _delivers(setup: Setup, world: World, consumer: Consumer, whole: Whole, sentence: str) -> tuple[Step, World]:
     """A message is whole, and the application has it; in a variant it waits for those that are not."""
     if setup.variant.waits_for_unfinished and consumer.buffers.kept:
         waits = replace(consumer, waiting=(*consumer.waiting, whole))
-        return Step("waits", f"{told}: it is whole, and waits"), replace(world, consumer=waits)
+        return Step("waits", f"{sentence}: it is whole, and waits"), replace(world, consumer=waits)
     others = {one for one in consumer.unacknowledged if one.positions != whole.positions}
     unacknowledged = frozenset({*others, *consumer.waiting, whole})
     after = replace(world, consumer=replace(consumer, unacknowledged=unacknowledged, waiting=()))
-    return Step("delivers", f"{told}: the message is complete, and is delivered", whole), after
+    return Step("delivers", f"{sentence}: the message is complete, and is delivered", whole), after
 
 
 def acknowledges(setup: Setup, world: World) -> Next:
@@ -369,7 +369,7 @@ def told_message(message: tuple[str, int]) -> str:
     return f"{message[0]}{message[1]}"
 
 
-def told_chunk(producer: str, chunk: Chunk) -> str:
+def chunk_in_words(producer: str, chunk: Chunk) -> str:
     """A chunk in words."""
     if not chunk.is_split:
         return f"{producer}{chunk.sequence_id}"

@@ -29,8 +29,8 @@ from model.explorations.cursors.world import (
     World,
     append,
     closed,
+    in_words,
     is_dirty,
-    told,
 )
 from model.judgement import Broken
 from model.log import EARLIEST, Position
@@ -73,7 +73,7 @@ def any_acks(setup: Setup, world: World) -> Next:
 
 def _ack(setup: Setup, world: World, number: int, place: Place, *, is_cumulative: bool) -> tuple[Step, World]:
     up_to = " up to" if is_cumulative else ""
-    step = Step(f"acks{up_to}", f"an ack{_of(setup, number)}{up_to or ' of'} {told(place)}", number, (place,))
+    step = Step(f"acks{up_to}", f"an ack{_of(setup, number)}{up_to or ' of'} {in_words(place)}", number, (place,))
     return step, _acked(setup, world, number, place, is_cumulative=is_cumulative)
 
 
@@ -162,12 +162,12 @@ def acks_of(setup: Setup, world: World, client: Client) -> Next:
         for is_cumulative in (False, True) if setup.cumulative else (False,):
             up_to = " up to" if is_cumulative else ""
             if setup.holds_back:
-                words = f"{name} acks{up_to} {told(place)}, and its client holds that back"
+                words = f"{name} acks{up_to} {in_words(place)}, and its client holds that back"
                 held = replace(client, held_back=(*client.held_back, HeldBack(place, is_cumulative)))
                 yield Step("holds back", words, 0, (place,), name), world.with_client(held)
             else:
                 after = _acked(setup, world, 0, place, is_cumulative=is_cumulative)
-                yield Step(f"acks{up_to}", f"{name} acks{up_to} {told(place)}", 0, (place,), name), after
+                yield Step(f"acks{up_to}", f"{name} acks{up_to} {in_words(place)}", 0, (place,), name), after
     if client.held_back:
         yield Step("sends acks", f"{name}'s client sends its acks", consumer=name), _sent(setup, world, client)
 

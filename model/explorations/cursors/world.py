@@ -211,7 +211,7 @@ def closed(world: World) -> tuple[int, ...]:
     return tuple(ledger for ledger in world.log.ledgers if ledger < world.ledgers.next_position.ledger)
 
 
-def told(place: Place) -> str:
+def in_words(place: Place) -> str:
     """A message in words: its position, and its place in the batch."""
     return f"{place.position}" + (f" ({place.batch_index})" if place.batch_index >= 0 else "")
 

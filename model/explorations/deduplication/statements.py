@@ -131,18 +131,18 @@ def _recoverable(world: World) -> bool:
 
 
 def _confirmed_is_stored(before: World, step: Step, after: World) -> bool:
-    return all(_is_stored(after.topic, _producer_of(before.topic, told), told) for told in step.told)
+    return all(_is_stored(after.topic, _producer_of(before.topic, one), one) for one in step.answers)
 
 
-def _is_stored(topic: Topic, producer: str, told: SessionAnswer) -> bool:
-    if not isinstance(told.answer, Stored | Duplicate):
+def _is_stored(topic: Topic, producer: str, one: SessionAnswer) -> bool:
+    if not isinstance(one.answer, Stored | Duplicate):
         return True
     stored = stored_ids(topic, producer)
-    return all(message.sequence_id in stored for message in told.entry.messages)
+    return all(message.sequence_id in stored for message in one.entry.messages)
 
 
-def _producer_of(topic: Topic, told: SessionAnswer) -> str:
-    return topic.producer_of(told.session)
+def _producer_of(topic: Topic, one: SessionAnswer) -> str:
+    return topic.producer_of(one.session)
 
 
 def _new_is_taken(before: World, step: Step, after: World) -> bool:
@@ -151,15 +151,15 @@ def _new_is_taken(before: World, step: Step, after: World) -> bool:
     entry = _sent(step)
     if entry.lowest <= before.topic.pushed_of(step.producer):
         return len(after.topic.in_flight) == len(before.topic.in_flight)
-    return not step.told and after.topic.in_flight[-1].entry == entry
+    return not step.answers and after.topic.in_flight[-1].entry == entry
 
 
 def _duplicate_is_confirmed(before: World, step: Step, after: World) -> bool:
     if before.topic.snapshot is None:
         return True
     if _sent(step).highest > before.topic.persisted_of(step.producer):
-        return not any(isinstance(told.answer, Duplicate) for told in step.told)
-    return [told.answer for told in step.told] == [Duplicate()] and after.topic == before.topic
+        return not any(isinstance(one.answer, Duplicate) for one in step.answers)
+    return [one.answer for one in step.answers] == [Duplicate()] and after.topic == before.topic
 
 
 def _unknown_is_refused(before: World, step: Step, after: World) -> bool:
@@ -167,7 +167,7 @@ def _unknown_is_refused(before: World, step: Step, after: World) -> bool:
     if topic.snapshot is None:
         return True
     between = entry.lowest <= topic.pushed_of(step.producer) and entry.highest > topic.persisted_of(step.producer)
-    refused = any(isinstance(t.answer, Refused) and t.answer.code == UNKNOWN_STATUS for t in step.told)
+    refused = any(isinstance(t.answer, Refused) and t.answer.code == UNKNOWN_STATUS for t in step.answers)
     return refused == between and (not between or after.topic == topic)
 
 

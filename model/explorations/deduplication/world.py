@@ -77,13 +77,13 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened in a transition: its kind, who did it with which entry, what was told, and it all in words."""
+    """What happened in a transition: its kind, the producer and the entry, the answers, and it all in words."""
 
     kind: str
     words: str
     producer: str = ""
     entry: Entry | None = None
-    told: SessionAnswers = ()
+    answers: SessionAnswers = ()
     learned: int | None = None
 
     def __str__(self) -> str:
@@ -154,18 +154,18 @@ def sends(setup: Setup, world: World, producer: Producer) -> Next:
     sizes = setup.sizes(producer.taken) if producer.taken < len(source) else ()
     for entry in client.next_entries(producer, source, sizes):
         again = " again" if producer.waiting else ""
-        topic, told = broker.send(world.topic, producer.name, entry)
-        after = hear(replace(world, topic=topic).with_producer(client.sent(producer, entry)), told)
-        kind, what = outcome_of_send(world.topic, told)
+        topic, answers = broker.send(world.topic, producer.name, entry)
+        after = hear(replace(world, topic=topic).with_producer(client.sent(producer, entry)), answers)
+        kind, what = outcome_of_send(world.topic, answers)
         words = f"{producer.name} sends {entry}{again}: {what}"
-        yield Step(kind, words, producer=producer.name, entry=entry, told=told), after
+        yield Step(kind, words, producer=producer.name, entry=entry, answers=answers), after
 
 
-def outcome_of_send(topic: Topic, told: SessionAnswers) -> tuple[str, str]:
+def outcome_of_send(topic: Topic, answers: SessionAnswers) -> tuple[str, str]:
     """The kind of a send, by what came of it, and in words."""
-    if not told:
+    if not answers:
         return ("new", "it is new") if topic.snapshot is not None else ("unjudged", "it is not judged")
-    match told[0].answer:
+    match answers[0].answer:
         case Duplicate():
             return "duplicate", "confirmed as a duplicate"
         case Refused(code) if code == UNKNOWN_STATUS:
@@ -173,12 +173,12 @@ def outcome_of_send(topic: Topic, told: SessionAnswers) -> tuple[str, str]:
         case Refused(code):
             return "not ready" if code == broker.NOT_READY else "refused", f"refused ({code})"
         case _:
-            raise AssertionError(f"{told[0].answer} is no answer to give at once")
+            raise AssertionError(f"{answers[0].answer} is no answer to give at once")
 
 
-def hear(world: World, told: SessionAnswers) -> World:
-    """The producers hear what they are told."""
-    for message in told:
+def hear(world: World, answers: SessionAnswers) -> World:
+    """The producers receive these answers."""
+    for message in answers:
         listener = world.producer(message.session)
         world = world.with_producer(client.heard(listener, message.entry, message.answer))
     return world
@@ -199,13 +199,13 @@ def connections(setup: Setup, world: World, producer: Producer) -> Next:
     learned = opened.last_sequence_id
     assert learned is not None
     after = replace(world, topic=topic, reconnects=reconnects)
-    told = f"{producer.name} {{}}: last sequence id {learned}"
+    sentence = f"{producer.name} {{}}: last sequence id {learned}"
     if not producer.connected or producer.unconfirmed:
         verb = "reconnects" if producer.connected else "connects"
-        step = Step("connect", told.format(verb), producer=producer.name, learned=learned)
+        step = Step("connect", sentence.format(verb), producer=producer.name, learned=learned)
         yield step, after.with_producer(client.reconnected(producer))
     if setup.restart is not None and producer.taken:
-        step = Step("restart", told.format("crashes and restarts"), producer=producer.name, learned=learned)
+        step = Step("restart", sentence.format("crashes and restarts"), producer=producer.name, learned=learned)
         yield step, after.with_producer(new_process(setup, producer, learned))
 
 
@@ -238,11 +238,13 @@ def completion(
 ) -> tuple[Step, World]:
     """The oldest write completes in this way."""
     write = world.topic.in_flight[0]
-    topic, told = complete(world.topic)
-    heard = "confirmed" if told else "not confirmed"
+    topic, answers = complete(world.topic)
+    heard = "confirmed" if answers else "not confirmed"
     words = f"{write.producer}'s {write.entry} is stored, {heard}{aside}"
-    step = Step("stored" if told else "stored unheard", words, producer=write.producer, entry=write.entry, told=told)
-    return step, _after_writes(world, topic, told)
+    step = Step(
+        "stored" if answers else "stored unheard", words, producer=write.producer, entry=write.entry, answers=answers
+    )
+    return step, _after_writes(world, topic, answers)
 
 
 def failures(world: World) -> Next:
@@ -250,21 +252,21 @@ def failures(world: World) -> Next:
     if not world.topic.failing and not world.failures:
         return
     write = world.topic.in_flight[0]
-    topic, told = broker.fail_next_write(world.topic)
+    topic, answers = broker.fail_next_write(world.topic)
     step = Step(
         "write fails",
         f"{write.producer}'s {write.entry}: the write fails",
         producer=write.producer,
         entry=write.entry,
-        told=told,
+        answers=answers,
     )
     left = world.failures - (not world.topic.failing)
-    yield step, _after_writes(replace(world, failures=left), topic, told)
+    yield step, _after_writes(replace(world, failures=left), topic, answers)
 
 
-def _after_writes(world: World, topic: Topic, told: SessionAnswers) -> World:
+def _after_writes(world: World, topic: Topic, answers: SessionAnswers) -> World:
     """The producers hear, and those that the topic disconnected notice."""
-    world = hear(replace(world, topic=topic), told)
+    world = hear(replace(world, topic=topic), answers)
     open_names = {name for _, name in topic.sessions}
     for producer in world.producers:
         if producer.connected and producer.name not in open_names:

@@ -142,7 +142,7 @@ def dispatches(setup: Setup, world: World) -> Next:
     sending = world.subscription.sending
     if sending is not None:
         after, outcome = dispatcher.add(world.subscription)
-        message = told(setup, sending.position)
+        message = in_words(setup, sending.position)
         if outcome is Outcome.SENT:
             step = Step("sent", f"{sending.consumer} is sent {message}", sending.consumer, sending.position)
         else:
@@ -156,9 +156,9 @@ def dispatches(setup: Setup, world: World) -> Next:
         elif after.sending is not None:
             again = " for replay" if after.sending.replayed else ""
             consumer = after.sending.consumer
-            step = Step("chosen", f"{consumer} is chosen for {told(setup, position)}{again}", consumer, position)
+            step = Step("chosen", f"{consumer} is chosen for {in_words(setup, position)}{again}", consumer, position)
         else:
-            words = f"{told(setup, position)} is read and put aside: {outcome.value}"
+            words = f"{in_words(setup, position)} is read and put aside: {outcome.value}"
             step = Step(ASIDE[outcome], words, "", position)
         yield step, replace(world, subscription=after)
 
@@ -173,13 +173,13 @@ def consumers(setup: Setup, world: World) -> Next:
             yield Step("asks", f"{name} asks for more", name), replace(world, subscription=asked)
         for position in consumer.pending if name not in setup.stuck else ():
             after = dispatcher.acknowledge(subscription, name, position)
-            words = f"{name} acknowledges {told(setup, position)}"
+            words = f"{name} acknowledges {in_words(setup, position)}"
             yield Step("acknowledges", words, name, position), replace(world, subscription=after)
         if not world.backs:
             continue
         for position in consumer.pending:
             after = dispatcher.request_redelivery(subscription, name, (position,))
-            words = f"{name} gives back {told(setup, position)}"
+            words = f"{name} gives back {in_words(setup, position)}"
             step = Step("gives back", words, name, position)
             yield step, replace(world, subscription=after, backs=world.backs - 1)
 
@@ -229,7 +229,7 @@ def _with(owners: Owners, changes: dict[int, str]) -> Owners:
     return tuple(sorted((dict(owners) | changes).items()))
 
 
-def told(setup: Setup, position: int) -> str:
+def in_words(setup: Setup, position: int) -> str:
     """A message in words: its number and its key."""
     return f"message {position + 1} ({setup.keys[position]})"
 

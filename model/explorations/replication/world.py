@@ -273,7 +273,7 @@ def goes_on(world: World, cluster: Cluster, link: Link) -> Next:
     sent = replicators.named(clusters, link.remote).last
     if replicators.sends(cluster, link, position):
         kind = "replicates" if entry.is_message else "sends"
-        words = f"{told(entry)} comes from {cluster.name} to {link.remote}, as entry {sent}"
+        words = f"{in_words(entry)} comes from {cluster.name} to {link.remote}, as entry {sent}"
     else:
         kind, words = _handled(cluster, after, entry, position)
     yield Step(kind, words, cluster.name, link.remote, position, entry), replace(world, clusters=clusters)
@@ -285,10 +285,10 @@ def _handled(before: Cluster, after: Cluster, entry: Entry, position: int) -> tu
     if isinstance(item, Request):
         written = after.log[len(before.log)].item
         assert isinstance(written, Response)
-        told_position = "nothing" if written.position < 0 else f"entry {written.position}"
+        last_position = "nothing" if written.position < 0 else f"entry {written.position}"
         return (
             "answers",
-            f"{name} answers for {told(entry)}: its last is {told_position}; the answer is entry {after.last}",
+            f"{name} answers for {in_words(entry)}: its last is {last_position}; the answer is entry {after.last}",
         )
     if isinstance(item, Update):
         existed = before.subscription(item.subscription) is not None
@@ -297,9 +297,9 @@ def _handled(before: Cluster, after: Cluster, entry: Entry, position: int) -> tu
             words = f"{name} creates {item.subscription}, acknowledged up to entry {there.mark_delete}"
             return "creates", words
         reached = "nothing" if there is None else f"entry {there.mark_delete}"
-        return "updates", f"{name} applies {told(entry)}: {item.subscription} is acknowledged up to {reached}"
+        return "updates", f"{name} applies {in_words(entry)}: {item.subscription} is acknowledged up to {reached}"
     assert isinstance(item, Response)
-    words = f"{name} has {told(entry)}, in entry {position}"
+    words = f"{name} has {in_words(entry)}, in entry {position}"
     if before.building == after.building:
         return "comes late", f"{words}, which does not count"
     written_items = [one.item for one in after.log[len(before.log) :]]
@@ -362,7 +362,9 @@ def acknowledges(
     items = [item for one in unacknowledged if isinstance(item := cluster.log[one].item, Message)]
     done = replace(consumer, processed=consumer.processed.union(items))
     up_to = "everything up to " if cumulative else ""
-    words = f"{name} in {cluster.name} acknowledges {up_to}{told(cluster.log[position])}{_told_moved(cluster, after)}"
+    words = (
+        f"{name} in {cluster.name} acknowledges {up_to}{in_words(cluster.log[position])}{_told_moved(cluster, after)}"
+    )
     consumers = tuple(done if one is consumer else one for one in world.consumers)
     step = Step("acknowledges", words, cluster.name, position=position)
     return step, replace(_with(world, after), consumers=consumers)
@@ -371,7 +373,7 @@ def acknowledges(
 def _told_moved(before: Cluster, after: Cluster) -> str:
     """What an advance of mark-delete published, in words."""
     updates = [one for one in after.log[len(before.log) :] if isinstance(one.item, Update)]
-    return "".join(f", and publishes {told(one)} in entry {one.source}" for one in updates)
+    return "".join(f", and publishes {in_words(one)} in entry {one.source}" for one in updates)
 
 
 def fails_over(world: World, consumer: Consumer) -> Next:
@@ -408,7 +410,7 @@ def _with(world: World, cluster: Cluster) -> World:
     return replace(world, clusters=replicators.with_cluster(world.clusters, cluster))
 
 
-def told(entry: Entry) -> str:
+def in_words(entry: Entry) -> str:
     """An entry in words."""
     match entry.item:
         case Message():
