@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from model.cursors.acked import Acked
@@ -60,13 +60,27 @@ def _no_longer_counted(
 ) -> Consumption:
     """The broker no longer counts messages that a consumer acknowledged. It may subtract the rest of a batch again."""
     messages = list(messages)
+    positions = {place.position for _, place in messages}
     before = state.consumers[name]
-    recounted = sum(_acked_before(state, before, subscription, at) for at in {place.position for _, place in messages})
+    recounted = sum(_acked_before(state, before, subscription, at) for at in positions)
     consumer = before.acknowledging(messages)
-    consumer = replace(consumer, parts_recounted=consumer.parts_recounted + recounted)
+    in_parts = {(subscription.topic, at) for at in positions if _completes(state, before, subscription, at, messages)}
+    again = {(subscription.topic, at) for at in positions} & before.acked_in_parts
+    recounted += sum(len(messages_at(topic, state.log(topic), at)) for topic, at in again)
+    acked_in_parts = (before.acked_in_parts | in_parts) - again
+    consumer = replace(consumer, parts_recounted=consumer.parts_recounted + recounted, acked_in_parts=acked_in_parts)
     counted = {place.position for topic, place in consumer.acked_by_others if topic == subscription.topic}
     state = state.with_consumer(name, consumer)
-    return membership.acknowledged(state, subscription, name, {place.position for _, place in messages} - counted)
+    return membership.acknowledged(state, subscription, name, positions - counted)
+
+
+def _completes(
+    state: Consumption, consumer: Consumer, subscription: SubscriptionId, position: Position, acked: Collection[Message]
+) -> bool:
+    """Whether these acks are of all that a consumer has left of a batch of which it acknowledged parts before."""
+    batch = messages_at(subscription.topic, state.log(subscription.topic), position)
+    left = [message for message in batch if message in consumer.unacknowledged]
+    return 0 < len(left) < len(batch) and all(message in acked for message in left)
 
 
 def _acked_before(state: Consumption, consumer: Consumer, subscription: SubscriptionId, position: Position) -> int:

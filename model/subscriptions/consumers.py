@@ -14,6 +14,7 @@ from immutables import Map
 
 from model.cursors.acked import Acked
 from model.cursors.log import Place
+from model.log import Position
 from model.vocabulary import Client, HashRange, SubscriptionId, SubscriptionType
 
 Message = tuple[str, Place]
@@ -65,6 +66,8 @@ class Consumer:
     """How many messages it acknowledged after others had."""
     parts_recounted: int = 0
     """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
+    acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
+    """The batches that it acknowledged in several acks, and not again since."""
 
     @property
     def subscriptions(self) -> tuple[SubscriptionId, ...]:

@@ -20,7 +20,7 @@ from model.deviations.service import (
     EXPIRY_STOPS_AT_ACKNOWLEDGED,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
 )
-from model.events import ConsumerRead, CursorRead, Done, Range, Starved
+from model.events import ConsumerRead, CursorRead, Delivery, Done, Range, Starved
 from model.judgement import Allowed
 from model.key_shared.hashing import sticky_hash
 from model.log import Position
@@ -191,6 +191,21 @@ def test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part(
     assert shared.rule_broken(*acked, skipped, too_few, known=known) == "SERVE-04"
     not_skipped = counts(0, backlog=2, mark_delete=Position(0, -1))
     assert shared.rule_broken(*acked, again, not_skipped, known=known) == "ACK-12"
+
+
+def test_parts_are_counted_off_again_once_if_a_batch_was_acknowledged_in_parts_and_one_is_acknowledged_again() -> None:
+    known = SKIPPED_PARTS_COUNTED_OFF_AGAIN
+    first, second = parts = tuple(shared.part(index, 2) for index in range(2))
+    others = (Delivery(shared.at(number), -1, 0, f"b{number + 2}", 0) for number in (1, 2))
+    given = (*shared.topic(2, 1, 1), shared.taken(*parts, *others))
+    in_parts, whole = (shared.acknowledged(first), shared.acknowledged(second)), shared.acknowledged(*parts)
+    again = shared.acknowledged(first)
+    right, too_low, lower = (counts(number, backlog=2, mark_delete=shared.at(0)) for number in (2, 0, -1))
+    assert isinstance(shared.judged(*given, *in_parts, again, right), Allowed)
+    assert shared.deviation_met(*given, *in_parts, again, too_low, known=known)
+    assert shared.rule_broken(*given, *in_parts, too_low, known=known) == "SERVE-04", "nothing was acknowledged again"
+    assert shared.rule_broken(*given, *in_parts, again, again, lower, known=known) == "ACK-12", "only once"
+    assert shared.rule_broken(*given, whole, again, too_low, known=known) == "ACK-12", "not in parts"
 
 
 # ------------------------------------------------------------------------------------------------------- expiry
