@@ -82,7 +82,7 @@ class Store:
 
 
 def applied(path: Path) -> tuple[Delivery, ...]:
-    """What a program applied, in order; whoever opens a database first undoes what was not committed."""
+    """What a program applied, in order; opening a database rolls back what was not committed."""
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT ledger, entry, batch_index, business_id FROM applied ORDER BY number")
         return tuple(Delivery(Position(ledger, entry), index, 0, text) for ledger, entry, index, text in rows)

@@ -1,8 +1,7 @@
 """The broker in a container: the official image of a release, or any other with Pulsar at ``/pulsar``.
 
-It starts, freezes, kills and ends the container, and knows when the broker in it is ready. The data lives in the
-container, from start to start, and goes with it. How the container is made is said in :mod:`.containers.standalone`,
-where images come from in :mod:`.containers.image`; what a rule means is none of its business.
+It starts, freezes, kills and stops the container, and knows when the broker in it is ready. The container has the data,
+across restarts. :mod:`.containers.standalone` describes the container, :mod:`.containers.image` provides images.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _END_DEADLINE_S = 60.0
 _POLL_S = 0.05
 _EXCERPT_LINES = 20
 _ALIVE = ("running", "paused")
-"""What the engine calls a container whose process is there."""
+"""The engine's states of a container with a running process."""
 
 
 class ContainerBroker:
@@ -70,14 +69,14 @@ class ContainerBroker:
 
     @property
     def version(self) -> str:
-        """The release that the running broker itself reports."""
+        """The version that the running broker reports."""
         if self._version is None:
             raise self._not_started()
         return self._version
 
     @property
     def addresses(self) -> Addresses:
-        """Where it listens, from its first start until it is stopped."""
+        """Its addresses, from its first start until it is stopped."""
         ports = self._known_ports()
         return Addresses(
             service_url=f"pulsar://{HOST}:{ports.service}",
@@ -93,7 +92,7 @@ class ContainerBroker:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All; SIGKILL and the agent where the release or the caller has them."""
+        """All; SIGKILL if the release recovers from it, and defects with the agent."""
         found = {Capability.RESTART, Capability.PAUSE, Capability.CLUSTERS, Capability.OWN}
         if self._version is None or Release(folder=Path(HOME), version=self._version).survives_kill:
             found.add(Capability.KILL)
@@ -102,7 +101,7 @@ class ContainerBroker:
         return frozenset(found)
 
     def load_agents(self) -> tuple[AgentAddress, ...]:
-        """Return where Byteman listens, which is in the process from its start."""
+        """Return Byteman's address; the process has it from its start."""
         if not self._with_agent:
             raise HarnessError(f"The broker {self.name} was to have no agent inside.")
         return (AgentAddress(host=HOST, port=self._known_ports().agent),)
@@ -130,7 +129,7 @@ class ContainerBroker:
             raise
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
-        """End the broker with SIGTERM, which lets it close its ledgers, and start it again, with these settings."""
+        """Stop the broker with SIGTERM, so that it closes its ledgers, and start it again with these settings."""
         with self._engine_asked_to("stop"):
             self._running().kill("SIGTERM")
             self._await_end()
@@ -139,7 +138,7 @@ class ContainerBroker:
         self.start()
 
     def kill(self) -> None:
-        """End the broker with SIGKILL; its data stays for the next start."""
+        """Kill the broker with SIGKILL; its data stays for the next start."""
         if Capability.KILL not in self.capabilities:
             raise HarnessError(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
         with self._engine_asked_to("kill"):
@@ -152,19 +151,19 @@ class ContainerBroker:
             self._running().pause()
 
     def resume(self) -> None:
-        """Let a frozen broker go on."""
+        """Continue a frozen broker."""
         with self._engine_asked_to("resume"):
             self._running().unpause()
 
     def is_alive(self) -> bool:
-        """Whether the broker runs and answers; one that is paused does not."""
+        """Whether the broker runs and answers; a frozen one does not."""
         if self._container is None:
             return False
         with self._engine_asked_to("look at"):
             return self._state() == "running" and Probe(self.addresses.admin_url).version() is not None
 
     def stop(self) -> None:
-        """End the broker at once and remove its container, with its data and its log."""
+        """Kill the broker and remove its container with data and log."""
         container, claim = self._container, self._claim
         self._container = self._claim = None
         try:
@@ -176,7 +175,7 @@ class ContainerBroker:
                 claim.release()
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """Return the last lines of what the broker wrote, while it is not stopped."""
+        """Return the last lines of the broker's log, until it is stopped."""
         if self._container is None:
             return ""
         with self._engine_asked_to("read the log of"):
@@ -200,7 +199,7 @@ class ContainerBroker:
         self._container.start()
 
     def _configure(self, settings: Mapping[str, str]) -> None:
-        """Give the container, which does not run, another configuration file."""
+        """Replace the configuration file of a stopped container."""
         assert self._claim is not None
         configuration = standalone_configuration(
             connect(), self._image, claim=self._claim, ports=self._known_ports(), settings=settings
@@ -215,7 +214,7 @@ class ContainerBroker:
         def is_ready() -> bool:
             if self._state() != "running":
                 raise HarnessError(f"The broker {self.name} ended instead of being ready. {self._said()}")
-            # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
+            # Only this broker has a cluster of this name, so no other process can be mistaken for it.
             return cluster in (probe.clusters() or ()) and probe.is_ready()
 
         if not wait_until(is_ready, _START_DEADLINE_S, pause_s=_POLL_S):
@@ -228,7 +227,7 @@ class ContainerBroker:
 
     @contextlib.contextmanager
     def _engine_asked_to(self, do: str) -> Iterator[None]:
-        """Make a harness error of what the engine, or the way to it, refuses."""
+        """Turn errors of the engine and of its connection into harness errors."""
         try:
             yield
         except (DockerException, OSError) as error:  # what `requests` raises on a lost connection is an OSError
@@ -241,13 +240,13 @@ class ContainerBroker:
         return container
 
     def _state(self) -> str:
-        """Return what the engine calls the container now: running, paused, exited, ..."""
+        """The engine's state of the container: running, paused, exited, ..."""
         container = self._made()
         container.reload()
         return str(container.status)
 
     def _made(self) -> Any:
-        """Return the engine's own container, which knows more verbs than testcontainers'."""
+        """The engine's container object, which has more methods than testcontainers'."""
         if self._container is None:
             raise self._not_started()
         return self._container.get_wrapped_container()

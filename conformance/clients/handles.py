@@ -1,7 +1,7 @@
 """One producer handle and one consumer handle for each kind of client, for lockstep, soak and applications.
 
 A handle is one client as the broker sees it: its connections are its own, unless it was given a client to share. It
-closes without an error whatever the broker does, and ``abort`` cuts its connections, as a crash does. The wire client's
+closes without an error in any state of the broker; ``abort`` cuts its connections, as a crash does. The wire client's
 handle sends each message once. pulsar-client's reconnects and sends again by itself.
 """
 

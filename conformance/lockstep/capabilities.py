@@ -52,7 +52,7 @@ class StatsField:
 
 @dataclass(frozen=True, slots=True)
 class HasSetting:
-    """A setting of the broker, whatever its value."""
+    """A setting of the broker, with any value."""
 
     name: str
 

@@ -303,7 +303,7 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         if classic is not None and not self._world.use_classic(classic):
-            return Performed(Skipped("this broker cannot be told while it runs which implementation to use"))
+            return Performed(Skipped("this broker cannot change the implementation while it runs"))
         self._chunks.before_unload(name)
         # A topic that is being reloaded after an earlier unload may refuse another one for a moment.
         self._answers.retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S, what="an unload", topic=name)

@@ -39,8 +39,8 @@ SETTINGS: Final = {
     "brokerDeduplicationEntriesInterval": "500",
     "brokerDeduplicationSnapshotIntervalSeconds": "5",
 }
-"""A soak's broker has these besides the suite's settings: ledgers and snapshots for many messages, and acks that are
-persisted soon, so that a kill undoes little (``pipeline.persisting``)."""
+"""Further settings of a soak's broker: ledgers and snapshots for many messages, and acks that are persisted soon, so
+that a kill undoes little (``pipeline.persisting``)."""
 
 SETTINGS_OF_CLUSTERS: Final = {
     "enableReplicatedSubscriptions": "true",

@@ -179,7 +179,7 @@ class FaultInjector(threading.Thread):
 
 
 def _further(fault: ScheduledFault) -> int:
-    """A second choice of a fault, besides a topic or a client."""
+    """A second choice of a fault, in addition to a topic or a client."""
     return fault.choice >> 8
 
 

@@ -74,7 +74,7 @@ def _work(sock: socket.socket, run: Run[T], read: Callable[[bytes], T]) -> None:
         try:
             run(line)
             status = 0
-        except Exception:  # noqa: BLE001 - whatever it is, the suite has to learn of it
+        except Exception:  # noqa: BLE001 - the suite must learn of any bug
             line.send(Crashed(traceback.format_exc()))
     finally:
         os._exit(status)

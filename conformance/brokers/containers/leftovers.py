@@ -72,7 +72,7 @@ def remove_leftovers(client: DockerClient) -> None:
 
 
 def remove_claimed(client: DockerClient, claim: str) -> bool:
-    """Remove the containers under a claim, whatever they do, with their volumes; return whether none is left."""
+    """Remove the containers under a claim, in any state, with their volumes; return whether none is left."""
     for container in claimed(client, claim):
         with contextlib.suppress(APIError):  # somebody else is removing it just now, or has done so
             container.remove(force=True, v=True)

@@ -68,7 +68,7 @@ def _agent(jar: PurePath, address: str, port: int) -> str:
 
 
 def _asked(listener: Path, *words: str) -> str:
-    """Return the answer of a process to one command: a status, and what it says besides."""
+    """Return the answer of a process to one command: a status and a text."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_DEADLINE_S)
         try:

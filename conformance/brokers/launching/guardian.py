@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(folder: Path) -> None:
-    """Make and lock ``folder``, serve requests until the suite is gone or closes its end, then clean up."""
+    """Create and lock ``folder``, serve requests until the suite ends or closes its end, then clean up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the suite, which then closes its end
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
 
 
 class _Ward:
-    """One of the processes that are guarded; there may be several one after the other, never two at once."""
+    """A guarded process, which may be started several times, one after the other."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -102,7 +102,7 @@ class _Ward:
 
 
 def _death_wish() -> Callable[[], None] | None:
-    """What a child does before its program starts, so that the kernel kills it when the guardian dies; Linux only."""
+    """Ask the kernel, in the child, to kill it when the guardian dies; Linux only."""
     if sys.platform != "linux":
         return None
     guardian = os.getpid()

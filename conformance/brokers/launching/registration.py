@@ -1,12 +1,12 @@
 """Detects in a broker's log that its bookie is in a loop of losing and renewing its registration.
 
-A standalone broker that was killed finds the registration of its bookie in its metadata when it starts again. Releases
-from 3.2 on delete it when they first look at it, and register anew. If the notice of that deletion comes late, it is
-taken for the loss of the new registration, which is then deleted and renewed (``ResourceLockImpl`` finds the one there
-not equal to its own, because ``BookieServiceInfo`` does not define equality), and the notice of *that* deletion keeps
-it going for ever, a hundred times a second; apache/pulsar issue 17759 is the same loop after another beginning. About
-every third start after a kill was caught on two busy cores. While it lasts, the broker may find no bookie for a new
-ledger: a harness error that says nothing about the rules. A graceful restart ends it.
+A killed standalone broker finds its bookie's registration in the metadata when it starts again. Releases from 3.2 on
+delete it on the first read and register again. If the notification of that deletion arrives late, the broker considers
+the new registration lost, deletes it and renews it: ``ResourceLockImpl`` finds the stored one unequal to its own,
+because ``BookieServiceInfo`` does not define equality. The notification of *this* deletion repeats the loop forever, a
+hundred times a second; apache/pulsar issue 17759 is the same loop with another beginning. On two busy cores, about
+every third start after a kill was affected. During the loop the broker may find no bookie for a new ledger: a harness
+error that says nothing about the rules. A graceful restart ends it.
 """
 
 from __future__ import annotations

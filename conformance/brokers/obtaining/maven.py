@@ -117,7 +117,7 @@ def _resolved(file: Path, repository: Path) -> Resolved:
 
 
 def _settings() -> str:
-    """Old POMs name repositories that are gone: whatever they name, Maven Central is asked."""
+    """Ignore the repositories in POMs, some of which no longer exist: use Maven Central only."""
     mirror = f"<id>central-only</id><mirrorOf>*</mirrorOf><url>{escape(central_address())}</url>"
     return f"<settings><mirrors><mirror>{mirror}</mirror></mirrors></settings>"
 

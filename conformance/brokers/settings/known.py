@@ -3,7 +3,7 @@
 A broker starts with a setting that it does not have, and takes no notice of it; of a switch, every value but ``true``
 is false. So both are refused before. The names and types of the broker's settings are the fields of its class
 ``ServiceConfiguration``, those of the bookie are constants of its configuration's classes;
-and whatever the release's configuration files name, commented out or not, it has as well.
+the release also has all settings in its configuration files, commented out or not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Payloads that say what they are, so that whoever receives one can tell that it is whole."""
+"""Payloads that follow from the message, so that a consumer can check that one is whole."""
 
 from __future__ import annotations
 
