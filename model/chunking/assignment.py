@@ -10,7 +10,7 @@ No document says this. It is the behavior of releases, and explains some starvat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from model.vocabulary import ChunkNumber
@@ -21,11 +21,13 @@ class Assignment:
     """The assignment of one subscription.
 
     ``pairs``: the uuids of messages of which a consumer was sent the first chunk but not the last, with that consumer.
-    ``orphaned``: those whose consumer left.
+    ``orphaned``: those whose consumer left. ``maybe_orphaned``: those whose first chunk may have been in flight to a
+    consumer that left.
     """
 
     pairs: frozenset[tuple[str, str]] = frozenset()
     orphaned: frozenset[str] = frozenset()
+    maybe_orphaned: frozenset[str] = frozenset()
 
     def sent(self, name: str, chunk: ChunkNumber) -> Assignment:
         assert chunk.uuid is not None
@@ -34,12 +36,18 @@ class Assignment:
             pairs, orphaned = pairs | {(chunk.uuid, name)}, orphaned - {chunk.uuid}
         if chunk.is_last:
             pairs -= {(chunk.uuid, name)}
-        return Assignment(pairs, orphaned)
+        return Assignment(pairs, orphaned, self.maybe_orphaned - {chunk.uuid})
 
-    def without(self, name: str) -> Assignment:
-        """A consumer left, or subscribed again, which makes it another consumer."""
+    def without(self, name: str, in_flight: Iterable[ChunkNumber] = ()) -> Assignment:
+        """A consumer left, or subscribed again, which makes it another consumer.
+
+        ``in_flight``: the chunks that it may have been sent and did not receive.
+        """
         gone = frozenset((uuid, consumer) for uuid, consumer in self.pairs if consumer == name)
-        return replace(self, pairs=self.pairs - gone, orphaned=self.orphaned | {uuid for uuid, _ in gone})
+        assigned = {uuid for uuid, _ in self.pairs}
+        begun = {one.uuid for one in in_flight if one.chunk_id == 0 and one.uuid is not None} - assigned
+        orphaned = self.orphaned | {uuid for uuid, _ in gone}
+        return Assignment(self.pairs - gone, orphaned, self.maybe_orphaned | begun)
 
     def holder(self, uuid: str | None) -> str | None:
         """The consumer that is sent the next chunk of a message."""
@@ -51,6 +59,10 @@ class Assignment:
         begun = {chunk.uuid for chunk in chunks if chunk.chunk_id == 0}
         remembered = begun | {uuid for uuid, _ in self.pairs}
         return any(chunk.uuid in self.orphaned or chunk.uuid not in remembered for chunk in chunks)
+
+    def may_be_stuck(self, free: Iterable[ChunkNumber]) -> bool:
+        """Whether one of these chunks may have been assigned to a consumer that left."""
+        return any(chunk.uuid in self.maybe_orphaned for chunk in free)
 
 
 NOTHING_SENT: Final = Assignment()

@@ -49,7 +49,7 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
         return None
     free, assignment = _free(state, subscription), state.assignment(subscription)
     chunks = [chunk for chunk in free.values() if chunk is not None]
-    if assignment.is_stuck(chunks):
+    if assignment.is_stuck(chunks) or assignment.may_be_stuck(chunks):
         return CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
     # The harness learns what was dispatched when a consumer receives it. So another consumer may have a first chunk.
     others = [name for name in here if name not in starved or len(starved) > 1]

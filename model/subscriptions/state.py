@@ -138,10 +138,14 @@ class Consumption:
         return replace(self, consumers=self.consumers.set(name, consumer))
 
     def without_consumer(self, name: str) -> Consumption:
-        assignments = self.assignments
-        for subscription in self.consumers[name].subscriptions:
-            if subscription in assignments:
-                assignments = assignments.set(subscription, assignments[subscription].without(name))
+        consumer, assignments = self.consumers[name], self.assignments
+        for subscription in consumer.subscriptions:
+            chunks = self.log(subscription.topic).chunks if consumer.kind == "Shared" else {}
+            had = {place.position for _, place in consumer.unacknowledged}
+            in_flight = [] if consumer.is_settled else [chunk for at, chunk in chunks.items() if at not in had]
+            if subscription in assignments or in_flight:
+                without = self.assignment(subscription).without(name, in_flight)
+                assignments = assignments.set(subscription, without)
         return replace(self, consumers=self.consumers.delete(name), assignments=assignments)
 
     def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:

@@ -23,8 +23,8 @@ from model.events import (
 )
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Unload
-from model.subscription_operations import AckById, CrashConsumer, ReadCursor, Receive, Subscribe
-from model.vocabulary import ChunkNumber, Entry, Message, SubscriptionType
+from model.subscription_operations import AckById, CrashConsumer, CutDuring, ReadCursor, Receive, Subscribe
+from model.vocabulary import ChunkNumber, CutAt, Entry, Message, SubscriptionType
 from tests.judging import Happened, allowed_by, broken_by, deviates
 
 KNOWN = frozenset(DEVIATIONS)
@@ -74,6 +74,16 @@ def acknowledges(consumer: str, *names: str) -> Happened:
 def starves(consumer: str, *names: str) -> Happened:
     """A consumer receives these, and then nothing, although the broker has a backlog."""
     return Receive(consumer, 9), Starved("nothing comes", delivered(*names))
+
+
+def test_a_first_chunk_in_flight_to_a_consumer_that_left_may_be_assigned_to_it() -> None:
+    cut_off: Happened = (CutDuring(Receive("c1", 9), CutAt("MESSAGE")), ReceivedMessages((), settled=False))
+    left = (*topic("c1"), cut_off, subscribed("c2"))
+    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *left, starves("c2", "x"))
+    settled = (*topic("c1"), receives("c1", *LOG), LEAVES, subscribed("c2"), starves("c2", "x"))
+    assert broken_by(*settled, known=KNOWN).deviation is None
+    again = (*left, starves("c2", "a0", "a1", "a2"))
+    assert broken_by(*again, known=KNOWN).deviation is None, "the first chunk was sent again"
 
 
 def test_the_ack_of_a_chunk_is_the_ack_of_one_entry() -> None:
