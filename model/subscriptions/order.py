@@ -112,7 +112,7 @@ def _ahead_of_replay(
     if first is None or position in state.keyed_of(subscription).got:
         return None
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
-    if state.due(subscription).get(first) == "nacked" and not state.topics[subscription.topic].drains:
+    if state.due(subscription).get(first) == "nacked" and _may_be_without_hash(state, subscription, first):
         return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
     if state.due(subscription).get(first) == "left":
         if _is_passed(state, subscription, name):
@@ -120,6 +120,20 @@ def _ahead_of_replay(
         if _may_be_read_for_replay(state, subscription, position):
             return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     return Broken("KEY-09", because)
+
+
+def _may_be_without_hash(state: Consumption, subscription: SubscriptionId, nacked: Message) -> bool:
+    """Whether the replay queue may not have the hash of a message whose redelivery was requested.
+
+    It has none until the message is read for replay. With draining hashes, that is put off only by earlier messages in
+    the queue, which other consumers may have no permits for.
+    """
+    if not state.topics[subscription.topic].drains:
+        return True
+    is_first = all(
+        why != "nacked" or message[1].position >= nacked[1].position for message, why in state.due(subscription).items()
+    )
+    return not is_first and sum(1 for _ in state.consumers_of(subscription)) > 1
 
 
 @carries("KEY-02")

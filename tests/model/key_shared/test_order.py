@@ -180,7 +180,18 @@ def test_a_new_message_waits_for_the_replay_of_its_hash() -> None:
     assert broken(*begin, gathers(share("c", 1, again=True), share("c", 2))) is None
 
 
-def test_a_new_message_overtakes_the_replay_queue_only_in_the_classic_implementation() -> None:
+def test_a_new_message_overtakes_a_replay_with_draining_hashes_only_if_earlier_messages_delay_it() -> None:
+    begin, known = [*sent(B, ONE, OTHER), *joins("c"), gathers(share("c", 1, 2))], NEW_MESSAGE_OVERTAKES_REPLAY
+    overtaken = gathers(share("c"), share("d", 3))
+    answer = judged(*begin, fails("c", 1, 2), *joins("d"), overtaken)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-09", NEW_MESSAGE_OVERTAKES_REPLAY)
+    assert broken(*begin, fails("c", 1, 2), *joins("d"), overtaken, known=known) is None
+    assert broken(*begin, fails("c", 2), *joins("d"), overtaken, known=known) == "KEY-09", "it is the first one"
+    assert broken(*begin, fails("c", 1, 2), gathers(share("c", 3)), known=known) == "KEY-09", "there is one consumer"
+
+
+def test_a_new_message_overtakes_the_first_of_the_replay_queue_only_in_the_classic_implementation() -> None:
     begin = [*joins("c"), gathers(share("c", 1)), fails("c", 1)]
     answer = judged(*classic(A, A), *begin, gathers(share("c", 2)))
     assert isinstance(answer, Broken)
