@@ -96,7 +96,7 @@ class Cursor:
     ``stray``: such acks of consumers that are gone. ``past``: the states since the last one that is surely persisted,
     with that one. ``since``: the rules that operations exercised since the last read. ``is_flushed``: nothing changed
     since it was persisted. ``is_unloaded``: nothing changed since the topic was unloaded. ``had_ledger``: the cursor
-    had its own ledger then.
+    had its own ledger then. ``was_opening``: that ledger may not have been open yet, and may have the state now.
 
     For releases that deviate: ``miscounted``: by how many entries the backlog may be too small. ``deviating``: states
     that are possible by a deviation only, and its name. ``ledger_since_ms``: since when the cursor has its own ledger,
@@ -118,6 +118,7 @@ class Cursor:
     is_flushed: bool = False
     is_unloaded: bool = False
     had_ledger: bool = True
+    was_opening: bool = False
     miscounted: int = 0
     deviating: Map[Acked, str] = Map()
     ledger_since_ms: float | None = None
@@ -360,6 +361,7 @@ def unloaded(cursor: Cursor, at: Interval) -> Cursor:
         is_flushed=True,
         is_unloaded=True,
         had_ledger=cursor.ledger_since_ms is not None,
+        was_opening=is_opening(cursor, at),
         deviating=deviating,
         lost_before=frozenset(deviating),
     )

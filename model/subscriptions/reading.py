@@ -318,6 +318,8 @@ def stored(
     ranges = len(info_of(expected).ranges)
     limit = tracked.persisting.stored_ranges
     if in_store.mark_delete is None:
+        if cursor.was_opening:
+            return Allowed(state, excused=("ACK-10",))
         if ranges < limit:
             because = f"{subscription.name} was unloaded with {ranges} ranges, below the limit of {limit}"
             return Broken("ACK-10", f"{because}, but its state is not in the metadata store")

@@ -32,6 +32,7 @@ from model.events import (
     RedeliveryRequested,
     Sent,
     Stored,
+    StoredCursorRead,
     Subscribed,
     Trimmed,
 )
@@ -47,6 +48,7 @@ from model.subscription_operations import (
     PeekMessage,
     Permit,
     ReadCursor,
+    ReadStoredCursor,
     Receive,
     ReceiveAll,
     ReceiveDue,
@@ -297,6 +299,17 @@ def test_an_unload_right_after_the_first_ack_may_lose_it_only_if_that_is_known()
     assert deviation_met(*acks, UNLOADED, lost, known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
     later = (*acks, read(at(0), backlog=1), UNLOADED)
     assert rule_broken(*later, lost, known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS) == "ACK-10"
+
+
+def test_the_state_of_a_cursor_may_be_in_its_ledger_if_that_was_opening_during_the_unload() -> None:
+    acks = (*topic(1, 1, 1), taken(*map(single, range(3))), acknowledged(single(1)))
+    only_ledger: Happened = (ReadStoredCursor("t0", "s0"), StoredCursorRead(None))
+    state = CursorRead(BEGINNING, (Range(at(0), at(1)),), 2, 0)
+    kept: Happened = (ReadCursor("t0", "s0"), state)
+    assert isinstance(judged(*acks, UNLOADED, only_ledger, kept), Allowed)
+    assert rule_broken(*acks, UNLOADED, only_ledger, read(BEGINNING, backlog=3)) == "ACK-10", "its ack must be there"
+    settled = (*acks, (ReadCursor("t0", "s0"), state), UNLOADED)
+    assert rule_broken(*settled, only_ledger) == "ACK-10"
 
 
 def test_an_unload_may_lose_acks_of_entries_and_of_batch_indexes_together() -> None:
