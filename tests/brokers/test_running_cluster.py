@@ -110,7 +110,7 @@ def test_cleaning_after_a_killed_check_leaves_the_cluster_unchanged(stock: Stock
     assert CLASSIC in stock.admin.dynamic_configuration()
     status, out, _ = run(stock, tmp_path, "clean")
     assert status == 0
-    assert re.fullmatch(rf"{left}: is over\. Removed: \d+ namespaces with \d+ topics?; set back: {CLASSIC}\.\n", out)
+    assert re.fullmatch(rf"{left}: is over\. Removed: \d+ namespaces with \d+ topics?; restored: {CLASSIC}\.\n", out)
     assert run(stock, tmp_path, "clean") == (0, "No run left anything in the cluster.\n", "")
 
 

@@ -8,6 +8,7 @@ for the classic implementation, it waits until the counts stop changing.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
@@ -43,7 +44,8 @@ class KeyShares:
         self._members = members
         self._positions = positions
         self._administered: set[tuple[str, str]] = set()
-        self._miscounted: set[int] = set()
+        self._given_up: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        """By subscription, the hashes that the broker miscounts or does not dispatch: nothing waits for them again."""
 
     def administered(self, topic: str, subscription: str) -> None:
         """Register a skip or expiry: its effect on pending messages depends on the release."""
@@ -89,7 +91,7 @@ class KeyShares:
             if missing is None:
                 break
             if deadline.passed and polls >= LOOKS:
-                self._miscounted |= missing
+                self._given_up[topic, subscription] |= missing
                 break
             time.sleep(PAUSE_S)
         if not view.has_all_arrived(members.values()):
@@ -105,7 +107,8 @@ class KeyShares:
     ) -> set[int] | None:
         """None if all due messages have arrived and the stats are right; else the hashes whose stats are wrong.
 
-        It ignores hashes that the broker miscounted before.
+        Nobody knows the stats after a skip or an expiry; then they are the hashes of messages that seem due. It ignores
+        hashes that it has given up.
         """
         if not view.has_all_arrived(members.values()):
             return set()
@@ -115,8 +118,9 @@ class KeyShares:
         is_known = len(receivers) == len(members)
         if is_known and not self._world.has_draining_hashes:
             return self._missing_of_classic(view, receivers, members, poller)
-        if not is_known or (poller.topic, poller.subscription) in self._administered:
+        if not is_known:
             return None if poller.is_quiet else set()
+        given_up = self._given_up[poller.topic, poller.subscription]
         wire = [member for member in members.values() if isinstance(member, WireMember)]
         claims = any(member.claims_hashes for member in wire)
         within = STICKY_HASHES if claims else AUTO_SPLIT_HASHES
@@ -128,14 +132,17 @@ class KeyShares:
             if not poller.is_quiet:
                 return set()
             owed = {}
-        is_due = any(hashes[position] not in self._miscounted for position in owed)
+        if (poller.topic, poller.subscription) in self._administered:
+            missing = {hashes[position] for position in owed} - given_up
+            return None if poller.is_quiet and not missing else missing
+        is_due = any(hashes[position] not in given_up for position in owed)
         if not keeps_keys or claims:
             return set() if is_due else None
         if not owed and not _is_read(view, entries, receivers) and not poller.is_quiet:
             return set()
         # The stats may still show a hash that moved back to its consumer, so ignore it.
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
-        wrong = {one.hashed for one in mismatches(gathered, entries, receivers, held)} - self._miscounted
+        wrong = {one.hashed for one in mismatches(gathered, entries, receivers, held)} - given_up
         return wrong if wrong or is_due or wrong_sums(gathered) is not None else None
 
     def _missing_of_classic(
