@@ -119,6 +119,7 @@ class Lanes:
                 for lane in self._at_work():
                     lane.worker.send(Stop())
             elif stops_until is None:
+                self._agree()
                 self._start_missing()
                 self._hand_out(next_round)
             if not self._at_work():
@@ -129,7 +130,7 @@ class Lanes:
                 self._listen(lane, take)
             self._bounce()
             if stops_until is None:
-                self._release(is_over)
+                self._let_begin()
         if not self._lanes:
             raise HarnessError(self._why_none)
         return []
@@ -227,12 +228,13 @@ class Lanes:
         for number in numbers:
             self._lanes[number].worker.send(answer)
 
-    def _release(self, is_over: Callable[[float], bool]) -> None:
-        """Let waiting lanes go on once the others have arrived."""
+    def _let_begin(self) -> None:
+        """Let waiting lanes begin their examples, unless a bounce is imminent."""
         for number in self._rendezvous.may_begin():
             self._lanes[number].worker.send(Go())
-        if self._rendezvous.can_agree and is_over(self._longest_bounce_s):
-            return
+
+    def _agree(self) -> None:
+        """Once all lanes wait for a bounce, send them the one to perform."""
         agreed = self._rendezvous.agree()
         if agreed is not None:
             bounce, numbers = agreed

@@ -22,7 +22,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(sources=(("A", (25, 5)), ("B", (15,))), crashes=1),
     ),
     "chunk-given-back": (
-        "two producers, a message of two chunks each; messages are given back, and the consumer crashes",
+        "two producers, a message of two chunks each; messages are nacked, and the consumer crashes",
         Setup(sources=TWO_PRODUCERS, backs=1, crashes=1),
     ),
     "chunk-limit": (

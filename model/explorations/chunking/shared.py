@@ -28,7 +28,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(markers=True, messages=(2, 2), leaves=1),
     ),
     "chunk-option-2-crashes": (
-        "option 2: one message of three chunks, which is given back; its producer, a consumer and the broker crash",
+        "option 2: one message of three chunks, which is nacked; its producer, a consumer and the broker crash",
         Setup(markers=True, messages=(3,), leaves=1, backs=1, deaths=1, crashes=1),
     ),
 }

@@ -21,7 +21,7 @@ from model.chunking.variants import DOCUMENT, ChunksVariant
 class Setup(Struct, frozen=True, kw_only=True):
     """A small configuration: the option, the producers' messages by how many chunks each has, and what may happen.
 
-    There are the consumers A and B. ``leaves`` of them may crash, messages are given back ``backs`` times, producers
+    There are the consumers A and B. ``leaves`` of them may crash, messages are nacked ``backs`` times, producers
     die ``deaths`` times, and the broker crashes ``crashes`` times.
     """
 
@@ -84,7 +84,7 @@ def kinds(setup: Setup) -> frozenset[str]:
         "begins": setup.markers,
         "sends marker": setup.markers,
         "leaves": setup.leaves,
-        "gives back": setup.backs,
+        "nacks": setup.backs,
         "dies": setup.deaths,
         "crashes": setup.crashes,
     }
@@ -176,7 +176,7 @@ def consumers(world: World) -> Next:
                 after = replace(
                     world, shared=sharing.request_redelivery(shared, name, whole.entries), backs=world.backs - 1
                 )
-                yield Step("gives back", f"{name} gives back {whole.uuid}", name), after
+                yield Step("nacks", f"{name} nacks {whole.uuid}", name), after
         if member.buffers.awaiting_redelivery:
             after = replace(world, shared=_all_again(shared, member))
             yield Step("asks again", f"{name} asks for what it could not put together", name), after

@@ -28,7 +28,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(keys=("x", "x", "x"), joins=3, leaves=3, permits=2),
     ),
     "key-given-back": (
-        "two keys, three messages; a consumer joins, one disconnects, and messages are given back twice",
+        "two keys, three messages; a consumer joins, one disconnects, and messages are nacked twice",
         Setup(keys=("x", "y", "x"), joins=1, leaves=1, backs=2),
     ),
     "key-one-hash": (

@@ -13,7 +13,7 @@ Statements = tuple[tuple[Always[World], ...], tuple[EveryStep[World, Step], ...]
 
 
 def statements(setup: Setup) -> Statements:
-    """What must hold in this configuration: the order of keys only where nothing is given back (KEY-08)."""
+    """What must hold in this configuration: the order of keys only where nothing is nacked (KEY-08)."""
     if setup.classic_rule:
         return (NOBODY_GONE,), (RECENT_GETS_NOTHING_NEW, BEHIND_THE_REPLAY, LEAVER_IS_REPLAYED)
     always, every_step = [ONE_CONSUMER, NOBODY_GONE, RESTS_WITH_REASON], [KEPT_FOR_A_REASON, BEHIND_THE_REPLAY]
@@ -171,7 +171,7 @@ IN_ORDER = EveryStep(
 )
 KEPT_FOR_A_REASON = EveryStep(
     ("KEY-04", "KEY-13"),
-    "a message is put aside only for its own key's sake, or because its consumer asked for no more",
+    "a message is blocked only because of its own key, or because its consumer has no permits",
     KEPT,
     _kept_for_a_reason,
 )
@@ -191,7 +191,7 @@ LEAVER_IS_REPLAYED = EveryStep(
     frozenset({"leaves"}),
     _leaver_is_replayed,
 )
-GIVEN_BACK = EveryStep(("KEY-08",), "what is given back comes again", frozenset({"gives back"}), _given_back)
+GIVEN_BACK = EveryStep(("KEY-08",), "a nacked message is redelivered", frozenset({"nacks"}), _given_back)
 RECENT_GETS_NOTHING_NEW = EveryStep(
     ("KEY-14",),
     "a consumer that joined recently gets nothing that was read since, until all before is acknowledged",

@@ -27,7 +27,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     ``same_hash`` are keys that share one hash. The first consumer has everything; ``joins`` more may come, and at most
     ``leaves`` may disconnect. Each asks for ``permits`` messages, and for as many again when it has had them. ``backs``
-    is how often messages may be given back. The consumers in ``stuck`` acknowledge nothing. With ``claims``, consumers
+    is how often messages may be nacked. The consumers in ``stuck`` acknowledge nothing. With ``claims``, consumers
     take what is nobody's and what they had is nobody's again, as with ranges that they claim; the first has one hash.
     """
 
@@ -85,7 +85,7 @@ ASIDE = {
     Outcome.RECENT: "joined recently",
     Outcome.NOBODY: "nobody's",
 }
-"""The kinds of steps in which a message that was read is put aside."""
+"""The kinds of steps in which a message that was read is added to the replay queue."""
 
 REFUSED = {
     Outcome.GONE: "gone",
@@ -103,7 +103,7 @@ def kinds(setup: Setup) -> frozenset[str]:
     conditional = {
         "joins": setup.joins > 0,
         "leaves": setup.leaves > 0,
-        "gives back": setup.backs > 0,
+        "nacks": setup.backs > 0,
         "no permits": setup.permits < len(setup.keys),
         "draining": drains,
         "nobody's": setup.claims,
@@ -158,7 +158,7 @@ def dispatches(setup: Setup, world: World) -> Next:
             consumer = after.sending.consumer
             step = Step("chosen", f"{consumer} is chosen for {in_words(setup, position)}{again}", consumer, position)
         else:
-            words = f"{in_words(setup, position)} is read and put aside: {outcome.value}"
+            words = f"{in_words(setup, position)} is read and added to the replay queue: {outcome.value}"
             step = Step(ASIDE[outcome], words, "", position)
         yield step, replace(world, subscription=after)
 
@@ -179,8 +179,8 @@ def consumers(setup: Setup, world: World) -> Next:
             continue
         for position in consumer.pending:
             after = dispatcher.request_redelivery(subscription, name, (position,))
-            words = f"{name} gives back {in_words(setup, position)}"
-            step = Step("gives back", words, name, position)
+            words = f"{name} nacks {in_words(setup, position)}"
+            step = Step("nacks", words, name, position)
             yield step, replace(world, subscription=after, backs=world.backs - 1)
 
 
