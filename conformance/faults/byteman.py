@@ -42,6 +42,10 @@ class LoadedRule:
     problem: str | None
 
 
+class AgentGone(HarnessError):
+    """Nothing listens at the agent's address: its process has ended, and its rules with it."""
+
+
 class Agent:
     """A client of the agent inside one broker's process.
 
@@ -122,6 +126,8 @@ class Agent:
             raise HarnessError(
                 f"the Byteman agent at {self._where} did not answer within {self._timeout_s:g} s"
             ) from None
+        except ConnectionRefusedError as error:
+            raise AgentGone(f"the Byteman agent at {self._where} cannot be reached: {error}") from error
         except OSError as error:
             raise HarnessError(f"the Byteman agent at {self._where} cannot be reached: {error}") from error
         return bytes(answer)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from conformance.brokers.interface import AgentAddress
-from conformance.faults.byteman import Agent, rule_names
+from conformance.faults.byteman import Agent, AgentGone, rule_names
 from conformance.faults.catalogue import BrokerDefect
 
 
@@ -25,11 +25,14 @@ def switch_on(address: AgentAddress, defect: BrokerDefect) -> None:
 
 
 def switch_off(address: AgentAddress, defect: BrokerDefect) -> None:
-    """Switch a defect off, if it is on.
+    """Switch a defect off, if it is on. It ended with the process if that has ended.
 
     Raises :class:`~conformance.harness_error.HarnessError` if its rules had an error, so that it had no effect.
     """
-    if not is_on(address, defect):
+    try:
+        if not is_on(address, defect):
+            return
+    except AgentGone:
         return
     agent = Agent(address)
     try:

@@ -188,11 +188,11 @@ class Owners:
             broker.resume()
         answers = tuple(self._last_answers())
         self._let_go()
-        came_back = [self._came_back(broker) for broker in self._frozen]
+        late = [why for broker in self._frozen if (why := self._late_return(broker)) is not None]
         self._frozen.clear()
         self._world.look_elsewhere()
-        if not all(came_back):
-            raise LateToReturn(f"a broker that lost its session is not registered again within {RETURN_TIMEOUT_S:g} s")
+        if late:
+            raise LateToReturn(f"a broker that lost its session {late[0]} within {RETURN_TIMEOUT_S:g} s")
         return Thawed(answers)
 
     def _last_answers(self) -> Iterator[FormerAnswer]:
@@ -201,8 +201,8 @@ class Owners:
             for entry, answer in live.last_answers(deadline):
                 yield FormerAnswer(session, entry, answer)
 
-    def _came_back(self, broker: DeploymentBroker) -> bool:
-        """Wait until a thawed broker is registered again, or start it again; whether that was in time.
+    def _late_return(self, broker: DeploymentBroker) -> str | None:
+        """Wait until a thawed broker is registered again; if it is not in time, start it again and say what is missing.
 
         Depending on the release, a broker that lost its session shuts down or reconnects.
         """
@@ -214,7 +214,7 @@ class Owners:
         came_back = wait_until(is_back, RETURN_TIMEOUT_S, pause_s=_PAUSE_S)
         if not came_back or not broker.process.is_running:
             self._start_again(broker)
-        return came_back
+        return None if came_back else registered.missing or "is registered again, but does not answer"
 
     def _start_again(self, broker: DeploymentBroker) -> None:
         if broker.process.is_running:
@@ -228,7 +228,7 @@ class Owners:
         self._let_go()
         for broker in self._frozen:
             broker.resume()
-            self._came_back(broker)
+            self._late_return(broker)
         if self._frozen:
             self._frozen.clear()
             self._world.look_elsewhere()
@@ -255,6 +255,13 @@ class _Steady:
         if value is None or value != self._last:
             self._last, self._since = value, Deadline.after(STAYS_S)
         return value is not None and self._since.passed
+
+    @property
+    def missing(self) -> str | None:
+        """Why the value was not steady when it was last asked for; None if it was."""
+        if self._last is None:
+            return "is not registered again"
+        return None if self._since.passed else f"is not registered for {STAYS_S:g} s in one session"
 
 
 def _acknowledge(member: WireMember, nth: tuple[int, ...]) -> None:

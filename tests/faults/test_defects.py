@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
 
-from conformance.brokers.interface import Broker
+from conformance.brokers.interface import AgentAddress, Broker
 from conformance.brokers.select import parse_broker
-from conformance.faults.byteman import Agent, rule_names
+from conformance.faults.byteman import Agent, AgentGone, rule_names
 from conformance.faults.catalogue import BrokerDefect, broker_defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.harness_error import HarnessError
@@ -106,3 +107,11 @@ def test_a_defect_that_does_not_fit_the_broker_is_a_harness_error_and_is_removed
         switch_off(fixture.agent, MISFIT)
     assert not is_on(fixture.agent, MISFIT)
     assert "defect misfit" not in [rule.name for rule in Agent(fixture.agent).rules()]
+
+
+def test_a_defect_ends_with_its_process_and_is_then_off() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
+    switch_off(address, broker_defect("check-removed"))
+    with pytest.raises(AgentGone):
+        switch_on(address, broker_defect("check-removed"))
