@@ -64,6 +64,10 @@ class Assignment:
         """Whether one of these chunks may have been assigned to a consumer that left."""
         return any(chunk.uuid in self.maybe_orphaned for chunk in free)
 
+    def sent_to_leaver(self, free: Iterable[ChunkNumber]) -> int:
+        """How many of these chunks the broker may have sent to a consumer that left."""
+        return sum(chunk.uuid in self.orphaned | self.maybe_orphaned for chunk in free)
+
 
 NOTHING_SENT: Final = Assignment()
 """The assignment of a new dispatcher."""

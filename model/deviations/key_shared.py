@@ -13,6 +13,7 @@ LOOK_AHEAD_SKIPS_REPLAY = "look-ahead-skips-replay"
 REPLAY_HASH_KEPT_AFTER_ACK = "replay-hash-kept-after-ack"
 LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
+REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 REPLAY_READ_OVERTAKES_LEAVER = "replay-read-overtakes-leaver"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
@@ -87,14 +88,15 @@ DEVIATIONS = (
         name=LOOK_AHEAD_SKIPS_REPLAY,
         aliases=("look-ahead-at-end",),
         rule="KEY-13",
-        also=("KEY-04", "KEY-05", "KEY-08"),
+        also=("KEY-04", "KEY-05", "KEY-08", "KEY-16"),
         statement="While the broker dispatches a new message that is blocked, a consumer adds permits, leaves, requests redelivery, or drains a hash. The dispatcher looks ahead: its next read skips the replay queue and waits at the end of the topic.",
-        cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers dispatches nothing and sets skipNextReplayToTriggerLookAhead. The read that it schedules 1 to 10 ms later skips the replay queue. Another read, which would replay, is lost in one of two ways. readMoreEntries does nothing during a dispatch (sendInProgress), which lasts from readEntriesComplete to the end of the dispatcher's thread. Or reScheduleReadInMs joins the scheduled read (isRescheduleReadInProgress), as RescheduleReadHandler does after a hash drained. apache/pulsar#26236 looks ahead only if there are more entries. apache/pulsar#24700 remembers a skipped read; it was closed because nobody could reproduce it. The flag is cleared only by a read that finds a consumer with permits: if every such consumer leaves before the scheduled read, the next permit triggers a read that skips the replay queue, without a new message.",
+        cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers dispatches nothing and sets skipNextReplayToTriggerLookAhead. The read that it schedules 1 to 10 ms later skips the replay queue. Another read, which would replay, is lost in one of two ways. readMoreEntries does nothing during a dispatch (sendInProgress), which lasts from readEntriesComplete to the end of the dispatcher's thread. Or reScheduleReadInMs joins the scheduled read (isRescheduleReadInProgress), as RescheduleReadHandler does after a hash drained. apache/pulsar#26236 looks ahead only if there are more entries. apache/pulsar#24700 remembers a skipped read; it was closed because nobody could reproduce it. The flag is cleared only by a read that finds a consumer with permits: if every such consumer leaves before the scheduled read, the next permit triggers a read that skips the replay queue, without a new message. The classic dispatcher has the same flag (isDispatcherStuckOnReplays), sets it after a normal read, too, and also reads nothing during a dispatch.",
         upstream=("apache/pulsar#26236", "apache/pulsar#24700", "apache/pulsar#23845"),
         side="broker",
         releases=("==4.0.4", "==4.0.8"),
-        seen=("4.0.8", "4.0.4"),
-        occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. Without a new message (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms.",
+        seldom=(">=2.11,<4.0",),
+        seen=("4.0.8", "4.0.4", "4.0.8 classic"),
+        occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. Without a new message (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code.",
         shadow=Shadow(
             name="test_slow_reads_alone_excuse_nothing",
             by="small history",
@@ -134,6 +136,23 @@ DEVIATIONS = (
         releases=("==4.0.4", "==4.0.8"),
         seen=("4.0.8", "4.0.4"),
         occurrence="Nothing was dispatched in 25 seconds, with 30 messages in the replay queue.",
+    ),
+    Deviation(
+        name=REPLAY_FILTERED_AFTER_LIMIT,
+        rule="KEY-16",
+        statement="The classic dispatcher takes as many messages from the front of the replay queue as there are permits, and then omits those that it cannot dispatch. If these are all, messages after them wait, although their consumers have permits.",
+        cause="PersistentDispatcherMultipleConsumers.readMoreEntries (4.0: ...Classic) asks for the first positions of the replay queue (getMessagesToReplayNow), as many as there are permits in all. Only then does PersistentStickyKeyDispatcherMultipleConsumers.filterOutEntriesWillBeDiscarded omit those whose hash no consumer claims, or whose consumer has no permits. If none is left, and a read is pending at the end of the topic, it reads nothing. The debug log says that all entries in the replay queue were filtered out. apache/pulsar#23231, in 4.0, filters before the limit.",
+        upstream=("apache/pulsar#22245", "apache/pulsar#23231"),
+        side="broker",
+        releases=(">=3.0.5,<4.0",),
+        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        seen=("3.3.6", "4.0.8 classic"),
+        occurrence="Every time, in 9 steps.",
+        shadow=Shadow(
+            name="test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits",
+            by="small history",
+            statement="With a permit more than messages in the way, or none in the replay queue, the later ones are due.",
+        ),
     ),
     Deviation(
         name=REWIND_SKIPPED_AFTER_REPLAY_READ,

@@ -7,6 +7,7 @@ from model.deviation import Deviation, Shadow
 UPDATE_OF_UNREPLICATED_SUBSCRIPTION = "update-of-unreplicated-subscription"
 REQUEST_WITHOUT_REMOTE_CLUSTER = "request-without-remote-cluster"
 UPDATE_CREATES_AT_LATEST = "update-creates-at-latest"
+UPDATE_PASSES_RESTRICTED_MESSAGES = "update-passes-restricted-messages"
 CLOSED_REPLICATOR_READS_NO_REQUEST = "closed-replicator-reads-no-request"
 FIRST_ROUND_RESPONSE_COUNTS_TWICE = "first-round-response-counts-twice"
 SNAPSHOT_NOT_AT_HIGHEST_RESPONSE = "snapshot-not-at-highest-response"
@@ -51,6 +52,21 @@ DEVIATIONS = (
         releases=("==2.11.0",),
         seen=("2.11.0",),
         gone=("3.3.6", "4.0.8"),
+    ),
+    Deviation(
+        name=UPDATE_PASSES_RESTRICTED_MESSAGES,
+        rule="REPL-14",
+        statement="An update acknowledges up to a position, including messages that are restricted to other clusters than its source. No consumer of the source ever receives them, and a consumer that fails over misses them.",
+        cause="A snapshot holds one position for each cluster, and ReplicatedSubscriptionsController.receiveSubscriptionUpdated acknowledges cumulatively up to it. Messages with a list of clusters (replicate_to) that omits the source of the update are before that position, but not in the source's log. PIP-33 does not mention them.",
+        side="broker",
+        releases=("==4.0.8", "==3.3.6", "==2.11.0"),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+        occurrence="Every time, in 13 steps.",
+        shadow=Shadow(
+            name="test_an_update_may_pass_only_messages_that_its_source_may_not_have",
+            by="small history",
+            statement="A restricted message that the source of the update has is missed.",
+        ),
     ),
     Deviation(
         name=CLOSED_REPLICATOR_READS_NO_REQUEST,

@@ -15,6 +15,7 @@ from immutables import Map
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
+    REPLAY_FILTERED_AFTER_LIMIT,
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
@@ -45,8 +46,7 @@ class Look:
 
 def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Position, str]:
     """The entries that a deviation stalls, and its name. A stall that has not ended continues."""
-    ended = ENDED_BY_PERMITS if keyed.is_permitted else ()
-    before = {} if look.has_dispatched else {at: name for at, name in keyed.stalled.items() if name not in ended}
+    before = _continuing(keyed, has_dispatched=look.has_dispatched)
     hashes = {entry.position: entry.hashed for entry in look.entries}
     reasons = {at: before.get(at) or _reason(keyed, at, hashes[at], look) for at in owed}
     stalled_at = {at: name for at, name in reasons.items() if name is not None}
@@ -55,6 +55,41 @@ def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Positio
         following = (entry.position for entry in look.entries if entry.holder is None)
         stalled_at = {**dict.fromkeys(following, REWIND_SKIPPED_AFTER_REPLAY_READ), **stalled_at}
     return Map(stalled_at)
+
+
+def passed_over(
+    keyed: Keyed, owed: Iterable[Position], *, is_passed_over: bool, has_dispatched: bool
+) -> Map[Position, str]:
+    """The entries that a look-ahead of the classic implementation stalls."""
+    before = _continuing(keyed, has_dispatched=has_dispatched)
+    return Map({at: LOOK_AHEAD_SKIPS_REPLAY for at in owed if is_passed_over or at in before})
+
+
+def crowded_out(
+    owed: Iterable[Position], entries: Iterable[Open], receivers: Sequence[Receiver], *, in_replay: int
+) -> Map[Position, str]:
+    """The entries that the classic implementation never looks at, because its replay queue begins with other ones.
+
+    It takes as many of the first ones as there are permits, and omits those that it cannot dispatch. ``in_replay``: the
+    size of the queue.
+    """
+    owed = frozenset(owed)
+    room = max(
+        sum(one.permits for one in receivers), min((one.permits for one in receivers if one.permits > 0), default=0)
+    )
+    in_the_way, found = 0, dict[Position, str]()
+    for entry in entries:
+        if entry.position in owed and room <= in_the_way < in_replay:
+            found[entry.position] = REPLAY_FILTERED_AFTER_LIMIT
+        elif entry.holder is None and entry.position not in owed:
+            in_the_way += 1
+    return Map(found)
+
+
+def _continuing(keyed: Keyed, *, has_dispatched: bool) -> dict[Position, str]:
+    """The stalls that have not ended since the last look."""
+    ended = ENDED_BY_PERMITS if keyed.is_permitted else ()
+    return {} if has_dispatched else {at: name for at, name in keyed.stalled.items() if name not in ended}
 
 
 def _reason(keyed: Keyed, position: Position, hashed: int, look: Look) -> str | None:

@@ -23,11 +23,12 @@ from model.deviations.replication import (
     SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
     TOO_LARGE_TO_REPLICATE,
     UPDATE_CREATES_AT_LATEST,
+    UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
 from model.log import Position
 from model.replication.beginning import none_while_disconnected, none_without_news
 from model.replication.evidence import SLACK_MS, CheckResult, Deviating
-from model.replication.logs import Log, Logs, is_passed, skipped_where_created
+from model.replication.logs import Log, Logs, is_passed, passed_without_having, skipped_where_created
 from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
 from model.replication.tracked import ReplicatedTopic
@@ -366,6 +367,8 @@ def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
                     yield Deviating(TOO_LARGE_TO_REPLICATE, because)
                 elif missed <= by_snapshots.get(cursor.subscription, {}).keys():
                     yield Deviating(min(by_snapshots[cursor.subscription][message] for message in missed), because)
+                elif missed <= passed_without_having(logs, cursor.subscription, topic.restricted):
+                    yield Deviating(UPDATE_PASSES_RESTRICTED_MESSAGES, because)
                 elif missed <= skipped_where_created(logs, cursor.subscription):
                     yield Deviating(UPDATE_CREATES_AT_LATEST, because)
                 else:

@@ -161,6 +161,21 @@ def skipped_where_created(logs: Logs, subscription: str) -> frozenset[str]:
     return frozenset(skipped)
 
 
+def passed_without_having(logs: Logs, subscription: str, restricted: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The restricted messages that an update acknowledged in some cluster, and that its source may not have.
+
+    ``restricted``: the clusters of restricted messages. Updates of the other clusters then include them, too.
+    """
+    found: set[str] = set()
+    for update_log in logs.values():
+        without = {message for message, clusters in restricted.items() if update_log.cluster not in clusters}
+        for _, update in update_log.updates(subscription):
+            for cluster, position in update.positions.items():
+                passed = (one.message for one in logs[cluster].entries if one.position <= position)
+                found.update(without.intersection(message for message in passed if message is not None))
+    return frozenset(found)
+
+
 def _first_updated_to(log: Log, subscription: str) -> Position | None:
     """The position of a cluster in the first update that reached it, which creates a missing subscription."""
     markers = (entry.marker for entry in log.entries if entry.origin != log.cluster)

@@ -67,6 +67,12 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
     return CHUNK_ASSIGNED_BEYOND_PERMITS if is_last_one_lost and len(here) > 1 else None
 
 
+def counted_at_nobody(state: Consumption, subscription: SubscriptionId) -> int:
+    """How many messages the broker may count as unacknowledged at a consumer that left: chunks that it sent there."""
+    chunks = (chunk for chunk in _free(state, subscription).values() if chunk is not None)
+    return state.assignment(subscription).sent_to_leaver(chunks)
+
+
 def _free(state: Consumption, subscription: SubscriptionId) -> dict[Position, ChunkNumber | None]:
     """The entries that are possibly unacknowledged and pending at no consumer, in order, and their chunk numbers."""
     chunks = state.log(subscription.topic).chunks

@@ -64,6 +64,8 @@ class Consumer:
     acked_by_others: frozenset[Message] = frozenset()
     acked_again: int = 0
     """How many messages it acknowledged after others had."""
+    sent_twice: int = 0
+    """How many messages it received once more while they were pending here."""
     parts_recounted: int = 0
     """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
     acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
@@ -102,4 +104,9 @@ class Consumer:
     def given(self, message: Message, *, is_late: bool = False) -> Consumer:
         """The consumer with one more pending message. ``is_late``: others acknowledged it, or have it too."""
         acked_by_others = self.acked_by_others | {message} if is_late else self.acked_by_others
-        return replace(self, unacknowledged=self.unacknowledged.set(message, None), acked_by_others=acked_by_others)
+        return replace(
+            self,
+            unacknowledged=self.unacknowledged.set(message, None),
+            acked_by_others=acked_by_others,
+            sent_twice=self.sent_twice + (message in self.unacknowledged),
+        )

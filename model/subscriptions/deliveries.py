@@ -69,7 +69,7 @@ def _received_one(
     if invariant.may_be_replayed_twice(state, subscription, name, message) and _is_unacknowledged(
         state, subscription, message
     ):
-        after = invariant.with_delivered(state, subscription, message[1].position, is_due_again=True)
+        after = invariant.with_delivered(state, subscription, name, message[1].position, is_due_again=True)
         after = _given(after, subscription, name, message, is_late=True)
         because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
         return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
@@ -108,7 +108,7 @@ def _received_one(
     state = _given(state, subscription, name, message, is_late=is_late)
     if consumer.kind == "Key_Shared":
         state = invariant.with_delivered(
-            state, subscription, message[1].position, is_due_again=why in ("left", "nacked")
+            state, subscription, name, message[1].position, is_due_again=why in ("left", "nacked")
         )
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, subscription, name, message)
     exercised += claims.exercised_by(state, subscription, name, message)

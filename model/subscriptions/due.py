@@ -330,7 +330,17 @@ def _with_classic(
     owed = recently_joined.owed(state, subscription, entries, receivers, _unsure_hashes(state, subscription))
     if outcome.withheld is not None:  # the stats do not separate the replay queue from what was not read yet
         return Allowed(state, excused=("KEY-16",) if owed else ())
-    starved = recently_joined.starved(state, subscription, owed, receivers)
+    keyed = state.keyed_of(subscription)
+    passed_over = stalls.passed_over(
+        keyed,
+        owed,
+        is_passed_over=_may_be_passed_over(state, subscription, outcome, owed),
+        has_dispatched=any(read.messages for read in outcome.consumers),
+    )
+    state = state.with_keyed(subscription, replace(keyed, stalled=passed_over))
+    in_replay = outcome.in_replay if outcome.is_waiting else 0
+    crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
+    starved = recently_joined.starved(state, subscription, owed, receivers, passed_over.update(crowded_out))
     if starved is not None:
         return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved
     is_tested = any(entry.holder is not None for entry in entries)

@@ -105,15 +105,16 @@ def replayed_beside_new_messages(state: Consumption, subscription: SubscriptionI
 
 
 def with_delivered(
-    state: Consumption, subscription: SubscriptionId, position: Position, *, is_due_again: bool
+    state: Consumption, subscription: SubscriptionId, name: str, position: Position, *, is_due_again: bool
 ) -> Consumption:
-    """An entry was delivered. Before the first check for due messages this has no effect.
+    """A consumer received an entry. Before the first check for due messages this has no effect.
 
-    Only entries of the replay queue may be read twice: those that were due for redelivery, or that were in the log at
-    the last check and had not been delivered by then. A newer entry is read once.
+    Only entries of the replay queue may be read twice: those that were due for redelivery, that were in the log at the
+    last check and had not been delivered by then, or that the consumer receives after a later entry.
     """
     keyed = state.keyed_of(subscription)
-    if keyed.last is None or not (is_due_again or position <= keyed.last):
+    is_passed = any(position < later for later, receiver in keyed.got.items() if receiver == name)
+    if keyed.last is None or not (is_due_again or position <= keyed.last or is_passed):
         return state
     return state.with_keyed(subscription, replace(keyed, replayed=keyed.replayed | {position}))
 

@@ -15,12 +15,14 @@ from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.deviations import DEVIATIONS, preferred, requires
+from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
     RESET_MISCOUNTS_BACKLOG,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -30,7 +32,7 @@ from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
-from model.subscriptions import deliveries
+from model.subscriptions import chunks, deliveries
 from model.subscriptions.acks import taken_from
 from model.subscriptions.consumers import SHARED
 from model.subscriptions.state import Consumption, upper
@@ -84,7 +86,7 @@ def read(
     at_consumers = _counted_at_consumers(state, subscription, counted.state, stats, known)
     if isinstance(at_consumers, Broken):
         return at_consumers
-    in_all = _counted_in_all(state, subscription, stats)
+    in_all = _counted_in_all(state, subscription, stats, known)
     if isinstance(in_all, Broken):
         return in_all
     blocked = deliveries.not_blocked(state, subscription, stats)
@@ -215,17 +217,15 @@ def _counted_at_consumers(
             continue
         because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
-        if 0 < arrived.unacknowledged - consumer.most - taken_back <= consumer.acked_again:
-            if DROPPED_PENDING_ACKS_STILL_COUNTED not in known:
-                return DEVIATIONS[DROPPED_PENDING_ACKS_STILL_COUNTED].broken(because)
-            deviations += (DROPPED_PENDING_ACKS_STILL_COUNTED,)
-            continue
+        surplus = arrived.unacknowledged - consumer.most - taken_back
         missing = consumer.least - arrived.unacknowledged
         bounds = {
-            SKIPPED_PARTS_COUNTED_OFF_AGAIN: consumer.parts_recounted,
-            UNACKED_COUNT_LOWERED_BY_ANY_ACK: consumer.acked_not_pending,
+            DROPPED_PENDING_ACKS_STILL_COUNTED: (surplus, consumer.acked_again),
+            SEND_IN_PROGRESS_CLEARED_EARLY: (surplus, consumer.sent_twice),
+            SKIPPED_PARTS_COUNTED_OFF_AGAIN: (missing, consumer.parts_recounted),
+            UNACKED_COUNT_LOWERED_BY_ANY_ACK: (missing, consumer.acked_not_pending),
         }
-        explaining = [name for name, bound in bounds.items() if 0 < missing <= bound]
+        explaining = [name for name, (difference, bound) in bounds.items() if 0 < difference <= bound]
         if not explaining:
             return Broken("SERVE-04", because)
         name = preferred(explaining, known)
@@ -236,7 +236,9 @@ def _counted_at_consumers(
 
 
 @carries("SERVE-04")
-def _counted_in_all(state: Consumption, subscription: SubscriptionId, stats: CursorRead) -> Allowed[None] | Broken:
+def _counted_in_all(
+    state: Consumption, subscription: SubscriptionId, stats: CursorRead, known: frozenset[str]
+) -> Allowed[None] | Broken:
     """On Shared and Key_Shared, the subscription's count is the sum of its consumers' counts.
 
     A known deviation that makes a consumer's count wrong makes the subscription's equally wrong. The counts of
@@ -249,7 +251,10 @@ def _counted_in_all(state: Consumption, subscription: SubscriptionId, stats: Cur
     if stats.unacknowledged == sum(shown.values()):
         return Allowed(None, ("SERVE-04",))
     because = f"the stats show {stats.unacknowledged} unacknowledged messages of subscription {subscription.name}"
-    return Broken("SERVE-04", f"{because}, but {sum(shown.values())} in total at its consumers")
+    because = f"{because}, but {sum(shown.values())} in total at its consumers"
+    if 0 < stats.unacknowledged - sum(shown.values()) <= chunks.counted_at_nobody(state, subscription):
+        return requires(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, None, known, because)
+    return Broken("SERVE-04", because)
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:

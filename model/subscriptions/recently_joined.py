@@ -14,6 +14,7 @@ another way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
@@ -78,9 +79,16 @@ def _is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool
 
 @carries("KEY-16")
 def starved(
-    state: Consumption, subscription: SubscriptionId, owed: Mapping[Position, str], receivers: Sequence[Receiver]
+    state: Consumption,
+    subscription: SubscriptionId,
+    owed: Mapping[Position, str],
+    receivers: Sequence[Receiver],
+    stalled: Mapping[Position, str],
 ) -> Broken | None:
-    """The first due entry that is missing and that no deviation explains."""
+    """The first due entry that is missing and that no deviation explains, or else the first one.
+
+    ``stalled``: the entries that a deviation keeps in the replay queue, and its name.
+    """
     left = {message[1].position for message, why in state.due(subscription).items() if why == "left"}
     without_hash = owner_of(LOWEST_HASH, receivers)
     is_blocked = without_hash is not None and without_hash.permits <= 0
@@ -89,7 +97,8 @@ def starved(
         permits = next(one.permits for one in receivers if one.name == name)
         entries = ", ".join(state.log(subscription.topic).entries[position])
         because = f"{name} has {permits} permits, but does not receive {entries} at {position}"
-        if not (is_blocked and position in left):
+        deviation = PENDING_ACKS_WITHOUT_HASH if is_blocked and position in left else stalled.get(position)
+        if deviation is None:
             return Broken("KEY-16", because)
-        explained = explained or DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
+        explained = explained or replace(DEVIATIONS[deviation].broken(because), rule="KEY-16")
     return explained

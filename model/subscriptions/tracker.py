@@ -400,6 +400,7 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     consumer = state.consumers[name]
     mine: list[Message] = []
     named = [found for one in messages or () if (found := state.place_of(consumer, one)) is not None]
+    is_all = messages is None or consumer.kind in ("Exclusive", "Failover")
     if messages is None:
         mine = list(consumer.unacknowledged)
     elif consumer.kind in ("Exclusive", "Failover"):
@@ -410,11 +411,11 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
             mine += messages_at(topic, state.log(topic), place.position)  # the broker redelivers whole entries
     due = [message for message in mine if message in consumer.unacknowledged]
     is_quiet = consumer.is_settled or _is_gathered(state, consumer)
-    twice = frozenset[Message]() if is_quiet else _requested(state, consumer).intersection(mine)
+    twice = frozenset[Message]() if is_quiet else _due(state, consumer).intersection(mine)
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
-        may_repeat=consumer.client == "official" or not is_quiet,
+        may_repeat=consumer.client == "official" or (is_all and not is_quiet),
         requested_twice=consumer.requested_twice | twice,
     )
     state = state.with_consumer(name, consumer)
@@ -427,14 +428,9 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     return state
 
 
-def _requested(state: Consumption, consumer: Consumer) -> set[Message]:
-    """The nacked messages of a consumer's subscriptions that were not redelivered yet."""
-    return {
-        message
-        for subscription in consumer.subscriptions
-        for message, why in state.due(subscription).items()
-        if why == "nacked"
-    }
+def _due(state: Consumption, consumer: Consumer) -> set[Message]:
+    """The messages that are due to a consumer of these subscriptions, and may be in flight to this one."""
+    return {message for subscription in consumer.subscriptions for message in state.due(subscription)}
 
 
 def _is_gathered(state: Consumption, consumer: Consumer) -> bool:

@@ -9,6 +9,7 @@ from model.deviations.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_ASSIG
 from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from model.events import (
     Acknowledged,
+    ConsumerRead,
     Created,
     CursorRead,
     Delivery,
@@ -136,3 +137,18 @@ def test_a_cursor_that_does_not_settle_has_the_same_reasons() -> None:
     assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *topic("c1", "c2"), receives("c1", "a0"), LEAVES, UNSETTLED)
     broken = broken_by(*topic("c1", "c2"), UNSETTLED, known=KNOWN)
     assert (broken.rule, broken.deviation) == ("SERVE-03", None)
+
+
+def counts(*, at_c2: int, in_all: int) -> Happened:
+    """The stats of the subscription, where nothing is acknowledged."""
+    arrived = (ConsumerRead("c2", (), at_c2),)
+    return ReadCursor("t", "s"), CursorRead(at(-1), (), backlog=4, unacknowledged=in_all, arrived=arrived)
+
+
+def test_a_chunk_that_was_sent_to_a_consumer_that_left_counts_only_in_the_subscription() -> None:
+    left = (*topic("c1"), receives("c1", "a0", "x"), subscribed("c2"), LEAVES, receives("c2", "x"))
+    allowed_by(*left, counts(at_c2=1, in_all=1), known=KNOWN)
+    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *left, counts(at_c2=1, in_all=2))
+    assert broken_by(*left, counts(at_c2=1, in_all=5), known=KNOWN).rule == "SERVE-04", "it has three chunks"
+    whole = (*topic("c1"), receives("c1", "a0", "a1", "a2"), subscribed("c2"), LEAVES, receives("c2", "x"))
+    assert broken_by(*whole, counts(at_c2=1, in_all=2), known=KNOWN).rule == "SERVE-04"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.deviations import DEVIATIONS, counted
-from model.deviations.cursors import NACK_BACKOFF_MISSING
+from model.deviations.cursors import NACK_BACKOFF_MISSING, SEND_IN_PROGRESS_CLEARED_EARLY
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
@@ -35,6 +35,7 @@ from tests.model.key_shared.test_order import (
     B,
     acknowledges,
     broken,
+    classic,
     fails,
     gathers,
     joins,
@@ -264,3 +265,26 @@ def test_a_hash_that_an_acked_message_blocks_excuses_no_other_hash() -> None:
     known = frozenset({REPLAY_HASH_KEPT_AFTER_ACK})
     assert broken(*begin, gathers(share("c", 3, ranges=ALL, permits=1)), known=known) is None
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=1)), known=known) == "KEY-13"
+
+
+# ----------------------------------------------------------------------------------- messages that were sent twice
+
+
+def test_a_message_that_was_sent_twice_is_counted_twice_also_after_its_ack() -> None:
+    """The count rises with each dispatch, and an ack lowers it once."""
+    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    twice = [*begin, more(Position(1, 1), 2, B), leaves("c"), gathers(share("d", 1, 1)), acknowledges("d", 1)]
+    once = [*begin, more(Position(1, 1), 2, B), leaves("c"), gathers(share("d", 1)), acknowledges("d", 1)]
+    assert broken(*twice, at_d(0), known=known) is None
+    assert broken(*twice, at_d(1), known=known) is None
+    assert broken(*twice, at_d(2), known=known) == "SERVE-04"
+    assert broken(*once, at_d(1), known=known) == "SERVE-04"
+
+
+def at_d(number: int) -> Happened:
+    """The broker counts so many unacknowledged messages at consumer ``d``, after the first was acknowledged."""
+    read = CursorRead(
+        Position(1, 0), (), backlog=1, unacknowledged=number, arrived=(ConsumerRead("d", (), number, 0),), written=2
+    )
+    return ReadCursor("t", "s"), read

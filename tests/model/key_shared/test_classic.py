@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
+from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY, PENDING_ACKS_WITHOUT_HASH, REPLAY_FILTERED_AFTER_LIMIT
+from model.judgement import Broken
 from model.key_shared.hashing import CLASSIC_HASHES, keys_of, sticky_hash
+from model.log import Position
 from model.vocabulary import HashRange
-from tests.judging import Happened, exercised
-from tests.model.key_shared.test_order import acknowledges, broken, classic, fails, gathers, joins, leaves, share
+from tests.judging import Happened, exercised, judged
+from tests.model.key_shared.test_look_ahead import waiting
+from tests.model.key_shared.test_order import (
+    acknowledges,
+    broken,
+    classic,
+    fails,
+    gathers,
+    joins,
+    leaves,
+    more,
+    permits,
+    share,
+)
 
 MIDDLE = len(CLASSIC_HASHES) // 2
 HALVES = (HashRange(1, MIDDLE), HashRange(MIDDLE + 1, CLASSIC_HASHES.last))
@@ -56,8 +70,53 @@ def test_messages_without_a_key_are_not_judged() -> None:
 def test_a_leavers_message_may_wait_for_the_consumer_of_the_lowest_hashes_only() -> None:
     known = PENDING_ACKS_WITHOUT_HASH
     begin = [*classic(HIGH, HIGH), *joins("a", "c", "d"), gathers(share("a", 1)), leaves("a")]
-    assert broken(*begin, look(permits=(0, 9))) == "KEY-06"
+    assert broken(*begin, look(permits=(0, 9))) == "KEY-16"
+    answer = judged(*begin, look(permits=(0, 9)))
+    assert isinstance(answer, Broken)
+    assert answer.deviation == known
     assert broken(*begin, look(permits=(0, 9)), known=known) is None
     assert broken(*begin, look(permits=(9, 9)), known=known) == "KEY-16"
     never_delivered = [*classic(HIGH), *joins("c", "d")]
     assert broken(*never_delivered, look(permits=(0, 9)), known=known) == "KEY-16"
+
+
+def test_a_look_ahead_may_skip_the_replay_queue_after_a_new_message() -> None:
+    """Acks and leaves that arrive during a dispatch trigger no replay, and the next read waits for a new message."""
+    known = LOOK_AHEAD_SKIPS_REPLAY
+    begin = [*classic(HIGH, LOW), *joins("c", "d", "e")]
+    first = gathers(
+        *(
+            share(name, permits=0, ranges=ranges)
+            for name, ranges in zip("cde", ((HALVES[0],), (HALVES[1],), ()), strict=True)
+        )
+    )
+    seen = [*begin, waiting(first, in_replay=2)]
+    new_message = more(Position(1, 2), 3, LOW)
+    stalled = waiting(look(), in_replay=3)
+    answer = judged(*seen, new_message, leaves("e"), stalled)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert broken(*seen, new_message, leaves("e"), stalled, known=known) is None
+    assert broken(*seen, new_message, leaves("e"), stalled, look(), known=known) is None, "it still waits"
+    assert broken(*seen, new_message, leaves("e"), stalled, permits("c"), look(), known=known) == "KEY-16"
+    assert broken(*seen, leaves("e"), stalled, known=known) == "KEY-16", "no new message was read"
+    assert broken(*seen, new_message, stalled, known=known) == "KEY-16", "nothing had it read"
+    assert broken(*seen, new_message, leaves("e"), look(), known=known) == "KEY-16", "the broker does not wait"
+    assert broken(*seen, new_message, leaves("e"), waiting(look()), known=known) == "KEY-16", "nothing waits for replay"
+
+
+def test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits() -> None:
+    """The dispatcher takes as many messages from the replay queue as there are permits, and then omits some."""
+    known = REPLAY_FILTERED_AFTER_LIMIT
+    begin = [*classic(LOW, LOW, HIGH), *joins("c", "d"), gathers(share("c", permits=0), share("d", 3, permits=0))]
+    again = [*begin, fails("d", 3), permits("d")]
+    crowded = waiting(look(permits=(0, 2)), in_replay=3)
+    answer = judged(*again, crowded)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert broken(*again, crowded, known=known) is None
+    assert broken(*again, waiting(look(permits=(0, 3)), in_replay=3), known=known) == "KEY-16", "a permit is left"
+    assert broken(*again, waiting(look(permits=(0, 2)), in_replay=2), known=known) == "KEY-16", (
+        "they are not all queued"
+    )
+    assert broken(*again, look(permits=(0, 2)), known=known) == "KEY-16", "the broker does not wait"

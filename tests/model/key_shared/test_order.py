@@ -240,6 +240,21 @@ def test_a_message_that_was_not_replayed_is_not_dispatched_twice() -> None:
     assert broken(*asked, known=known) == "ACK-12", "with permits it would have come"
 
 
+def test_a_new_message_may_be_read_twice_if_it_comes_after_a_later_one() -> None:
+    """It had no permits when it was read first, so it comes from the replay queue."""
+    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    begin += [more(Position(1, 1), 2, A), more(Position(1, 2), 3, B), leaves("c")]
+    assert broken(*begin, gathers(share("d", 3, 1, 2)), gathers(share("d", 2)), known=known) is None
+    assert broken(*begin, gathers(share("d", 1, 2, 3)), gathers(share("d", 2)), known=known) == "ACK-12"
+
+
+def test_a_nack_excuses_only_the_messages_that_it_names() -> None:
+    begin = [*sent(A, B), *joins("c"), gathers(share("c", 1, 2)), permits("c"), fails("c", 1)]
+    assert broken(*begin, gathers(share("c", 2))) == "ACK-13"
+    assert broken(*begin, fails("c", 1), gathers(share("c", 1, 1, again=True))) is None
+
+
 def test_nacked_messages_of_a_key_have_no_promised_order() -> None:
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1), fails("c", 2)]
     assert broken(*begin, gathers(share("c", 2, 1, again=True))) is None
