@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from model.judgement import Broken, Side
 
+CLASSIC = "subscriptionKeySharedUseClassicPersistentImplementation=true"
+"""The setting that switches on the classic implementation of Key_Shared."""
 MAX_STATEMENT = 420
 """A statement is quoted with every violation, so it is short."""
 

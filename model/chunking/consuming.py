@@ -14,7 +14,7 @@ from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
-from model.traffic import CommandAck, Delivery, LoggedPart, Traffic
+from model.traffic import CommandAck, CommandSubscribe, Delivery, LoggedPart, Traffic
 from model.vocabulary import IN_ORDER, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
@@ -39,6 +39,8 @@ def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read:
     subscription, consumer, deviations = met
     consumer = replace(consumer, hypotheses=receiving.met(consumer.hypotheses, traffic.commands))
     state = state.with_subscription(subscription_id, subscription).with_consumer(traffic.consumer, consumer)
+    if any(isinstance(command, CommandSubscribe) for command in traffic.commands):
+        state = state.with_reassigned_hashes(subscription_id)
     return Allowed(state, (), deviations)
 
 

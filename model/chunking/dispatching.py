@@ -21,6 +21,7 @@ from model.deviations.chunking import (
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
     DRAINING_HASH_BLOCKS_CHUNKS,
     HASH_REASSIGNED_BETWEEN_CHUNKS,
+    RECENTLY_JOINED_WAITS_FOR_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.judgement import Broken
@@ -210,7 +211,8 @@ def starved(
     if is_stuck:
         return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
     if _are_blocked_by_first_chunks(topic, consumers, owed):
-        return DEVIATIONS[DRAINING_HASH_BLOCKS_CHUNKS].broken(what)
+        name = DRAINING_HASH_BLOCKS_CHUNKS if topic.drains else RECENTLY_JOINED_WAITS_FOR_CHUNKS
+        return DEVIATIONS[name].broken(what)
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
         return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
     is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
@@ -239,7 +241,8 @@ def _are_blocked_by_first_chunks(topic: Topic, consumers: Sequence[Consumer], ow
     """Whether a Key_Shared consumer held the first chunks of each message owed when another one joined or left.
 
     The hash may then drain at that consumer until it acknowledges these chunks, which it does with the whole message.
-    Entries that are not read because so many chunks wait for replay may be owed, too.
+    Entries that are not read because so many chunks wait for replay may be owed, too. In the classic implementation the
+    one that joined waits for these chunks, and nothing more is read.
     """
     if len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
         return False
@@ -250,7 +253,7 @@ def _are_blocked_by_first_chunks(topic: Topic, consumers: Sequence[Consumer], ow
         if first and rest and max(first) < rest[0] and any(first <= one.holds & one.reassigned for one in consumers):
             waiting.update(rest)
     limit = topic.look_ahead.limit(len(consumers))
-    is_full = limit is not None and len(waiting) >= limit
+    is_full = not topic.drains or (limit is not None and len(waiting) >= limit)
     return bool(waiting) and all(position in waiting or (is_full and position > min(waiting)) for position in owed)
 
 

@@ -70,6 +70,8 @@ class Topic:
     deviating: frozenset[str] = frozenset()
     """The producers whose entries a known deviation lost or stored again."""
     look_ahead: LookAhead = NO_LIMITS
+    drains: bool = True
+    """Whether Key_Shared subscriptions have draining hashes, unlike those of the classic implementation."""
 
     @property
     def end(self) -> Position:

@@ -64,8 +64,13 @@ def judge(
 ) -> Judged:
     """The possible states after this operation and outcome. An unknown deviation breaks its rule."""
     match operation, outcome:
-        case CreateTopic(topic), Created(deduplication, limit_bytes=int() as limit_bytes, look_ahead=look_ahead):
-            made = Topic(limit_bytes, deduplication, look_ahead=LookAhead(*look_ahead))
+        case CreateTopic(topic), Created(limit_bytes=int() as limit_bytes):
+            made = Topic(
+                limit_bytes,
+                outcome.deduplication,
+                look_ahead=LookAhead(*outcome.look_ahead),
+                drains=outcome.has_draining_hashes,
+            )
             return Allowed(state.with_topic(topic, made))
         case OpenProducer(_, topic, producer), Opened():
             is_new = producer not in state.topics[topic].producers

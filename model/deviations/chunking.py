@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation, Shadow
+from model.deviation import CLASSIC, Deviation, Shadow
 
 CHUNK_EACH_DEDUPLICATED = "chunk-each-deduplicated"
 CHUNK_ONLY_LAST_DEDUPLICATED = "chunk-only-last-deduplicated"
@@ -11,6 +11,7 @@ REDELIVERY_READS_IN_PARALLEL = "redelivery-reads-in-parallel"
 CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER = "chunk-assignment-outlives-consumer"
 CHUNK_ASSIGNED_BEYOND_PERMITS = "chunk-assigned-beyond-permits"
 DRAINING_HASH_BLOCKS_CHUNKS = "draining-hash-blocks-chunks"
+RECENTLY_JOINED_WAITS_FOR_CHUNKS = "recently-joined-waits-for-chunks"
 HASH_REASSIGNED_BETWEEN_CHUNKS = "hash-reassigned-between-chunks"
 CHUNK_REPEATED_DISCARDS_BUFFER = "chunk-repeated-discards-buffer"
 CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
@@ -104,6 +105,23 @@ DEVIATIONS = (
             name="test_chunks_that_a_draining_hash_does_not_block_are_due",
             by="small history",
             statement="The other chunks are not dispatched although nobody joined or left, or the first chunk is not dispatched either, or a later message of another hash.",
+        ),
+    ),
+    Deviation(
+        name=RECENTLY_JOINED_WAITS_FOR_CHUNKS,
+        rule="CHUNK-14",
+        statement="With the classic implementation, if a Key_Shared consumer has only the first chunks of a message when another consumer joins, and the message's hash is assigned to that one, the other chunks are never dispatched, and little is read after them. The subscription recovers when the consumer that has the first chunks leaves.",
+        cause="A recently joined consumer receives nothing new until all that was read before it joined is acknowledged (recentlyJoinedConsumers). The first chunks were read before, and their consumer acknowledges them only with the whole message. While a consumer is recently joined, the dispatcher does not look ahead (isDispatcherStuckOnReplays stays unset). Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
+        upstream=("apache/pulsar#23265",),
+        side="broker",
+        releases=("==3.3.6",),
+        switched_on={CLASSIC: ("==4.0.8",)},
+        seen=("3.3.6", "4.0.8 classic"),
+        occurrence="Every time, in 17 steps.",
+        shadow=Shadow(
+            name="test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due",
+            by="small history",
+            statement="The other chunks are not dispatched although nobody joined or left, or an earlier message is not dispatched either.",
         ),
     ),
     Deviation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation, Shadow
+from model.deviation import CLASSIC, Deviation, Shadow
 
 RECENTLY_JOINED_RECEIVES_REPLAY = "recently-joined-receives-replay"
 DRAINING_REFCOUNT_DOUBLED = "draining-refcount-doubled"
@@ -13,14 +13,13 @@ LOOK_AHEAD_SKIPS_REPLAY = "look-ahead-skips-replay"
 REPLAY_HASH_KEPT_AFTER_ACK = "replay-hash-kept-after-ack"
 LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
+RECENTLY_JOINED_OUTLIVES_SKIP = "recently-joined-outlives-skip"
 REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 REPLAY_READ_OVERTAKES_LEAVER = "replay-read-overtakes-leaver"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
 GAP_BETWEEN_CLAIMS_ASSIGNED = "gap-between-claims-assigned"
 OWN_CLAIMS_OVERLAP = "own-claims-overlap"
-
-CLASSIC = "subscriptionKeySharedUseClassicPersistentImplementation=true"
 
 DEVIATIONS = (
     Deviation(
@@ -136,6 +135,23 @@ DEVIATIONS = (
         releases=("==4.0.4", "==4.0.8"),
         seen=("4.0.8", "4.0.4"),
         occurrence="Nothing was dispatched in 25 seconds, with 30 messages in the replay queue.",
+    ),
+    Deviation(
+        name=RECENTLY_JOINED_OUTLIVES_SKIP,
+        rule="KEY-16",
+        statement="With the classic implementation, an administrator skips all messages that recently joined consumers wait for. They still receive nothing, even with more permits, until mark-delete advances again, a consumer leaves, or another consumer adds permits.",
+        cause="PersistentSubscription.skipMessages and clearBacklog do not call Dispatcher.markDeletePositionMoveForward, as an ack and PersistentMessageExpiryMonitor do (since apache/pulsar#8292). So nothing removes the consumers from recentlyJoinedConsumers. While all consumers with permits are in it, readMoreEntries reads nothing new (hasConsumersNeededNormalRead).",
+        upstream=("apache/pulsar#8292",),
+        side="broker",
+        releases=("==3.3.6",),
+        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        seen=("3.3.6", "4.0.8 classic"),
+        occurrence="Every time, in 15 steps.",
+        shadow=Shadow(
+            name="test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_at_them",
+            by="small history",
+            statement="Nothing is dispatched after a skip although no consumer is recently joined, or another consumer added permits, or mark-delete advanced.",
+        ),
     ),
     Deviation(
         name=REPLAY_FILTERED_AFTER_LIMIT,

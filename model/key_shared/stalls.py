@@ -15,6 +15,7 @@ from immutables import Map
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
+    RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
@@ -57,12 +58,19 @@ def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Positio
     return Map(stalled_at)
 
 
-def passed_over(
-    keyed: Keyed, owed: Iterable[Position], *, is_passed_over: bool, has_dispatched: bool
+def lasting(
+    keyed: Keyed, owed: Iterable[Position], *, is_passed_over: bool, is_skipped: bool, has_dispatched: bool
 ) -> Map[Position, str]:
-    """The entries that a look-ahead of the classic implementation stalls."""
+    """The entries that the classic implementation stalls until something else triggers a read.
+
+    ``is_skipped``: the recently joined consumers wait for messages that were skipped.
+    """
+    if is_skipped and not has_dispatched:
+        return Map(dict.fromkeys(owed, RECENTLY_JOINED_OUTLIVES_SKIP))
     before = _continuing(keyed, has_dispatched=has_dispatched)
-    return Map({at: LOOK_AHEAD_SKIPS_REPLAY for at in owed if is_passed_over or at in before})
+    return Map(
+        {at: LOOK_AHEAD_SKIPS_REPLAY for at in owed if is_passed_over or before.get(at) == LOOK_AHEAD_SKIPS_REPLAY}
+    )
 
 
 def crowded_out(

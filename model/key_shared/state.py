@@ -56,6 +56,8 @@ class Keyed:
     ``read_to``: the last entry of the log at the last look at which the broker had read all and waited for a new entry.
     Since the last look: ``is_woken``, a permit, a leave, an ack or a redelivery request triggered a read of the replay
     queue; ``is_permitted``, a consumer sent permits.
+    ``skipped_to``: the mark-delete position after an administrator skipped messages that a recently joined consumer may
+    wait for. Since then no consumer left or was sent a message, and only recently joined ones sent permits.
 
     ``ready``: the consumers with permits at the last look, if the replay queue had messages then. ``is_skip_kept``: the
     last one of them left, and no consumer had permits at a look since. If the broker had set its flag to skip the next
@@ -90,6 +92,7 @@ class Keyed:
     read_to: Position | None = None
     is_woken: bool = False
     is_permitted: bool = False
+    skipped_to: Position | None = None
     ready: frozenset[str] = frozenset()
     is_skip_kept: bool = False
     replayed: frozenset[Position] = frozenset()

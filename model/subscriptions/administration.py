@@ -97,9 +97,10 @@ def administered(
             state = state.without_cursor(subscription)
             return Allowed(replace(state, deleted=state.deleted | {subscription}))
         case Skip(count=count):
-            return Allowed(_skipped(state, subscription, count, at))
+            return Allowed(membership.skipped(_skipped(state, subscription, count, at), subscription))
         case SkipAll():
-            return Allowed(_changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True))
+            after = _changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True)
+            return Allowed(membership.skipped(after, subscription))
         case Expire(up_to=up_to):
             return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():

@@ -143,6 +143,7 @@ def _all_seen(
         is_gathered=True,
         replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
         may_be_read=keyed.may_be_read and not has_dispatched,
+        skipped_to=None if has_dispatched else keyed.skipped_to,
         has_left=False,
         reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,
         has_replays=bool(outcome.in_replay),
@@ -331,16 +332,18 @@ def _with_classic(
     if outcome.withheld is not None:  # the stats do not separate the replay queue from what was not read yet
         return Allowed(state, excused=("KEY-16",) if owed else ())
     keyed = state.keyed_of(subscription)
-    passed_over = stalls.passed_over(
+    has_dispatched = any(read.messages for read in outcome.consumers)
+    lasting = stalls.lasting(
         keyed,
         owed,
         is_passed_over=_may_be_passed_over(state, subscription, outcome, owed),
-        has_dispatched=any(read.messages for read in outcome.consumers),
+        is_skipped=membership.is_stalled_by_skip(state, subscription),
+        has_dispatched=has_dispatched,
     )
-    state = state.with_keyed(subscription, replace(keyed, stalled=passed_over))
+    state = state.with_keyed(subscription, replace(keyed, stalled=lasting))
     in_replay = outcome.in_replay if outcome.is_waiting else 0
     crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
-    starved = recently_joined.starved(state, subscription, owed, receivers, passed_over.update(crowded_out))
+    starved = recently_joined.starved(state, subscription, owed, receivers, lasting.update(crowded_out))
     if starved is not None:
         return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved
     is_tested = any(entry.holder is not None for entry in entries)

@@ -8,18 +8,18 @@ from dataclasses import replace
 from immutables import Map
 
 from model.key_shared.state import Joined, Keyed
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import Consumption
 from model.vocabulary import SubscriptionId
 
 
 def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consumption:
-    """A consumer is about to join. Other consumers may have received messages before."""
+    """A consumer is about to join. Other consumers may have been sent messages before, if they had permits."""
     keyed = state.keyed_of(subscription)
-    if not keyed.got or not any(state.consumers_of(subscription)):
+    if not (keyed.got or keyed.is_permitted) or not any(state.consumers_of(subscription)):
         return state
-    joined = Joined(delivered=max(keyed.got), last=state.log(subscription.topic).last)
+    joined = Joined(delivered=max(keyed.got, default=EARLIEST), last=state.log(subscription.topic).last)
     return state.with_keyed(subscription, replace(keyed, joined=keyed.joined.set(name, joined)))
 
 
@@ -37,7 +37,12 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
     unread = keyed.unread if had else (*keyed.unread, *keyed.ranges_of(name))
     keyed = replace(
-        keyed, unread=unread, has_left=True, reading_at_leave=state.log(subscription.topic).last, is_woken=True
+        keyed,
+        unread=unread,
+        has_left=True,
+        reading_at_leave=state.log(subscription.topic).last,
+        is_woken=True,
+        skipped_to=None,
     )
     return state.with_keyed(subscription, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
@@ -73,9 +78,33 @@ def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
     consumer = state.consumers[name]
     for subscription in consumer.subscriptions if consumer.kind == "Key_Shared" else ():
         keyed = state.keyed_of(subscription)
-        keyed = replace(keyed, is_woken=True, is_permitted=keyed.is_permitted or permits)
+        is_read = permits and name not in keyed.joined
+        keyed = replace(
+            keyed,
+            is_woken=True,
+            is_permitted=keyed.is_permitted or permits,
+            skipped_to=None if is_read else keyed.skipped_to,
+        )
         state = state.with_keyed(subscription, keyed)
     return state
+
+
+def skipped(state: Consumption, subscription: SubscriptionId) -> Consumption:
+    """An administrator skipped messages. In the classic implementation, recently joined consumers may wait for them."""
+    keyed = state.keyed_of(subscription)
+    if state.topics[subscription.topic].drains or not keyed.joined:
+        return state
+    return state.with_keyed(subscription, replace(keyed, skipped_to=_mark_delete(state, subscription)))
+
+
+def is_stalled_by_skip(state: Consumption, subscription: SubscriptionId) -> bool:
+    """Whether nothing made the broker look at recently joined consumers since a skip, nor moved mark-delete."""
+    skipped_to = state.keyed_of(subscription).skipped_to
+    return skipped_to is not None and _mark_delete(state, subscription) <= skipped_to
+
+
+def _mark_delete(state: Consumption, subscription: SubscriptionId) -> Position:
+    return max(one.mark_delete for one in state.cursors[subscription].possible)
 
 
 def stirred(state: Consumption) -> Consumption:

@@ -175,10 +175,13 @@ class Chunks:
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
         self._chunked.add(name)
+        look_ahead = self._world.traits.look_ahead
         return Created(
             deduplication=self._world.is_on(operation.deduplication),
             snapshot_room=self._world.snapshot_room,
             limit_bytes=min(LIMIT_BYTES, self._world.max_message_bytes),
+            has_draining_hashes=self._world.has_draining_hashes,
+            look_ahead=(look_ahead.per_consumer, look_ahead.per_subscription),
         )
 
     # ----------------------------------------------------------------------------------------------------- producers

@@ -18,6 +18,7 @@ from model.deviations.chunking import (
     CHUNK_REPEATED_DISCARDS_BUFFER,
     DRAINING_HASH_BLOCKS_CHUNKS,
     HASH_REASSIGNED_BETWEEN_CHUNKS,
+    RECENTLY_JOINED_WAITS_FOR_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
@@ -349,6 +350,30 @@ def test_chunks_that_a_draining_hash_does_not_block_are_due(
     broken = dispatching.starved(SubscriptionId("t", "s"), is_full, consumers, positions, is_stuck=False)
     is_after = bool(reassigned) and holds[0] == reassigned and len(holds) > 1
     assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_after else None)
+
+
+@pytest.mark.parametrize(
+    ("holds", "reassigned", "owed", "is_explained"),
+    [
+        ([{1, 2}, set()], {1, 2}, {3}, True),
+        ([{1, 2}, set()], {1, 2}, {3, 4}, True),  # nothing more is read
+        ([{1, 2}, set()], set(), {3}, False),  # nobody joined or left since
+        ([{1, 2}, set()], {1}, {3}, False),  # a chunk was dispatched since
+        ([{1, 2}, set()], {1, 2}, {0, 3}, False),  # an earlier message
+        ([{1, 2}, set()], {1, 2}, {4}, False),  # only a later one
+        ([{1, 2}], {1, 2}, {3}, False),  # the consumer is alone
+    ],
+)
+def test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due(
+    holds: list[set[int]], reassigned: set[int], owed: set[int], is_explained: bool
+) -> None:
+    topic = replace(PLAIN, log=logged("x a0/3 a1/3 a2/3 y"), drains=False)
+    consumers = [
+        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
+        for one in holds
+    ]
+    broken = dispatching.starved(SubscriptionId("t", "s"), topic, consumers, sorted(map(at, owed)), is_stuck=False)
+    assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY, PENDING_ACKS_WITHOUT_HASH, REPLAY_FILTERED_AFTER_LIMIT
+from model.deviations.key_shared import (
+    LOOK_AHEAD_SKIPS_REPLAY,
+    PENDING_ACKS_WITHOUT_HASH,
+    RECENTLY_JOINED_OUTLIVES_SKIP,
+    REPLAY_FILTERED_AFTER_LIMIT,
+)
+from model.events import Done
 from model.judgement import Broken
 from model.key_shared.hashing import CLASSIC_HASHES, keys_of, sticky_hash
 from model.log import Position
+from model.subscription_operations import Skip
 from model.vocabulary import HashRange
 from tests.judging import Happened, exercised, judged
 from tests.model.key_shared.test_look_ahead import waiting
@@ -120,3 +127,27 @@ def test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_ex
         "they are not all queued"
     )
     assert broken(*again, look(permits=(0, 2)), known=known) == "KEY-16", "the broker does not wait"
+
+
+def test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_at_them() -> None:
+    known = RECENTLY_JOINED_OUTLIVES_SKIP
+    begin = [*classic(LOW, LOW, HIGH, HIGH), *joins("c"), gathers(share("c", 1, 2, permits=0))]
+    joined = [*begin, *joins("d"), permits("d"), look(permits=(0, 9))]
+    skip: Happened = (Skip("t", "s", 2), Done())
+    waits = look(permits=(0, 9))
+    answer = judged(*joined, skip, waits)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert broken(*joined, skip, waits, waits, known=known) is None
+    assert broken(*joined, skip, waits, permits("d"), waits, known=known) is None
+    assert broken(*joined, skip, waits, permits("c"), waits, known=known) == "KEY-16"
+    received = look(d=(3,), permits=(0, 9))
+    assert broken(*joined, skip, received, acknowledges("d", 3), waits, known=known) == "KEY-16"
+    assert broken(*begin, skip, waits, known=known) == "KEY-16", "nobody joined"
+
+
+def test_a_consumer_may_be_recently_joined_if_another_one_had_permits_before_it_joined() -> None:
+    begin = [*classic(LOW, HIGH), *joins("c")]
+    given = look(c=(1,), permits=(0, 9))
+    assert broken(*begin, permits("c"), *joins("d"), given) is None
+    assert broken(*begin, *joins("d"), permits("c"), given) == "KEY-16"
