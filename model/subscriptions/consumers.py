@@ -39,7 +39,7 @@ class Consumer:
     ``may_repeat``: it requested redelivery while messages may have been in flight, or it belongs to pulsar-client and
     was disconnected. It receives messages in flight as well as their redelivery. ``keeps_keys``: it does not allow
     out-of-order delivery. ``claims``: the hash ranges that it claims.
-    ``requested_twice``: messages for which it requested redelivery a second time before it received them. Until they
+    ``requested_twice``: messages whose redelivery it requested while they may have been in flight to it. Until they
     are acknowledged the broker may send them at any time, and may or may not count them as pending here.
     ``acked_by_others``: messages that others acknowledged while they were pending here, or before they arrived. A
     broker may count them until this consumer acknowledges them too.

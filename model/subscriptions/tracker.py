@@ -411,7 +411,7 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
             mine += messages_at(topic, state.log(topic), place.position)  # the broker redelivers whole entries
     due = [message for message in mine if message in consumer.unacknowledged]
     is_quiet = consumer.is_settled or _is_gathered(state, consumer)
-    twice = frozenset[Message]() if is_quiet else _due(state, consumer).intersection(mine)
+    twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
@@ -428,9 +428,10 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     return state
 
 
-def _due(state: Consumption, consumer: Consumer) -> set[Message]:
-    """The messages that are due to a consumer of these subscriptions, and may be in flight to this one."""
-    return {message for subscription in consumer.subscriptions for message in state.due(subscription)}
+def _in_flight(state: Consumption, consumer: Consumer) -> set[Message]:
+    """The messages of a consumer's subscriptions that are possibly unacknowledged, and that it has not received."""
+    left = (message for subscription in consumer.subscriptions for message in state.all_left(subscription))
+    return set(left).difference(consumer.unacknowledged)
 
 
 def _is_gathered(state: Consumption, consumer: Consumer) -> bool:
