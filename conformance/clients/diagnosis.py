@@ -58,7 +58,7 @@ def require_usable(service: Service, admin: Service) -> None:
         if None not in wrong:
             sentences += dict.fromkeys(text for text in wrong if text is not None)
     if sentences:
-        raise HarnessError("; ".join(sentences))
+        raise HarnessError("; ".join(dict.fromkeys(sentences)))
 
 
 _Case = tuple[Service, str, int, Attempt]

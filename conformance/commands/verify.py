@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +62,8 @@ def verify(asked: Asked, *, out: Console) -> int:
         HarnessError: Spark, Java or a folder is missing.
     """
     demand_installed(NEEDED, "verify")
+    if asked.follow_s is None:
+        _demand_readable(asked.histories)
     # Here, because `check` does not need them.
     from conformance.pipeline.session import session
     from conformance.pipeline.verdict import verify as verified
@@ -78,6 +81,13 @@ def verify(asked: Asked, *, out: Console) -> int:
     if asked.summary is not None or asked.report is not None:
         _summarise(spark, found, asked, out)
     return found.exit_status
+
+
+def _demand_readable(histories: Iterable[str]) -> None:
+    """Refuse local paths that are not there, before Spark starts. Spark itself looks for patterns and addresses."""
+    for path in histories:
+        if not re.search(r"[*?\[{]|://", path) and not Path(path).exists():
+            raise HarnessError(f"{path} cannot be read: there is no such file or folder")
 
 
 def setting_of(asked: Asked) -> Setting:

@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterable
 FEW = 12
 """So many names are listed in a sentence; more of them are listed by a command."""
 
+LETTERS = 3
+"""So many letters tell which name was meant, although several begin with them."""
+
 
 def unknown(kind: str, name: str, names: Iterable[str], *, listed_by: str | None = None) -> str:
     """The sentence for a name of this kind that is not among ``names``; ``listed_by``: the command that lists them."""
@@ -24,7 +27,10 @@ def unknown(kind: str, name: str, names: Iterable[str], *, listed_by: str | None
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that is the same but for case and punctuation, or else the one most like it; None where none is."""
+    """The name that is the same but for case and punctuation, or else the one most like it; None where none is.
+
+    Of several names that begin with what was written, it is the shortest.
+    """
     by_letters: dict[str, str] = {}
     for known in names:
         by_letters.setdefault(_letters(known), known)
@@ -33,7 +39,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
         return None
     close = difflib.get_close_matches(written, by_letters, n=1)
     begun = [letters for letters in by_letters if letters.startswith(written)]
-    found = close or (begun if len(begun) == 1 else [])
+    found = close or (sorted(begun, key=len) if len(begun) == 1 or len(written) >= LETTERS else [])
     return by_letters[found[0]] if found else None
 
 

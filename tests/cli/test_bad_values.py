@@ -79,3 +79,14 @@ def test_an_invalid_value_of_an_option_is_one_sentence(
         said = capsys.readouterr().err
         assert (ended.value.code, said.count("\n")) in ((2, 1), (0, 0)), (value, said)
         assert "the suite itself failed" not in said, (value, said)
+
+
+def test_a_path_that_is_not_there_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("conformance.pipeline.session.session", lambda *_: pytest.fail("Spark was started"))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["verify", "missing"], Engine())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "pulsar-conformance: missing cannot be read: there is no such file or folder\n"

@@ -92,7 +92,10 @@ RUN_HERE = [command for command in unique(ALL) if elsewhere(command.text) is Non
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("as-typed")
+    """A folder for the commands, with the tests of a clone, which some of them run and write to."""
+    folder = tmp_path_factory.mktemp("as-typed")
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
 def typed(text: str, folder: Path) -> subprocess.CompletedProcess[str]:

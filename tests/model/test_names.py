@@ -16,7 +16,8 @@ MACHINES = ("keys", "keys-again", "deduplication", "deduplication-network", "clu
         ("KEYS_AGAIN", "keys-again"),
         ("dedupliaction", "deduplication"),
         ("clus", "clusters"),
-        ("k", None),  # two names begin so, and it is like none of them
+        ("dedup", "deduplication"),
+        ("k", None),  # two names begin so, and one letter is too little
         ("nope", None),
         ("", None),
         ("-,-", None),

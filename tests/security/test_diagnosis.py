@@ -73,6 +73,11 @@ def test_unknown_host(secured: SecuredBroker, scheme: str) -> None:
     assert cause_of_one(secured, scheme, f"{UNKNOWN}:1234") == f"the host name {UNKNOWN} is unknown"
 
 
+def test_the_same_cause_at_both_addresses_is_named_once(secured: SecuredBroker) -> None:
+    told = cause_at(secured, service_url=f"pulsar+ssl://{UNKNOWN}:1", admin_url=f"https://{UNKNOWN}:1")
+    assert told == f"the host name {UNKNOWN} is unknown"
+
+
 @both_addresses
 def test_connection_refused(secured: SecuredBroker, scheme: str) -> None:
     (port,) = free_ports(1)
