@@ -56,7 +56,7 @@ def require_usable(service: Service, admin: Service) -> None:
     for group in attempts:
         wrong = [answers[one] for one in group]
         if None not in wrong:
-            sentences += dict.fromkeys(text for text in wrong if text is not None)
+            sentences += [text for text in wrong if text is not None]
     if sentences:
         raise HarnessError("; ".join(dict.fromkeys(sentences)))
 

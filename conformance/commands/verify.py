@@ -86,7 +86,7 @@ def verify(asked: Asked, *, out: Console) -> int:
 def _demand_readable(histories: Iterable[str]) -> None:
     """Refuse local paths that are not there, before Spark starts. Spark itself looks for patterns and addresses."""
     for path in histories:
-        if not re.search(r"[*?\[{]|://", path) and not Path(path).exists():
+        if not re.search(r"[*?\[{]|^\w+:", path) and not Path(path).exists():
             raise HarnessError(f"{path} cannot be read: there is no such file or folder")
 
 

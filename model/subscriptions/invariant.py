@@ -113,8 +113,11 @@ def with_delivered(
     last check and had not been delivered by then, or that the consumer receives after a later entry.
     """
     keyed = state.keyed_of(subscription)
-    is_passed = any(position < later for later, receiver in keyed.got.items() if receiver == name)
-    if keyed.last is None or not (is_due_again or position <= keyed.last or is_passed):
+    if keyed.last is None:
+        return state
+    if not (is_due_again or position <= keyed.last) and not any(
+        position < later for later, receiver in keyed.got.items() if receiver == name
+    ):
         return state
     return state.with_keyed(subscription, replace(keyed, replayed=keyed.replayed | {position}))
 

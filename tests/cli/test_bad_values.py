@@ -9,6 +9,7 @@ import pytest
 
 from conformance import cli
 from conformance.commands.running.engine import Engine
+from conformance.harness_error import HarnessError
 
 BAD = (
     *(
@@ -90,3 +91,16 @@ def test_a_path_that_is_not_there_is_refused_before_spark_starts(
         cli.main(["verify", "missing"], Engine())
     assert ended.value.code == 2
     assert capsys.readouterr().err == "pulsar-conformance: missing cannot be read: there is no such file or folder\n"
+
+
+@pytest.mark.parametrize("path", ["file:/nowhere", "s3a://bucket/history", "history-*"])
+def test_addresses_and_patterns_are_left_to_spark(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def started(*_: object) -> None:
+        raise HarnessError("Spark was started")
+
+    monkeypatch.setattr("conformance.pipeline.session.session", started)
+    with pytest.raises(SystemExit):
+        cli.main(["verify", path], Engine())
+    assert capsys.readouterr().err == "pulsar-conformance: Spark was started\n"
