@@ -81,7 +81,7 @@ class Clusters:
             raise HarnessError(f"Geo-replication is checked with two or three clusters, not with {len(brokers)}.")
         self._brokers: Final = dict(zip(LABELS, brokers, strict=False))
         self._recorder = recorder
-        self._tenant: Final = tenant or str(RunName.new(at_most_s=UNLIMITED_S))
+        self.tenant: Final = tenant or str(RunName.new(at_most_s=UNLIMITED_S))
         self._clusters: dict[str, Cluster] = {}
         self._links: dict[tuple[str, str], Proxy] = {}
         self._refusing: dict[tuple[str, str], Armed] = {}
@@ -143,7 +143,7 @@ class Clusters:
 
         ``among``: the clusters that have it, by label, each with the names of those to replicate it between.
         """
-        namespace = f"{self._tenant}/{name}"
+        namespace = f"{self.tenant}/{name}"
         for label, names in (among or dict.fromkeys(self.labels, self._names())).items():
             policies = NamespacePolicies(replication_clusters=tuple(names))
             self.cluster(label).admin.create_namespace(namespace, policies)
@@ -213,7 +213,7 @@ class Clusters:
 
     def _wire(self) -> None:
         for cluster in self._clusters.values():
-            cluster.admin.create_tenant(self._tenant, clusters=self._names())
+            cluster.admin.create_tenant(self.tenant, clusters=self._names())
             alone = self.create_namespace("ahead", {cluster.label: (cluster.name,)})
             for number in range(_TOPICS_AHEAD * LABELS.index(cluster.label)):
                 cluster.admin.create_topic(f"persistent://{alone}/ahead-{number}")

@@ -13,6 +13,10 @@ from model.vocabulary import Operation
 LABELS: Final = ("A", "B", "C")
 """The labels of clusters in histories."""
 
+HOME: Final = LABELS[0]
+AWAY: Final = LABELS[1]
+"""A topic that is judged by the rules of all documents is at ``HOME``, and is replicated to ``AWAY``."""
+
 
 class CutLink(Operation, frozen=True):
     """Cut the link from one cluster to another, in this direction. LinkCut, once the replicator is disconnected."""

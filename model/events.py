@@ -353,7 +353,8 @@ class CursorRead(Outcome, frozen=True):
 
     ``backlog`` counts entries; ``unacknowledged`` counts messages at consumers; ``arrived`` is what each consumer was
     sent and had not received; ``written`` counts the entries that the cursor's own ledger got since its creation;
-    ``withheld``: as of :class:`ReceivedMessages`.
+    ``withheld``: as of :class:`ReceivedMessages`. ``stored_after``: how many entries the log has after mark-delete,
+    with markers, where clusters may write them.
     """
 
     mark_delete: Position
@@ -363,6 +364,7 @@ class CursorRead(Outcome, frozen=True):
     arrived: tuple[ConsumerRead, ...] = ()
     written: int = 0
     withheld: Withheld | None = None
+    stored_after: int | None = None
 
 
 class MessagePeeked(Outcome, frozen=True):

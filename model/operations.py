@@ -49,6 +49,8 @@ class CreateTopic(Operation, frozen=True):
     ``is_trimmed``: entries that all subscriptions acknowledged are deleted, as by default; otherwise they are retained.
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
+    ``home``: the cluster of those where operations without a cluster are performed, as on a topic of one cluster; its
+    subscriptions may be replicated, for which clusters write markers.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
     ``limits`` and ``quorum``: of its namespace, for a topic with ``persistence``.
     Without ``is_timed``, a policy of its namespace switches off the timer of deduplication snapshots.
@@ -61,6 +63,7 @@ class CreateTopic(Operation, frozen=True):
     partitions: int = 0
     clusters: int = 1
     is_replicated: bool = True
+    home: str | None = None
     is_chunked: bool = False
     limits: Limits | None = None
     quorum: Quorum | None = None
@@ -122,9 +125,13 @@ class ReadChunkRate(Operation, frozen=True):
 
 
 class ReadLog(Operation, frozen=True):
-    """Read the topic's log, entry by entry, from its beginning to its end. LogRead."""
+    """Read the topic's log, entry by entry, from its beginning to its end. LogRead.
+
+    At another ``cluster`` than the topic's home: once everything was replicated to it, or Skipped.
+    """
 
     topic: str
+    cluster: str | None = None
 
 
 # ----------------------------------------------------------------------------------------------------------- producers

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Rule, initialize, precondition, rule
+from msgspec import structs
 
+from model.cluster_operations import HOME
 from model.failpoints import WRITE_FAILURES
 from model.operations import (
     AnyOperation,
@@ -32,6 +34,7 @@ from model.operations import (
     Switch,
     Unload,
 )
+from model.subscription_operations import Subscribe
 from model.vocabulary import Persistence
 from stateful.cursors.chunks import AcknowledgmentChunksMachine, KeysChunksMachine
 from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
@@ -97,11 +100,15 @@ class Shared:
     noted: list[AnyOperation] = field(default_factory=list)
     producers: dict[str, str] = field(default_factory=dict)
     """The producer of each session."""
+    are_replicated: bool = False
+    """Whether subscriptions are replicated."""
 
     def do(self, operation: AnyOperation) -> None:
         """Perform and judge an operation of a part."""
         if isinstance(operation, CreateTopic) and operation.topic == TOPIC:
             return
+        if isinstance(operation, Subscribe) and operation.durable:
+            operation = structs.replace(operation, is_replicated=self.are_replicated)
         self.example.do(operation)
         self.noted.append(operation)
         if isinstance(operation, OpenProducer):
@@ -114,6 +121,7 @@ class Shared:
 class MixedMachine(LockstepMachine):
     """Machines of several documents on one topic."""
 
+    home: str | None = None
     kills = False
     is_trimmed = False
 
@@ -150,7 +158,11 @@ class MixedMachine(LockstepMachine):
         # Without a subscription there is nothing that keeps messages; only this part creates its own before it sends.
         keeps = kinds[2] is None and kinds[1] is not None and issubclass(kinds[1], AcknowledgmentMachine)
         self.is_trimmed = is_trimmed = is_trimmed and keeps and persistence is not None
-        self.do(CreateTopic(TOPIC, switch, persistence=persistence, is_trimmed=is_trimmed))
+        made = CreateTopic(TOPIC, switch, persistence=persistence, is_trimmed=is_trimmed)
+        if self.home is not None:
+            self.shared.are_replicated = data.draw(st.sampled_from([True, True, True, False]))
+            made = structs.replace(made, clusters=2, home=self.home)
+        self.do(made)
         if persistence is not None and is_deduplicated:
             self.do(SetDeduplication(topic=TOPIC, scope="topic", on=True))
         given = {
@@ -231,6 +243,15 @@ class MixedMachine(LockstepMachine):
         self.do(Kill() if kills else Restart())
         for part in self.parts:
             part.disconnected()
+
+
+class MixedClustersMachine(MixedMachine):
+    """The same where the topic is replicated to another cluster, and subscriptions are replicated or not.
+
+    All clients are at the topic's home. Clusters write markers into its log meanwhile.
+    """
+
+    home = HOME
 
 
 def _closes_producers(operation: AnyOperation) -> bool:

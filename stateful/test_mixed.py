@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conformance.engine.machines import machines
 from stateful.exploring import exploring
-from stateful.mixed import MixedMachine
+from stateful.mixed import MixedClustersMachine, MixedMachine
 
-MACHINES = machines({"mixed": MixedMachine})
+MACHINES = machines({"mixed": MixedMachine, "mixed-clusters": MixedClustersMachine})
 
 
 test_no_rule_is_broken_by = exploring(MACHINES)

@@ -14,6 +14,7 @@
 | ``c subscribes``, ``c gets p1@0 p2@1`` | a consumer of subscription s, and the messages that it receives |
 | ``t unloads``, ``t skips`` | an unload; an entry of subscription s is skipped |
 | ``t off 2/2/2`` | a topic without deduplication, with these quorums |
+| ``t on at-home`` | a topic that is replicated from its home to another cluster, so that its log may have markers |
 | ``bookies 2`` | so many of three bookies are left, or, with 3, back |
 | ``t moves``, ``t moves unload`` | another broker takes it over, after its owner was killed or in another way |
 | ``t freezes``, ``thaws p 3@2`` | another one does, while its owner is frozen; what that one answers to p later |
@@ -34,6 +35,7 @@ import re
 
 from msgspec import convert
 
+from model.cluster_operations import HOME
 from model.events import (
     Answer,
     AnyOutcome,
@@ -152,6 +154,8 @@ def _of_topic(verb: str, how: str | None = None) -> tuple[AnyOperation, AnyOutco
             created = Created(deduplication=is_on, snapshot_room=6, ledger_room=LEDGER_ROOM)
             if how is None:
                 return CreateTopic(TOPIC, SWITCHES[verb]), created
+            if how == "at-home":
+                return CreateTopic(TOPIC, SWITCHES[verb], clusters=2, home=HOME), created
             return CreateTopic(TOPIC, SWITCHES[verb], persistence="every-ack", quorum=convert(how, Quorum)), created
 
 

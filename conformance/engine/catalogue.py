@@ -446,6 +446,29 @@ DESCRIPTIONS: tuple[Description, ...] = (
         examples=10,
         affects="broker",
     ),
+    Description(
+        name="mixed-clusters",
+        summary="The same on a topic that is replicated to another cluster, with replicated subscriptions.",
+        decides=(
+            "DEDUP-02",
+            "DEDUP-03",
+            "DEDUP-12",
+            "REPL-01",
+            "ACK-01",
+            "ACK-02",
+            "ACK-03",
+            "ACK-04",
+            "ACK-10",
+            "ACK-12",
+            "KEY-01",
+            "KEY-02",
+        ),
+        needs=frozenset({Capability.CLUSTERS}),
+        share=2.0,
+        steps=15,
+        examples=5,
+        affects="broker",
+    ),
 )
 
 BY_NAME: dict[str, Description] = {description.name: description for description in DESCRIPTIONS}

@@ -16,6 +16,7 @@ from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline, retry
+from model.operations import AnyOperation
 from model.service.unexpected import INTERNAL_ERRORS, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 T = TypeVar("T")
@@ -146,3 +147,9 @@ class Answers:
         for name, real in self._topics.items():
             line = line.replace(real, f"topic {name}").replace(topic_path(real), f"topic {name}")
         return line
+
+
+def request_of(operation: AnyOperation) -> str:
+    """A short name of an operation, for a report."""
+    actor = "" if operation.actor is None else f" of {operation.actor}"
+    return f"{type(operation).__name__}{actor}"

@@ -12,16 +12,25 @@ from contextlib import suppress
 from itertools import permutations
 from typing import Final
 
+from msgspec import structs
+
 from conformance.brokers.interface import Broker
+from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
-from conformance.clients.admin.types import ReplicationStats
+from conformance.clients.admin.types import NamespacePolicies, ReplicationStats
 from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK, Clusters
 from conformance.lockstep.answers import LateToReturn
+from conformance.lockstep.reading import read_whole_log
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
+from conformance.tenancy.cluster_settings import ClusterSettings
+from conformance.tenancy.run_name import RunName
+from conformance.tenancy.run_tenant import RunTenant
 from conformance.wait import Deadline, retry, wait_until
-from model.cluster_operations import LABELS
+from model.cluster_operations import AWAY, HOME, LABELS
+from model.events import LogRead, Skipped
 
 Link = tuple[str, str]
 """The labels of the sending and the receiving cluster."""
@@ -137,6 +146,22 @@ class ReplicationWorld:
             f"the replicators of {topic} do not connect",
         )
 
+    def read_replica(self, link: Link, topic: str) -> LogRead | Skipped:
+        """The log of a topic in the receiving cluster, once the link's replicator has sent everything."""
+
+        def is_through() -> bool:
+            stats = self.replicators(link[:1], topic).get(link)
+            return stats is not None and stats.is_through
+
+        if not wait_until(is_through, CONNECT_TIMEOUT_S):
+            return Skipped("not everything is replicated in time")
+        cluster = self.clusters.cluster(link[1])
+        reader = WireClient.connect(cluster.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
+        try:
+            return LogRead(read_whole_log(cluster.admin, reader, topic, has_markers=True))
+        finally:
+            reader.abort()
+
     @staticmethod
     def await_all(condition: Callable[[], bool], otherwise: str) -> None:
         """Wait for a condition. Raises :class:`LateToReturn`."""
@@ -166,6 +191,33 @@ class ReplicationWorld:
     def close(self) -> None:
         """End the links and all clusters."""
         self.clusters.stop()
+
+
+class ReplicatedTenant(RunTenant):
+    """Namespaces that two clusters have, in the tenant that both of them have."""
+
+    def __init__(self, clusters: Clusters, admin: Admin, name: RunName) -> None:
+        super().__init__(admin, name, within=clusters.tenant)
+        self._away = clusters.cluster(AWAY).admin
+        self._names = tuple(clusters.cluster(label).name for label in (HOME, AWAY))
+
+    def create_namespace(self, kind: str, policies: NamespacePolicies | None = None) -> str:
+        """Create a namespace in both clusters. In the other one, all messages are retained."""
+        replicated = structs.replace(policies or NamespacePolicies(), replication_clusters=self._names)
+        namespace = super().create_namespace(kind, replicated)
+        self._away.create_namespace(namespace, replicated)
+        self._away.set_retention(namespace, size_mb=-1, time_minutes=-1)
+        return namespace
+
+
+class ReplicatedPlace:
+    """The place on the first cluster."""
+
+    def __init__(self, clusters: Clusters, name: RunName) -> None:
+        admin = clusters.cluster(HOME).admin
+        self.tenant: Final = ReplicatedTenant(clusters, admin, name)
+        self.settings: Final = ClusterSettings(admin, self.tenant, may_change=True)
+        self.tenant.begin_record()
 
 
 def now_ms() -> int:

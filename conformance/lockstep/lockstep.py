@@ -16,6 +16,7 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
+from model.cluster_operations import AWAY
 from model.deduplication import topic_observer
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
@@ -166,6 +167,8 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         is_deduplicated = lockstep.state.topics[topic].enabled
         if not followed.is_trimmed:
             yield ReadLog(topic)
+            if followed.log.has_markers:
+                yield ReadLog(topic, cluster=AWAY)
             if is_deduplicated and not lockstep.state.applications.has(topic):
                 yield ReadSnapshot(topic)
         yield from _winding_up_subscriptions(lockstep, topic)

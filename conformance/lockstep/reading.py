@@ -8,15 +8,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from conformance.clients.admin.client import Admin
-from conformance.clients.admin.stored_log import last_stored, stored_positions
+from conformance.clients.admin.stored_log import last_message, last_stored, stored_positions
 from conformance.clients.admin.types import CursorStats
 from conformance.clients.wire import read_log as logs
+from conformance.clients.wire.client import WireClient
 from conformance.lockstep.answers import LateForStats
 from conformance.lockstep.capabilities import LONGEST_S
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
-from conformance.lockstep.world import World
 from conformance.wait import wait_until
-from model.events import Skipped, SnapshotRead
+from model.events import LoggedEntry, Skipped, SnapshotRead
 from model.log import Position
 from model.payloads import business_id_of
 from model.vocabulary import ChunkNumber, Entry, Message, SnapshotSchedule
@@ -52,8 +52,9 @@ def settled_cursor(admin: Admin, topic: str) -> CursorStats | None:
 class Snapshots:
     """Reads the deduplication snapshots of an example's topics."""
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin, *, has_markers: bool) -> None:
         self._admin = admin
+        self._has_markers = has_markers
         self._schedules: dict[str, SnapshotSchedule] = {}
 
     def created(self, topic: str, of_broker: SnapshotSchedule, *, is_timed: bool) -> None:
@@ -70,7 +71,7 @@ class Snapshots:
         if schedule is not None and (schedule.period_s or 0.0) > LONGEST_S:
             return Skipped("the timer of snapshots comes too seldom")
         begun = time.monotonic()
-        last = None if schedule is None else last_stored(self._admin.internal_stats(topic))
+        last = None if schedule is None else self._last(topic)
         if schedule is not None and last is not None:
             self._await_due(topic, schedule, last)
         cursor = settled_cursor(self._admin, topic)
@@ -78,6 +79,10 @@ class Snapshots:
             return Skipped("there is no snapshot cursor")
         waited_s = 0.0 if last is None else time.monotonic() - begun
         return SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties, last, waited_s)
+
+    def _last(self, topic: str) -> Position | None:
+        """The last entry that a snapshot must not miss."""
+        return end_of_log(self._admin, topic, has_markers=self._has_markers)
 
     def _await_due(self, topic: str, schedule: SnapshotSchedule, last: Position) -> None:
         """Wait until no snapshot is due or the bound has passed, then until no snapshot is in progress.
@@ -107,10 +112,20 @@ class Snapshots:
         wait_until(is_quiet, SETTLE_TIMEOUT_S, pause_s=QUIET_S / QUIET_LOOKS)
 
 
-def read_whole_log(world: World, topic: str) -> list[logs.LoggedEntry]:
-    """The entries of a topic, up to the end in its stats: some releases fail when a consumer asks for it."""
-    last = last_stored(world.admin.internal_stats(topic))
-    return [] if last is None else logs.read_log(world.reader, topic, timeout_s=ANSWER_TIMEOUT_S, last=last)
+def end_of_log(admin: Admin, topic: str, *, has_markers: bool) -> Position | None:
+    """The last entry of a log that is no marker; None if there is none."""
+    stats = admin.internal_stats(topic)
+    return last_message(admin, topic, stats) if has_markers else last_stored(stats)
+
+
+def read_whole_log(admin: Admin, reader: WireClient, topic: str, *, has_markers: bool) -> tuple[LoggedEntry, ...]:
+    """The entries of a topic, up to the end in its stats: some releases fail when a consumer asks for it.
+
+    A reader does not receive markers at the end.
+    """
+    last = end_of_log(admin, topic, has_markers=has_markers)
+    entries = [] if last is None else logs.read_log(reader, topic, timeout_s=ANSWER_TIMEOUT_S, last=last)
+    return tuple(LoggedEntry(one.position, one.producer_name, entry_of(one)) for one in entries)
 
 
 def entry_of(logged: logs.LoggedEntry) -> Entry:

@@ -14,7 +14,7 @@ from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
-from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers
+from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, request_of
 from conformance.lockstep.applications.performer import Applications
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
@@ -22,7 +22,7 @@ from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
-from conformance.lockstep.reading import Snapshots, entry_of, read_whole_log
+from conformance.lockstep.reading import Snapshots, read_whole_log
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
@@ -36,7 +36,6 @@ from model.events import (
     Done,
     Fired,
     Late,
-    LoggedEntry,
     LogRead,
     Opened,
     PolicyIgnored,
@@ -93,7 +92,7 @@ class RealPerformer:
         self._answers = world.answers = Answers(self._topics)
         self._topic_policies: dict[str, bool] = {}
         self._of_broker: set[str] = set()
-        self._snapshots = Snapshots(world.admin)
+        self._snapshots = Snapshots(world.admin, has_markers=world.is_home)
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._network = Network(lambda: world.service, self._topics)
@@ -103,6 +102,7 @@ class RealPerformer:
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)
         self._replication_performer: ReplicationPerformer | None = None
+        self._at_home: RealPerformer | None = None
 
     @property
     def _replication(self) -> ReplicationPerformer:
@@ -114,13 +114,17 @@ class RealPerformer:
     def _is_at_clusters(self, operation: AnyOperation) -> bool:
         """Whether an operation is about a topic that several clusters have."""
         if operation.cluster is not None:
-            return True
+            return not self._world.is_home
         if isinstance(operation, CreateTopic):
-            return operation.clusters > 1
+            return operation.clusters > 1 and operation.home is None
         return self._replication_performer is not None and self._replication_performer.performs(operation)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and return the outcome."""
+        if isinstance(operation, CreateTopic) and operation.home is not None and not self._world.is_home:
+            self._at_home = RealPerformer(self._world.home)
+        if self._at_home is not None:
+            return self._at_home.perform(operation)
         if (why := self._world.capabilities.why_not(operation)) is not None:
             return Performed(Skipped(why))
         self._answers.begin()
@@ -129,7 +133,7 @@ class RealPerformer:
         except (*BROKER_ERRORS, *LATE) as error:
             self._world.assert_carried()
             self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
-            self._answers.gave_up(error, _request(operation), self._topic_of(operation))
+            self._answers.gave_up(error, request_of(operation), self._topic_of(operation))
             performed = Performed(Abandoned(str(error)))
         self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
         return performed._replace(unexpected=self._answers.take())
@@ -192,8 +196,8 @@ class RealPerformer:
                 return self._clear_failpoints()
             case ReadSnapshot(topic, due):
                 return self._read_snapshot(topic, due=due)
-            case ReadLog(topic):
-                return self._read_log(topic)
+            case ReadLog(topic, cluster):
+                return self._read_log(topic, cluster)
             case ReadChunkRate():
                 return Performed(Skipped("there is no such chunked topic"))
             case _:
@@ -213,6 +217,7 @@ class RealPerformer:
         on = self._world.is_on(operation.deduplication)
         if operation.deduplication == "broker":
             self._of_broker.add(name)
+        self._world.await_replicators([name])
         if operation.deduplication.startswith("topic-"):
             self._world.admin.set_topic_deduplication(name, on)
             self._topic_policies[name] = on
@@ -241,6 +246,7 @@ class RealPerformer:
         else:
             made = {operation.topic: name}
         self._topics.update(made)
+        self._world.await_replicators(made.values())
         in_all = self._world.traits.unacknowledged_in_all if operation.limits is None else operation.limits.in_all
         return self._created(made.values(), deduplication=False, persistence=persistence, in_all=in_all)
 
@@ -502,13 +508,15 @@ class RealPerformer:
         late = self._collect(self._sessions_on(name))
         return Performed(self._snapshots.read(name, due=due), late)
 
-    def _read_log(self, topic: str) -> Performed:
+    def _read_log(self, topic: str, cluster: str | None) -> Performed:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
-        logged = (LoggedEntry(e.position, e.producer_name, entry_of(e)) for e in read_whole_log(self._world, name))
-        return Performed(LogRead(tuple(logged)), late)
+        world = self._world
+        if cluster is not None:
+            return Performed(world.read_replica(name, cluster), late)
+        return Performed(LogRead(read_whole_log(world.admin, world.reader, name, has_markers=world.is_home)), late)
 
     def close(self) -> None:
         """End all sessions and disarm all failpoints."""
@@ -522,14 +530,9 @@ class RealPerformer:
         self._cursors.close()
         self._network.close()
         self._chunks.close()
-        if self._replication_performer is not None:
-            self._replication_performer.close()
-
-
-def _request(operation: AnyOperation) -> str:
-    """A short name of an operation, for a report."""
-    actor = "" if operation.actor is None else f" of {operation.actor}"
-    return f"{type(operation).__name__}{actor}"
+        for elsewhere in (self._at_home, self._replication_performer):
+            if elsewhere is not None:
+                elsewhere.close()
 
 
 def _namespace_of(topic: str) -> str:

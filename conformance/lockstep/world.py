@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from typing import assert_never
+from typing import Final, assert_never
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.clients.admin import types as admin_types
@@ -22,7 +22,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import Answers, LateForStats
 from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
-from conformance.lockstep.clusters import ReplicationWorld
+from conformance.lockstep.clusters import ReplicatedPlace, ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
@@ -31,6 +31,8 @@ from conformance.tenancy.place import LanePlace, Place
 from conformance.wait import wait_until
 from conformance.workers.protocol import read_report
 from conformance.workers.starter import Starter
+from model.cluster_operations import AWAY, HOME
+from model.events import LogRead, Skipped
 from model.operations import Switch
 from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
 
@@ -68,19 +70,23 @@ class World:
         self,
         broker: Broker,
         *,
-        place: Place | LanePlace,
+        place: Place | LanePlace | ReplicatedPlace,
         on_start: Callable[[Broker], None] | None = None,
         service: Service | None = None,
         another: Callable[[], Broker] | None = None,
+        beside: ReplicationWorld | None = None,
     ) -> None:
         """``place`` is the run's on this broker, or the lane's. ``on_start`` runs after each restart of this broker,
         and after each start of a broker of other clusters.
 
         ``service``: the address for the clients of examples, if it is not the broker's. ``another`` makes a broker of
-        the same kind, not started yet, for several clusters.
+        the same kind, not started yet, for several clusters. ``beside``: the clusters that this broker is one of.
         """
         self._another = another
-        self._replication: ReplicationWorld | None = None
+        self._replication = beside
+        self.is_home: Final = beside is not None
+        """Whether topics are replicated to another cluster, and may have markers."""
+        self._home: World | None = None
         self.broker = broker
         self._service = service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
@@ -264,6 +270,30 @@ class World:
         return self._replication
 
     @property
+    def home(self) -> World:
+        """The first of the clusters, as the world of topics that are replicated to the second one."""
+        if self._home is None:
+            clusters = self.replication.clusters
+            self._home = World(
+                clusters.cluster(HOME).broker,
+                place=ReplicatedPlace(clusters, self._place.tenant.name),
+                on_start=self._on_start,
+                beside=self.replication,
+            )
+        return self._home
+
+    def await_replicators(self, topics: Iterable[str]) -> None:
+        """At home, wait until new topics are replicated. Raises ``LateToReturn``."""
+        for topic in topics if self.is_home else ():
+            self.replication.await_connected((HOME, AWAY), topic)
+
+    def read_replica(self, topic: str, cluster: str) -> LogRead | Skipped:
+        """The log of a topic at another cluster than its home."""
+        if not self.is_home or cluster != AWAY:
+            return Skipped("the topic is not replicated to such a cluster")
+        return self.replication.read_replica((HOME, cluster), topic)
+
+    @property
     def reader(self) -> WireClient:
         """A connection for reading logs, shared by all examples and opened again after a restart."""
         if self._reader is None:
@@ -407,7 +437,9 @@ class World:
     def close(self) -> None:
         """Close the world's own connections."""
         self.forget_connections()
-        if self._replication is not None:
+        if self._home is not None:
+            self._home.close()
+        if self._replication is not None and not self.is_home:
             self._replication.close()
         self.starter.close()
         self.admin.close()

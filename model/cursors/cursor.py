@@ -98,7 +98,8 @@ class Cursor:
     since it was persisted. ``is_unloaded``: nothing changed since the topic was unloaded. ``had_ledger``: the cursor
     had its own ledger then. ``was_opening``: that ledger may not have been open yet, and may have the state now.
 
-    For releases that deviate: ``miscounted``: by how many entries the backlog may be too small. ``deviating``: states
+    For releases that deviate: ``miscounted``: by how many entries the backlog may be too small, and
+    ``was_reset_among_markers``, when it may be too small by acknowledged markers as well. ``deviating``: states
     that are possible by a deviation only, and its name. ``ledger_since_ms``: since when the cursor has its own ledger,
     or opens it (None: its state is in the metadata store). ``by_administrators``: how many changes since then were no
     acks, which the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
@@ -120,6 +121,7 @@ class Cursor:
     had_ledger: bool = True
     was_opening: bool = False
     miscounted: int = 0
+    was_reset_among_markers: bool = False
     deviating: Map[Acked, str] = Map()
     ledger_since_ms: float | None = None
     by_administrators: int = 0
@@ -198,6 +200,7 @@ class Cursor:
             is_requested=False,
             by_administrators=0,
             miscounted=0,
+            was_reset_among_markers=False,
         )
 
     def without_consumers(self) -> Cursor:
@@ -248,6 +251,7 @@ def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
         grouped=Map(),
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
+        was_reset_among_markers=log.has_markers,
         by_administrators=cursor.by_administrators + 1,
         lost_before=frozenset(),
         is_unloaded=False,

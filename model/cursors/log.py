@@ -1,7 +1,9 @@
 """The log of a topic as its subscriptions need it: the entries and their messages.
 
-Positions come from the broker, and ACK-06 is judged when they become known. The topics contain only messages of the
-suite, so the entry ids of a ledger are consecutive from 0, and the next position is known.
+Positions come from the broker, and ACK-06 is judged when they become known. A topic contains only messages of the
+suite, so the entry ids of a ledger are consecutive from 0, and the next position is known. The topics of replicated
+subscriptions also contain markers, which no consumer receives and which count as acknowledged (REPL-10). They are no
+entries here: other positions are passed over.
 """
 
 from __future__ import annotations
@@ -47,20 +49,24 @@ class TopicLog:
     and its chunk number.
 
     ``room``: the maximum number of entries in a ledger (None: unknown). ``ledgers``: only ledgers with entries.
+    ``has_markers``: clusters may write markers between the entries. ``markers``: of each ledger, the entry ids of those
+    before its last entry, in order. ``counts`` includes these.
     """
 
     room: int | None = None
+    has_markers: bool = False
     ledgers: tuple[int, ...] = ()
     counts: Map[int, int] = Map()
     entries: Map[Position, tuple[str, ...]] = Map()
     places: Map[str, Place] = Map()
     keys: Map[Position, EntryKey] = Map()
     chunks: Map[Position, ChunkNumber] = Map()
+    markers: Map[int, tuple[int, ...]] = Map()
 
     @property
     def first(self) -> Position:
         """The position of the first entry; EARLIEST if the log is empty."""
-        return Position(self.ledgers[0], 0) if self.ledgers else EARLIEST
+        return self.after(EARLIEST) or EARLIEST
 
     @property
     def last(self) -> Position:
@@ -77,9 +83,18 @@ class TopicLog:
     def after(self, position: Position) -> Position | None:
         """The next entry after a position, which need not have an entry itself; None at the end."""
         if position.entry + 1 < self.counts.get(position.ledger, 0):
-            return Position(position.ledger, max(0, position.entry + 1))
+            return self._past_markers(Position(position.ledger, max(0, position.entry + 1)))
         following = bisect_right(self.ledgers, position.ledger)
-        return Position(self.ledgers[following], 0) if following < len(self.ledgers) else None
+        return self._past_markers(Position(self.ledgers[following], 0)) if following < len(self.ledgers) else None
+
+    def _past_markers(self, position: Position) -> Position:
+        """The first entry at or after a position before the end of its ledger, whose last entry is no marker."""
+        entry, markers = position.entry, self.markers.get(position.ledger, ())
+        for marker in markers[bisect_left(markers, entry) :]:
+            if marker != entry:
+                break
+            entry += 1
+        return Position(position.ledger, entry)
 
     @property
     def before_last_ledger(self) -> Position:
@@ -89,7 +104,13 @@ class TopicLog:
     def at_or_before(self, position: Position) -> Position:
         """The last entry at or before a position; EARLIEST if there is none."""
         if (count := self.counts.get(position.ledger, 0)) and position.entry >= 0:
-            return Position(position.ledger, min(position.entry, count - 1))
+            entry, markers = min(position.entry, count - 1), self.markers.get(position.ledger, ())
+            for marker in reversed(markers[: bisect_right(markers, entry)]):
+                if marker != entry:
+                    break
+                entry -= 1
+            if entry >= 0:
+                return Position(position.ledger, entry)
         preceding = bisect_left(self.ledgers, position.ledger)
         if not preceding:
             return EARLIEST
@@ -103,13 +124,25 @@ class TopicLog:
             yield following
             following = self.after(following)
 
+    def markers_after(self, position: Position) -> int:
+        """How many markers there are after a position, before the last entries of their ledgers."""
+        later = sum(len(markers) for ledger, markers in self.markers.items() if ledger > position.ledger)
+        here = self.markers.get(position.ledger, ())
+        return later + len(here) - bisect_right(here, position.entry)
+
+    def may_have_more_markers_after(self, position: Position) -> bool:
+        """Whether markers may be at the end of a ledger between a position and the last entry, or fill one."""
+        return self.has_markers and (self.after(position) or self.last).ledger != self.last.ledger
+
     def count_after(self, position: Position) -> int:
         later = self.ledgers[bisect_right(self.ledgers, position.ledger) :]
         here = max(0, self.counts.get(position.ledger, 0) - 1 - max(-1, position.entry))
-        return here + sum(self.counts[ledger] for ledger in later)
+        markers = self.markers.get(position.ledger, ())
+        here -= len(markers) - bisect_right(markers, position.entry)
+        return here + sum(self.counts[ledger] - len(self.markers.get(ledger, ())) for ledger in later)
 
     def __contains__(self, position: Position) -> bool:
-        return 0 <= position.entry < self.counts.get(position.ledger, 0)
+        return position in self.entries
 
 
 @carries("ACK-06")
@@ -120,8 +153,12 @@ def appended(
     key: EntryKey | None = None,
     chunk: ChunkNumber | None = None,
 ) -> TopicLog | Broken:
-    """An entry with these messages was confirmed at a position, which must be the next position of its ledger."""
-    if position.entry != (expected := log.counts.get(position.ledger, 0)):
+    """An entry with these messages was confirmed at a position, which must be the next position of its ledger.
+
+    Where clusters write markers, there may be some of them before it.
+    """
+    expected = log.counts.get(position.ledger, 0)
+    if position.entry < expected or (position.entry > expected and not log.has_markers):
         return Broken(
             "ACK-06", f"{position} was confirmed, and {position.ledger}:{expected} was the ledger's next entry"
         )
@@ -132,9 +169,17 @@ def appended(
     longer = replace(
         log,
         ledgers=log.ledgers if expected else (*log.ledgers, position.ledger),
-        counts=log.counts.set(position.ledger, expected + 1),
+        counts=log.counts.set(position.ledger, position.entry + 1),
         entries=log.entries.set(position, ids),
         keys=log.keys if key is None else log.keys.set(position, key),
         chunks=log.chunks if chunk is None else log.chunks.set(position, chunk),
+        markers=_with_markers(log.markers, position, expected),
     )
     return replace(longer, places=log.places.update(dict(zip(ids, longer.places_at(position), strict=True))))
+
+
+def _with_markers(markers: Map[int, tuple[int, ...]], position: Position, expected: int) -> Map[int, tuple[int, ...]]:
+    """The markers with those between the last entry of a ledger and the next one."""
+    if position.entry == expected:
+        return markers
+    return markers.set(position.ledger, (*markers.get(position.ledger, ()), *range(expected, position.entry)))

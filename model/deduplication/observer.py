@@ -313,7 +313,7 @@ def recover(
     if _ends_with_its_ledger(state, ledger_room):
         states.append(_recovered(_forgetting_the_last(state)))
     if may_race:
-        states = [replace(found, may_be_recovering=True, raced=len(found.entries)) for found in states]
+        states = [replace(one, may_be_recovering=True, may_be_set_back=True, raced=len(one.entries)) for one in states]
     if may_be_unknown:
         states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.entries)) for found in states]
     return tuple(states)
@@ -321,7 +321,7 @@ def recover(
 
 def has_recovered(state: ProducerState) -> tuple[ProducerState, ...]:
     """The recovery has ended."""
-    return (replace(state, may_be_recovering=False),)
+    return (replace(state, may_be_recovering=False, may_be_set_back=False),)
 
 
 def _recovered(state: ProducerState) -> ProducerState:
@@ -333,6 +333,7 @@ def _recovered(state: ProducerState) -> ProducerState:
         cut=False,
         is_recovered=True,
         may_be_recovering=False,
+        may_be_set_back=False,
         is_recovering=False,
         lags=False,
         requires=state.requires - {DEDUPLICATION_ENABLED_IN_FLIGHT}
@@ -354,9 +355,16 @@ def _forgetting_the_last(state: ProducerState) -> ProducerState:
 
 
 def _maybe_recovering(state: ProducerState) -> list[ProducerState]:
-    """The state, and those in which the broker served producers before it had replayed all entries."""
+    """The state, and those in which the broker served producers before it had replayed all entries.
+
+    A second replay may also set the ids back to those of the last entry that it replays.
+    """
     if not state.may_be_recovering:
-        return [state]
+        replayed = max((stored.highest for stored in state.entries[state.since : state.raced]), default=NONE)
+        if not state.may_be_set_back or state.persisted <= replayed:
+            return [state]
+        back = replace(state, pushed=replayed, persisted=replayed)
+        return [state, replace(back, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})]
     state = replace(state, may_be_recovering=False)
     late = replace(state, is_recovering=True, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})
     known = {NONE, *(stored.highest for stored in state.entries[state.since :])} - {state.written}

@@ -68,6 +68,8 @@ class ProducerState:
     requires: frozenset[str] = frozenset()
     may_be_recovering: bool = False
     """The recovery may continue while the broker serves the producer (``second-recovery-not-awaited``)."""
+    may_be_set_back: bool = False
+    """A concurrent recovery may still replay its last entry, after later ones were stored."""
     is_recovering: bool = False
     """The recovery does continue, and some entries are not replayed yet."""
     raced: int = 0

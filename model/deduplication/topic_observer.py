@@ -25,12 +25,15 @@ from model.deduplication.producer_state import (
     simplest,
 )
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import SNAPSHOT_POSITION_AHEAD
+from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT, SNAPSHOT_POSITION_AHEAD
 from model.events import Answer, Duplicate, LoggedEntry, Refused, SnapshotRead, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
+
+MARKER_PRODUCER = "pulsar.marker"
+"""The producer name in the metadata of markers, all of which have sequence id 0."""
 
 RECOVERY_MS = 2_000.0
 """The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
@@ -45,7 +48,7 @@ class TopicView:
     stored on another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: the write of an entry
     failed. ``unconfirmed``: for each producer, the highest unconfirmed id that was sent while writes could fail.
     ``has_policy``: the topic has its own policy. ``has_namespace_policy``: its namespace has one. ``known``: the known
-    deviations. ``snapshots``: those that are due, if known.
+    deviations. ``snapshots``: those that are due, if known. ``has_markers``: clusters may write markers into the log.
     """
 
     enabled: bool
@@ -64,6 +67,7 @@ class TopicView:
     loaded_ms: float | None = None
     """The latest time at which the topic was loaded: when the broker accepted a producer."""
     snapshots: DueSnapshots | None = None
+    has_markers: bool = False
 
     @property
     def follows_broker(self) -> bool:
@@ -332,8 +336,14 @@ def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) 
         return Broken(
             "DEDUP-10", f"the snapshot has {len(producers)} producers, above the limit of {view.snapshot_room}"
         )
-    is_crowded = len(view.states) > view.snapshot_room
     deviations: tuple[str, ...] = ()
+    if view.has_markers and view.reloads and producers.get(MARKER_PRODUCER) == 0:
+        if MARKER_PRODUCER_IN_SNAPSHOT not in view.known:
+            because = f"the snapshot at {position} has {MARKER_PRODUCER}"
+            return DEVIATIONS[MARKER_PRODUCER_IN_SNAPSHOT].broken(because)
+        deviations += (MARKER_PRODUCER_IN_SNAPSHOT,)
+        producers = {name: highest for name, highest in producers.items() if name != MARKER_PRODUCER}
+    is_crowded = len(view.states) + len(deviations) > view.snapshot_room
     for name in dict.fromkeys([*view.states, *producers]):
         if is_crowded and name not in producers:
             continue

@@ -12,8 +12,25 @@ KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 SKIPPED_PARTS_COUNTED_OFF_AGAIN = "skipped-parts-counted-off-again"
 EXPIRY_STOPS_AT_ACKNOWLEDGED = "expiry-stops-at-acknowledged"
+UNREAD_MARKERS_COUNT = "unread-markers-count"
 
 DEVIATIONS = (
+    Deviation(
+        name=UNREAD_MARKERS_COUNT,
+        rule="SERVE-04",
+        statement="On a topic with replicated subscriptions, a marker that no dispatcher has read yet counts as an unacknowledged message: in the backlog, which grows with every snapshot while there is no consumer, in peeks, which return markers, and in skips, which skip fewer messages.",
+        cause="Only a dispatcher that reads a marker acknowledges it (AbstractBaseDispatcher.filterEntriesForConsumer). ManagedCursorImpl counts entries without looking at them (getNumberOfEntriesInBacklog, asyncGetNthEntry, asyncSkipEntries).",
+        upstream=("apache/pulsar#6437",),
+        side="broker",
+        releases=(">=2.10,<=4.2.4",),
+        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(
+            name="test_the_backlog_has_no_more_than_the_markers_after_mark_delete",
+            by="small history",
+            statement="The backlog has more entries than there are markers and unacknowledged messages, or less than there are unacknowledged messages.",
+        ),
+        occurrence="Every time.",
+    ),
     Deviation(
         name=SESSION_RECREATED_IN_A_LOOP,
         rule="SERVE-02",

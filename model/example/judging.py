@@ -167,6 +167,9 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
 def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
     if isinstance(outcome, Skipped):
         return Allowed(state)
+    if isinstance(operation, ReadLog) and operation.cluster is not None:
+        logged = written.replica_read(state.consumption, operation.topic, operation.cluster, outcome)
+        return logged if isinstance(logged, Broken) else logged.of(state)
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
     if _is_chunked(state, operation):
@@ -254,6 +257,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         has_policy=operation.deduplication.startswith("topic-"),
         has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
         snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
+        has_markers=operation.home is not None,
     )
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
     consumption = subscriptions.topic_created(
@@ -266,6 +270,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         limits=_limits_of(operation, outcome),
         drains=outcome.has_draining_hashes,
         look_ahead=LookAhead(*outcome.look_ahead),
+        has_markers=operation.home is not None,
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)

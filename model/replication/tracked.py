@@ -173,7 +173,7 @@ class Replication:
         if isinstance(operation, ReplicationOperation) or operation.cluster is not None:
             return True
         if isinstance(operation, CreateTopic):
-            return operation.clusters > 1
+            return operation.clusters > 1 and operation.home is None
         return operation.topic in self.topics or operation.actor in self.producers.keys() | self.consumers.keys()
 
     @property

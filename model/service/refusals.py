@@ -57,6 +57,8 @@ def judge(
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)
         case Subscribe(topic=topic) if consumption.parts_of(topic):
+            if _is_untracked(consumption, operation):
+                return EXCUSED
             return _subscribed(consumption, operation, outcome, known, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if topic in consumption.topics:
             exists = (topic, subscription) in consumption.cursors
@@ -68,6 +70,14 @@ def judge(
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
+
+
+def _is_untracked(consumption: Consumption, operation: Subscribe) -> bool:
+    """Whether the subscription may have consumers that are no longer tracked."""
+    parts = consumption.parts_of(operation.topic)
+    subscriptions = [SubscriptionId(part, operation.subscription) for part in parts]
+    has_untracked = any(consumption.topics[part].has_untracked for part in parts)
+    return has_untracked and not all(one in consumption.cursors for one in subscriptions)
 
 
 def _recursed(service: Service, operation: AnyOperation, refused: Refused) -> bool:

@@ -12,6 +12,7 @@ from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.deviations import requires
 from model.deviations.cursors import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED
+from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     AllReceived,
     CursorRead,
@@ -151,20 +152,21 @@ def _created(
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
-    """Entries were skipped. Releases that deviate skip none in the last ledger of a terminated topic."""
+    """Entries were skipped.
+
+    Releases that deviate skip none in the last ledger of a terminated topic, and skip markers instead of messages.
+    """
     tracked = state.topics[subscription.topic]
     log = tracked.log
 
-    def but_the_last_ledger(one: Acked) -> Mapping[Acked, str]:
-        return (
-            {acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED}
-            if tracked.is_reopened
-            else {}
-        )
+    def fewer(one: Acked) -> Mapping[Acked, str]:
+        if tracked.is_reopened:
+            return {acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED}
+        is_open = log.may_have_more_markers_after(one.mark_delete)
+        fewest = 0 if is_open else max(0, count - log.markers_after(one.mark_delete))
+        return {acked.skip(one, log, messages): UNREAD_MARKERS_COUNT for messages in range(fewest, count)}
 
-    return _changed(
-        state, subscription, lambda one: acked.skip(one, log, count), at, but_the_last_ledger, is_confirmed=True
-    )
+    return _changed(state, subscription, lambda one: acked.skip(one, log, count), at, fewer, is_confirmed=True)
 
 
 def _changed(

@@ -384,7 +384,8 @@ def _may_be_passed_over(
     the replay.
     """
     keyed = state.keyed_of(subscription)
-    has_read_new_message = keyed.read_to != state.log(subscription.topic).last
+    log = state.log(subscription.topic)
+    has_read_new_message = log.has_markers or keyed.read_to != log.last  # a marker is new at any time
     is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
     is_skipped = (keyed.is_woken and has_read_new_message) or (is_skip_kept and keyed.is_permitted)
     return is_skipped and outcome.is_waiting and outcome.in_replay >= len(owed)

@@ -27,7 +27,11 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_PARTS_COUNTED_OFF_AGAIN
+from model.deviations.service import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+    UNREAD_MARKERS_COUNT,
+)
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
@@ -78,7 +82,7 @@ def read(
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, subscription, actual)
-    counted = _counted(observed.state, subscription, stats, actual.count_left(log), known)
+    counted = _counted(observed.state, subscription, stats, log, actual, known)
     if isinstance(counted, Broken):
         return counted
     if counted.state.possible != cursor.possible:  # uncertain acks are now certain
@@ -117,6 +121,8 @@ def peeked(
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
     by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
+    if any(_is_among_markers(one, log, nth, outcome.position) for one in cursor.imaginable):
+        by_deviation |= {UNREAD_MARKERS_COUNT}
     peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
     because = f"{peek} returned {outcome.position or 'none'}"
     if by_deviation:
@@ -126,6 +132,17 @@ def peeked(
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
             return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
     return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since - UNSEEN and len(state.cursors) > 1)
+
+
+def _is_among_markers(state: Acked, log: TopicLog, nth: int, position: Position | None) -> bool:
+    """Whether an entry may be the ``nth`` unacknowledged one if some of the markers before it, or it itself, count."""
+    if not log.has_markers or position is None or position <= state.mark_delete:
+        return False
+    messages = sum(left <= position for left in state.unacknowledged(log))
+    most = log.markers_after(state.mark_delete) - log.markers_after(position)
+    is_open = position > log.last or log.may_have_more_markers_after(state.mark_delete)
+    is_marker = position not in log
+    return messages + is_marker <= nth and (is_open or nth <= messages + most + is_marker)
 
 
 @carries("ACK-08")
@@ -150,18 +167,25 @@ def persisted_too_often(
 
 @carries("SERVE-04")
 def _counted(
-    cursor: Cursor, subscription: SubscriptionId, stats: CursorRead, left: int, known: frozenset[str]
+    cursor: Cursor, subscription: SubscriptionId, stats: CursorRead, log: TopicLog, actual: Acked, known: frozenset[str]
 ) -> Allowed[Cursor] | Broken:
     """The backlog is the number of unacknowledged entries.
 
+    In releases that deviate, it also has the markers that no dispatcher has read yet, and a reset miscounts those that
+    one has read.
     A broker that recovers a mark-delete position with outdated ranges subtracts those ranges from the backlog, from the
     mark-delete position on.
     """
-    backlog = stats.backlog
+    backlog, left = stats.backlog, actual.count_left(log)
+    markers = 0 if stats.stored_after is None else stats.stored_after - log.count_after(stats.mark_delete)
     if backlog == left:
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have shown 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
     because = f"{subscription.name} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
+    if left < backlog <= left + markers:
+        return requires(UNREAD_MARKERS_COUNT, cursor, known, because)
+    if cursor.was_reset_among_markers and backlog < left:
+        return requires(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
         return requires(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
@@ -314,6 +338,7 @@ def stored(
     cursor, tracked = state.cursors[subscription], state.topics[subscription.topic]
     if (
         not cursor.is_unloaded
+        or tracked.log.has_markers  # which split and join ranges
         or len(cursor.possible) != 1
         or UNLOAD_WHILE_CURSOR_LEDGER_OPENS in cursor.deviating.values()
     ):

@@ -70,13 +70,15 @@ def topic_created(
     drains: bool = True,
     look_ahead: LookAhead = NO_LIMITS,
     limits: Limits = NO_LIMITS_ON_CONSUMERS,
+    has_markers: bool = False,
 ) -> Consumption:
-    """A topic was created for this document."""
+    """A topic was created for this document. ``has_markers``: clusters may write markers into its log."""
+    log = TopicLog(room, has_markers=has_markers)
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
         state = state.with_topic(
             name,
-            TrackedTopic(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
+            TrackedTopic(log, persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
         )
     return replace(state, partitions=state.partitions.set(topic, names))
 

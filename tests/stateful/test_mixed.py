@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant, named
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed
@@ -20,9 +21,9 @@ from stateful.test_mixed import MACHINES
 from tests import judging
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
-from tests.lockstep.simulated.world import SimulatedPerformer
+from tests.lockstep.simulated.world import Replicate, SimulatedPerformer
 
-(MIXED,) = MACHINES
+MIXED, MIXED_CLUSTERS = MACHINES
 SEEDS, EXAMPLES = range(1, 4), 60
 ROUNDS = 10
 AS_RELEASES_DO = partial(
@@ -58,10 +59,13 @@ FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
 """Variants of each document, and the rules that are a sensible name for what each does."""
 
 
+BOTH = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+
+
 @cache
-def on_the_documents() -> list[Campaign]:
+def on_the_documents(machine: Machine) -> list[Campaign]:
     return [
-        play(MIXED.factory, SimulatedPerformer, examples=EXAMPLES, steps=MIXED.steps, seeded=seed) for seed in SEEDS
+        play(machine.factory, SimulatedPerformer, examples=EXAMPLES, steps=machine.steps, seeded=seed) for seed in SEEDS
     ]
 
 
@@ -69,11 +73,12 @@ def violations(campaign: Campaign) -> list[str]:
     return [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found]
 
 
-def test_no_rule_is_broken_by_a_broker_that_does_as_the_documents_say() -> None:
-    campaigns = on_the_documents()
+@BOTH
+def test_no_rule_is_broken_by_a_broker_that_does_as_the_documents_say(machine: Machine) -> None:
+    campaigns = on_the_documents(machine)
     assert [why for campaign in campaigns for why in violations(campaign)] == []
     assert [campaign.deviations for campaign in campaigns if campaign.deviations] == []
-    assert set(MIXED.decides) <= {rule for campaign in campaigns for rule in campaign.exercised}
+    assert set(machine.decides) <= {rule for campaign in campaigns for rule in campaign.exercised}
 
 
 def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known() -> None:
@@ -87,8 +92,9 @@ def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known() -> None:
     assert {DEVIATIONS[name].rule.split("-")[0] for name in met} == {"DEDUP", "ACK", "CHUNK"}
 
 
-def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed() -> None:
-    campaign = on_the_documents()[0]
+@BOTH
+def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed(machine: Machine) -> None:
+    campaign = on_the_documents(machine)[0]
     exercised: Counter[str] = Counter()
     for steps in campaign.histories:
         judged = judging.judged(*steps)
@@ -96,6 +102,29 @@ def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed() -> None
         exercised.update(judged.exercised)
     assert exercised == campaign.exercised
     assert refused(campaign) == []
+
+
+@pytest.mark.parametrize(
+    "replicate",
+    [
+        lambda log: log[:-1],
+        lambda log: log[1:],
+        lambda log: [*log, *log[-1:]],
+        lambda log: [*log[1:2], *log[:1], *log[2:]],
+    ],
+    ids=["last-lost", "first-lost", "last-twice", "first-two-swapped"],
+)
+def test_replication_that_does_not_keep_all_messages_in_order_is_found(replicate: Replicate) -> None:
+    campaign = play_in_rounds(
+        MIXED_CLUSTERS,
+        partial(SimulatedPerformer, replicate=replicate),
+        rounds=ROUNDS,
+        examples=EXAMPLES,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert (found.violation.rule, found.violation.deviation) == ("REPL-01", None)
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -35,6 +35,12 @@ def last_stored(stats: InternalStats) -> Position | None:
     return None
 
 
+def last_message(admin: Admin, topic: str, stats: InternalStats) -> Position | None:
+    """The last entry of a topic that is no marker; None if there is none. Raises AdminError."""
+    backwards = reversed(list(stored_positions(stats)))
+    return next((position for position in backwards if admin.read_entry(topic, position).marker_type is None), None)
+
+
 def stored_entries(admin: Admin, topic: str) -> Iterator[RestEntry]:
     """The entries of a topic, in order, up to its last one when the reading begins.
 

@@ -135,7 +135,7 @@ class WireMember:
             initial=subscribe.start,
             prefetch=0,  # permits are counted here
             is_durable=subscribe.durable,
-            is_replicated=None if subscribe.cluster is None else subscribe.is_replicated,
+            is_replicated=subscribe.is_replicated or (None if subscribe.cluster is None else False),
             key_shared=_sharing(subscribe),
         )
         with aborted_on_error(self._stop_proxy):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.consumer import PartOfBatch
 from conformance.lockstep.cursors.admin import CursorAdmin
@@ -432,7 +433,14 @@ class Cursors:
             arrived,
             view.cursor.cursor_ledger_last_entry + 1,
             view.withheld,
+            self._stored_after(topic, view.mark_delete),
         )
+
+    def _stored_after(self, topic: str, mark_delete: Position) -> int | None:
+        """How many entries the log has after mark-delete by now, where clusters write markers at any time."""
+        if not self._world.is_home:
+            return None
+        return sum(position > mark_delete for position in stored_positions(self._world.admin.internal_stats(topic)))
 
     def _take_all(self, operation: ReceiveAll, topic: str) -> AnyOutcome:
         self._members.crash(self._members.on(topic, operation.subscription))

@@ -59,6 +59,7 @@ class Hosted:
     topic: Topic
     dooms: deque[bool] = field(default_factory=deque)
     has_policy: bool = False
+    has_markers: bool = False
     is_behind: bool = False
     """Its recovery still runs while the topic serves clients already."""
 
@@ -115,15 +116,15 @@ class SimulatedBroker:
 
     # ---------------------------------------------------------------------------------------- requests of clients
 
-    def create(self, topic: str, *, deduplication: bool, has_policy: bool) -> None:
-        """A new topic; it may have its own policy."""
+    def create(self, topic: str, *, deduplication: bool, has_policy: bool, has_markers: bool = False) -> None:
+        """A new topic; it may have its own policy, and clusters may write markers into its log."""
         fresh = reference.new_topic(
             deduplication=deduplication,
             entries_per_ledger=LEDGER_ROOM,
             max_producers=self.snapshot_room,
             variant=self._variant,
         )
-        self._topics[topic] = Hosted(fresh, has_policy=has_policy)
+        self._topics[topic] = Hosted(fresh, has_policy=has_policy, has_markers=has_markers)
 
     def topic(self, name: str) -> Topic:
         """The topic as it is now."""
@@ -247,6 +248,8 @@ class SimulatedBroker:
 
     def _finish_write(self, name: str) -> None:
         hosted = self._topics[name]
+        while hosted.has_markers and self._chance.random() < 0.4:
+            hosted.topic = replace(hosted.topic, ledgers=hosted.topic.ledgers.after_append())
         fails = hosted.dooms.popleft() or (hosted.topic.failing and not hosted.topic.variant.later_writes_succeed)
         is_overtaken = not fails and self._is_overtaken_by_a_snapshot(hosted)
         finish = reference.fail_next_write if fails else reference.complete_next_write

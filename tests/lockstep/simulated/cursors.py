@@ -8,6 +8,7 @@ from typing import assert_never
 
 from model.cursors import reference
 from model.cursors.acked import Acked, everything
+from model.cursors.log import TopicLog
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -127,11 +128,19 @@ class SimulatedCursors:
         """The topics created for this document; of a partitioned one, its partitions."""
         return tuple(self._logs)
 
-    def create(self, topic: str, persistence: Persistence, partitions: Sequence[str], snapshot_room: int) -> Created:
+    def create(
+        self,
+        topic: str,
+        persistence: Persistence,
+        partitions: Sequence[str],
+        snapshot_room: int,
+        *,
+        has_markers: bool,
+    ) -> Created:
         """Create a topic; the outcome."""
         rate = PERSISTED_PER_S[persistence]
         for name in partitions or (topic,):
-            self._logs[name] = Log()
+            self._logs[name] = Log(of_model=TopicLog(has_markers=has_markers))
             self._trimmed[name] = set()
             self._limits[name] = Limits(
                 interval_s=1 / rate if rate else 0.0, flush_s=FLUSH_S, stored_ranges=STORED_RANGES

@@ -8,7 +8,7 @@ reconnects by itself, and sends batches without highest id if so configured.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
@@ -95,6 +95,10 @@ BEFORE_THE_FIRST = Position(0, -1)
 """The position of a cursor at the beginning."""
 
 
+Replicate = Callable[[list[LoggedEntry]], list[LoggedEntry]]
+"""What another cluster has of a log."""
+
+
 class BatchWithoutHighestId(Entry, frozen=True):
     """A batch without highest id, as pulsar-client sends it: the broker can only count the lowest."""
 
@@ -141,6 +145,7 @@ class SimulatedPerformer:
         account: ProducerAccount = "highest",
         cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
+        replicate: Replicate = list,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
@@ -151,6 +156,7 @@ class SimulatedPerformer:
             takes_snapshots=takes_snapshots,
         )
         self._account = account
+        self._replicate = replicate
         self._chance = chance
         self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
@@ -249,7 +255,8 @@ class SimulatedPerformer:
                 return self._read_snapshot(name, due=due)
             case ReadLog():
                 late = self._collect(self._sessions_on(name))
-                return Performed(LogRead(tuple(_plain(logged) for logged in self.broker.topic(name).log)), late)
+                log = [_plain(logged) for logged in self.broker.topic(name).log]
+                return Performed(LogRead(tuple(log if operation.cluster is None else self._replicate(log))), late)
             case _:
                 assert_never(operation)
 
@@ -265,20 +272,26 @@ class SimulatedPerformer:
         by_broker = operation.deduplication == "broker"
         on = self._broker_default if by_broker else operation.deduplication.endswith("-on")
         of_topic = on if operation.deduplication.startswith("topic-") else None
-        self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None)
+        has_markers = operation.home is not None
+        self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None, has_markers=has_markers)
         self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic, by_broker)
-        created = self._cursors.create(operation.topic, "shipped", (), self.broker.snapshot_room)
+        created = self._cursors.create(
+            operation.topic, "shipped", (), self.broker.snapshot_room, has_markers=has_markers
+        )
         snapshots = SnapshotSchedule(SNAPSHOT_ENTRIES, SNAPSHOT_PERIOD_S if operation.is_timed else None)
         return Performed(msgspec.structs.replace(created, deduplication=on, snapshots=snapshots))
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         if operation.limits is not None:
             return Performed(Skipped("limits are not simulated"))
+        has_markers = operation.home is not None
         partitions = [partition_name(operation.topic, number) for number in range(operation.partitions)]
         for name in partitions or [operation.topic]:
-            self.broker.create(name, deduplication=False, has_policy=False)
+            self.broker.create(name, deduplication=False, has_policy=False, has_markers=has_markers)
             self._policies[name] = Policies(has_own_namespace=False)
-        return Performed(self._cursors.create(operation.topic, persistence, partitions, self.broker.snapshot_room))
+        room = self.broker.snapshot_room
+        created = self._cursors.create(operation.topic, persistence, partitions, room, has_markers=has_markers)
+        return Performed(created)
 
     def _switch(self, operation: SetDeduplication) -> Performed:
         late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(operation.topic))

@@ -35,6 +35,30 @@ def test_soon_after_a_topic_is_loaded_a_missing_sequence_id_is_a_deviation() -> 
     assert "DEDUP-12" in allowed.excused
 
 
+def stored_again_after(wait_ms: float, again: str) -> Allowed[Example] | Broken:
+    """What is judged if a producer stores an entry after the reload, and so long after that sends ``again``."""
+    history = f"t topic-on; p opens -1; p sends 1@0 2@1; t unloads; p opens 2; p sends 3@2; p sends {again}"
+    verdict = judged(known=DEVIATIONS)
+    for number, happened in enumerate(steps(history)):
+        assert isinstance(verdict, Allowed), verdict
+        now_ms = LOADED_MS + (wait_ms if number == 6 else 0.0)
+        verdict = judge(verdict.state, happened[0], happened[1], at=Interval(now_ms, now_ms))
+    return verdict
+
+
+def test_soon_after_a_topic_is_loaded_a_second_replay_may_set_the_sequence_id_back() -> None:
+    allowed = stored_again_after(RECOVERY_MS, "3@3")
+    assert isinstance(allowed, Allowed)
+    assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+
+
+@pytest.mark.parametrize(("wait_ms", "again"), [(RECOVERY_MS + 1, "3@3"), (0.0, "2@3")])
+def test_no_replay_sets_it_back_later_or_before_the_last_entry_of_the_log(wait_ms: float, again: str) -> None:
+    broken = stored_again_after(wait_ms, again)
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
+
+
 @pytest.mark.parametrize("wait_ms", [RECOVERY_MS + 1, 60_000.0])
 def test_a_recovery_that_is_over_excuses_no_missing_sequence_id(wait_ms: float) -> None:
     broken = opened_after(wait_ms)

@@ -1,0 +1,225 @@
+"""A topic at home is judged by the rules of all documents, although clusters write markers into its log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.cluster_operations import AWAY
+from model.cursors import acked
+from model.cursors.acked import Acked
+from model.cursors.info import info_of, state_of
+from model.cursors.log import TopicLog, appended
+from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
+from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
+from model.deviations.service import UNREAD_MARKERS_COUNT
+from model.events import (
+    Acknowledged,
+    CursorRead,
+    CursorReset,
+    Delivery,
+    Done,
+    LoggedEntry,
+    LogRead,
+    MessagePeeked,
+    Range,
+)
+from model.judgement import Broken
+from model.log import EARLIEST, Position
+from model.operations import ReadLog
+from model.subscription_operations import (
+    Acknowledge,
+    CreateSubscription,
+    PeekMessage,
+    ReadCursor,
+    ResetCursor,
+    Skip,
+)
+from model.vocabulary import Entry, Message
+from tests.judging import Happened, allowed_by, broken_by, deviates, exercised
+from tests.notation import steps
+
+ROOM = 5
+MESSAGES_AMONG_MARKERS = st.lists(st.booleans(), max_size=40)
+"""Of each entry of a log, whether it is a message."""
+THREE = (*steps("t off at-home; p opens -1; p sends 1@0 2@2 3@4"), (CreateSubscription("t", "s"), Done()))
+"""Three messages, each after a marker but the first, and a subscription of all of them."""
+AT_2 = Delivery(Position(1, 2), -1, 0, "p2")
+
+
+def log_of(are_messages: Sequence[bool]) -> TopicLog:
+    log = TopicLog(ROOM, has_markers=True)
+    for position in messages_in(are_messages):
+        longer = appended(log, position, (str(position),))
+        assert not isinstance(longer, Broken), longer
+        log = longer
+    return log
+
+
+def messages_in(are_messages: Sequence[bool]) -> list[Position]:
+    return [Position(*divmod(index, ROOM)) for index, is_message in enumerate(are_messages) if is_message]
+
+
+@given(MESSAGES_AMONG_MARKERS)
+def test_a_log_with_markers_is_that_of_its_messages(are_messages: list[bool]) -> None:
+    log, messages = log_of(are_messages), messages_in(are_messages)
+    assert list(log.all_after(EARLIEST)) == messages
+    assert (log.first, log.last) == ((messages[0], messages[-1]) if messages else (EARLIEST, EARLIEST))
+    for index, is_message in enumerate(are_messages):
+        position = Position(*divmod(index, ROOM))
+        later = [message for message in messages if message > position]
+        assert (position in log) == is_message
+        assert log.after(position) == (later[0] if later else None)
+        assert log.count_after(position) == len(later)
+        assert log.at_or_before(position) == max((one for one in messages if one <= position), default=EARLIEST)
+
+
+@given(MESSAGES_AMONG_MARKERS)
+def test_markers_are_counted_up_to_the_last_message_of_their_ledger(are_messages: list[bool]) -> None:
+    log, messages = log_of(are_messages), messages_in(are_messages)
+    last = {message.ledger: message.entry for message in messages}
+    markers = [
+        position
+        for position in (Position(*divmod(index, ROOM)) for index in range(len(are_messages)))
+        if position not in messages and position.entry < last.get(position.ledger, -1)
+    ]
+    for position in (EARLIEST, *markers, *messages):
+        assert log.markers_after(position) == len([marker for marker in markers if marker > position])
+
+
+@given(MESSAGES_AMONG_MARKERS, st.data())
+def test_a_state_is_the_same_whether_its_markers_are_acknowledged_or_not(
+    are_messages: list[bool], data: st.DataObject
+) -> None:
+    log, messages = log_of(are_messages), messages_in(are_messages)
+    chosen = data.draw(st.permutations(messages).map(lambda some: some[: len(some) // 2]))
+    state = Acked()
+    for position in chosen:
+        state = acked.acknowledge(state, log, position)
+    assert set(state.unacknowledged(log)) == set(messages) - set(chosen)
+    assert state.count_left(log) == len(messages) - len(chosen)
+    assert state_of(info_of(state), log) == state
+
+
+def test_an_entry_may_not_be_stored_at_the_place_of_another_one() -> None:
+    broken = appended(log_of([True, False, True]), Position(0, 2), ("again",))
+    assert isinstance(broken, Broken)
+    assert broken.rule == "ACK-06"
+
+
+def test_only_where_clusters_write_markers_may_positions_be_left_out() -> None:
+    assert exercised(*steps("t on at-home; p opens -1; p sends 1@0 2@3"))
+    assert broken_by(*steps("t on; p opens -1; p sends 1@0 2@3")).rule == "ACK-06"
+
+
+# ---------------------------------------------------------------------------------------------------------- replication
+
+
+def replica(*words: str) -> Happened:
+    entries = [LoggedEntry(Position(9, n), "p", Entry((Message(n, word),))) for n, word in enumerate(words)]
+    return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
+
+
+def test_the_other_cluster_has_the_same_messages_in_the_same_order() -> None:
+    assert "REPL-01" in exercised(*THREE, replica("p1", "p2", "p3"))
+
+
+@pytest.mark.parametrize("words", [("p1", "p2"), ("p1", "p3"), ("p1", "p3", "p2"), ("p1", "p2", "p3", "p3"), ()])
+def test_a_message_that_the_other_cluster_lacks_or_has_elsewhere_breaks_repl_01(words: tuple[str, ...]) -> None:
+    assert broken_by(*THREE, replica(*words)).rule == "REPL-01"
+
+
+def test_as_long_as_an_outcome_is_unknown_the_other_cluster_is_not_judged() -> None:
+    unknown = steps("t off at-home; p opens -1; p sends 1@0 2=?")
+    assert allowed_by(*unknown, replica("p1", "p2")).excused == ("REPL-01",)
+
+
+# ------------------------------------------------------------------------------------------------------------ snapshots
+
+
+def test_the_name_in_markers_in_a_snapshot_is_a_deviation() -> None:
+    reloaded = "t on at-home; p opens -1; p sends 1@0; t unloads; p opens 1; snapshot @2 p=1 pulsar.marker=0"
+    assert deviates(MARKER_PRODUCER_IN_SNAPSHOT, *steps(reloaded))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        "t on at-home; p opens -1; p sends 1@0; snapshot @2 p=1 pulsar.marker=0",
+        "t on at-home; p opens -1; p sends 1@0; t unloads; p opens 1; snapshot @2 p=1 pulsar.marker=5",
+        "t on at-home; p opens -1; p sends 1@0; t unloads; p opens 1; snapshot @2 p=1 q=0",
+        "t on; p opens -1; p sends 1@0; t unloads; p opens 1; snapshot @2 p=1 pulsar.marker=0",
+    ],
+)
+def test_only_the_name_in_markers_may_be_in_a_snapshot_and_only_after_a_reload(history: str) -> None:
+    broken = broken_by(*steps(history), known=MARKER_PRODUCER_IN_SNAPSHOT)
+    assert (broken.rule, broken.deviation) == ("DEDUP-10", None)
+
+
+# -------------------------------------------------------------------------------------------------------- subscriptions
+
+
+def reads(backlog: int, *, mark_delete: int = -1, stored_after: int = 7, ranges: tuple[Range, ...] = ()) -> Happened:
+    """The stats of the subscription in a log of seven entries: three messages, two markers among them, two after."""
+    seen = CursorRead(Position(1, mark_delete), ranges, backlog, 0, stored_after=stored_after)
+    return ReadCursor("t", "s"), seen
+
+
+@pytest.mark.parametrize("markers", [1, 4])
+def test_markers_that_nobody_has_read_count_in_the_backlog_by_a_deviation(markers: int) -> None:
+    assert deviates(UNREAD_MARKERS_COUNT, *THREE, reads(3 + markers))
+    assert allowed_by(*THREE, reads(3)).deviations == ()
+
+
+@pytest.mark.parametrize("backlog", [2, 8])
+def test_the_backlog_has_no_more_than_the_markers_after_mark_delete(backlog: int) -> None:
+    broken = broken_by(*THREE, reads(backlog), known=UNREAD_MARKERS_COUNT)
+    assert (broken.rule, broken.deviation) == ("SERVE-04", None)
+
+
+def test_a_reset_may_miscount_markers_that_were_read_until_the_topic_is_reloaded() -> None:
+    reset = (*THREE, (ResetCursor("t", "s", None), CursorReset(None)))
+    assert deviates(RESET_MISCOUNTS_BACKLOG, *reset, reads(0))
+    reloaded = (*reset, *steps("t unloads"))
+    assert broken_by(*reloaded, reads(0), known=RESET_MISCOUNTS_BACKLOG).deviation is None
+
+
+def peeks(nth: int, position: int | None) -> Happened:
+    return PeekMessage("t", "s", nth), MessagePeeked(None if position is None else Position(1, position))
+
+
+@pytest.mark.parametrize(("nth", "position"), [(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6)])
+def test_a_peek_counts_unread_markers_by_a_deviation(nth: int, position: int) -> None:
+    assert deviates(UNREAD_MARKERS_COUNT, *THREE, peeks(nth, position))
+
+
+@pytest.mark.parametrize(("nth", "position"), [(1, 1), (1, 2), (2, 3), (3, 0), (2, None), (5, 2)])
+def test_a_peek_is_wrong_that_no_number_of_unread_markers_explains(nth: int, position: int | None) -> None:
+    assert broken_by(*THREE, peeks(nth, position), known=UNREAD_MARKERS_COUNT).deviation is None
+
+
+def skips(count: int) -> Happened:
+    return Skip("t", "s", count), Done()
+
+
+def test_a_skip_counts_unread_markers_by_a_deviation() -> None:
+    after_two = reads(2, mark_delete=1, stored_after=5)
+    assert deviates(UNREAD_MARKERS_COUNT, *THREE, skips(2), after_two)
+    assert allowed_by(*THREE, skips(2), reads(1, mark_delete=3, stored_after=3)).deviations == ()
+
+
+def test_a_skip_of_one_message_too_few_is_found_where_no_marker_is_between() -> None:
+    history = (*steps("t off at-home; p opens -1; p sends 1@0 2@1"), (CreateSubscription("t", "s"), Done()))
+    after_one = reads(1, mark_delete=0, stored_after=3)
+    assert broken_by(*history, skips(2), after_one, known=UNREAD_MARKERS_COUNT).deviation is None
+
+
+@pytest.mark.parametrize("mark_delete", [2, 3])
+def test_mark_delete_passes_the_markers_between_acknowledged_messages(mark_delete: int) -> None:
+    acks = (Acknowledge("c", (0, 1)), Acknowledged((Delivery(Position(1, 0), -1, 0, "p1"), AT_2), receipt=True))
+    history = (*steps("t off at-home; p opens -1; p sends 1@0 2@2 3@4; c subscribes; c gets p1@0 p2@2 p3@4"), acks)
+    assert "ACK-01" in exercised(*history, reads(1, mark_delete=mark_delete, stored_after=6 - mark_delete))
+    assert broken_by(*history, reads(2, mark_delete=1, stored_after=5)).rule in {"ACK-01", "ACK-02"}
