@@ -7,11 +7,15 @@ without importing them or Hypothesis. Within a document, machines run in this or
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from conformance.brokers.interface import Capability
 from model.rules.catalogue import RULES
+
+OF_CLUSTERS: Final = "001"
+"""The document about several clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,16 @@ class Description:
         """The key of the document whose rules it decides: its number or ``service``; None for several documents."""
         documents = {RULES[rule].document for rule in self.decides}
         return documents.pop() if len(documents) == 1 else None
+
+    def is_for(self, rules: Set[str]) -> bool:
+        """Whether it runs for these rules, unless machines are named: it decides one of them.
+
+        Three more brokers start only for rules on several clusters.
+        """
+        asked = rules & set(self.decides)
+        if Capability.CLUSTERS in self.needs:
+            asked = {rule for rule in asked if RULES[rule].document == OF_CLUSTERS}
+        return bool(asked)
 
 
 DESCRIPTIONS: tuple[Description, ...] = (

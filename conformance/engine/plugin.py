@@ -166,7 +166,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return True
         if machine.on_shipped and has_one_base:
             return False
-        return not rules or bool(rules & set(machine.decides))
+        is_named = bool(config.option.keyword and rules & set(machine.decides))
+        return not rules or is_named or machine.is_for(rules)
 
     left_out = [item for item in items if not is_wanted(item)]
     if left_out:

@@ -32,3 +32,12 @@ def test_every_machine_but_the_mixed_ones_decides_rules_of_one_document_and_toge
     decided = {rule for machine in DESCRIPTIONS for rule in machine.decides}
     shown = {rule.id for rule in RULES.values() if rule.decided_by != (Decided.MODEL,)}
     assert shown <= decided
+
+
+def test_several_clusters_start_only_for_the_rules_about_them() -> None:
+    def run_for(*rules: str) -> set[str]:
+        return {machine.name for machine in DESCRIPTIONS if machine.is_for(set(rules))}
+
+    assert run_for("REPL-01") == {"clusters", "clusters-kills", "mixed-clusters"}
+    assert "mixed" in run_for("DEDUP-02")
+    assert "mixed-clusters" not in run_for("DEDUP-02", "ACK-01")
