@@ -86,6 +86,14 @@ def test_a_subscription_that_is_created_once_the_log_is_read_back_is_tracked_aga
     assert broken_by(*begin, *CREATED, everything).rule in ("ACK-01", "SERVE-03", "ACK-05")
 
 
+def test_whether_a_consumer_may_subscribe_is_judged_only_where_the_others_are_tracked() -> None:
+    begin = steps(f"t on; p opens -1; {LOST}; {READ_BACK}")
+    refused = Refused("ConsumerBusy", "another type")
+    assert isinstance(judged(*begin, (Subscribe("d", "t", "s", kind="Failover"), refused)), Allowed)
+    tracked = (Subscribe("d", "t", "new"), refused)
+    assert broken_by(*begin, *CREATED, tracked).rule == "SERVE-05"
+
+
 def test_but_neither_while_the_log_is_unknown_nor_if_it_may_have_existed_before() -> None:
     unknown = steps(f"t on; p opens -1; {LOST}")
     assert isinstance(judged(*unknown, *CREATED, gets(3)), Allowed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from model.cluster_operations import HOME
 from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY
 from model.events import Cleared, Done
 from model.judgement import Broken
@@ -68,6 +69,18 @@ def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_mes
         "nothing waits for replay"
     )
     assert broken(*begin, new_message, waiting(first, in_replay=2), permits("c"), raced, known=known) == "KEY-13"
+
+
+def test_a_marker_is_a_new_message_too_at_any_time() -> None:
+    known = LOOK_AHEAD_SKIPS_REPLAY
+    create, *rest = sent(A)
+    at_home = (replace(create[0], clusters=2, home=HOME), *create[1:])
+    first = waiting(gathers(share("c", ranges=ALL), share("d", ranges=NONE)))
+    stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
+    raced = waiting(stalled, in_replay=1)
+    assert broken(at_home, *rest, *joins("c", "d"), first, permits("c"), raced, known=known) is None
+    assert broken(at_home, *rest, *joins("c", "d"), first, permits("c"), stalled, known=known) == "KEY-13"
+    assert broken(create, *rest, *joins("c", "d"), first, permits("c"), raced, known=known) == "KEY-13"
 
 
 def test_a_look_ahead_may_have_skipped_earlier_permits_only_while_messages_were_unread() -> None:
