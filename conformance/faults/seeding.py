@@ -23,8 +23,8 @@ class SeededDefect(Protocol):
     """A defect and how to switch it."""
 
     @property
-    def service(self) -> Service:
-        """The address of the defective broker for clients."""
+    def service(self) -> Service | None:
+        """The address for clients, if the defect is not in the broker itself."""
 
     def give(self, broker: Broker) -> None:
         """Switch it on after a start of a broker, unless it is off for comparison."""
@@ -39,9 +39,10 @@ class SeededDefect(Protocol):
 class SeededBrokerDefect:
     """A defect in the processes of all brokers of all clusters, which ends with a process."""
 
-    def __init__(self, broker: Broker, defect: BrokerDefect) -> None:
-        """``broker``: the one at ``service``."""
-        self.service = broker.addresses.service
+    service = None
+    """Its brokers have addresses of their own, without those that are frozen at the moment."""
+
+    def __init__(self, defect: BrokerDefect) -> None:
         self._agents: dict[AgentAddress, None] = {}
         self._defect = defect
         self._is_out = False
@@ -116,7 +117,7 @@ def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:
     seeded: SeededDefect
     match catalogue.find(name):
         case BrokerDefect() as defect:
-            seeded = SeededBrokerDefect(broker, defect)
+            seeded = SeededBrokerDefect(defect)
         case WireDefect() as defect:
             seeded = SeededWireDefect(broker, defect)
         case other:

@@ -138,8 +138,8 @@ class SoakClusters:
 
     def _service(self, number: int, broker: Broker) -> Service:
         """What clients connect to: a defect of the wire is in front of the first broker."""
-        is_behind_defect = bool(self._seeded) and number == 0
-        return self._seeded[-1].service if is_behind_defect else broker.addresses.service
+        on_the_wire = [one.service for one in self._seeded if one.service is not None]
+        return on_the_wire[-1] if on_the_wire and number == 0 else broker.addresses.service
 
 
 def _clusters(brokers: Sequence[Broker]) -> Clusters:

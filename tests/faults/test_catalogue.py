@@ -18,6 +18,7 @@ from conformance.faults.catalogue import (
     parse,
 )
 from conformance.faults.failpoints import Fault
+from conformance.faults.seeding import SeededBrokerDefect
 from conformance.harness_error import HarnessError
 from model.failpoints import FAILPOINTS, FailpointKind
 from model.rules.catalogue import CATALOGUE
@@ -85,3 +86,7 @@ def test_a_file_may_list_the_settings_of_its_defect() -> None:
 def test_a_malformed_file_is_refused(old: str, new: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse("x.btm", GOOD.replace(old, new))
+
+
+def test_clients_of_a_defective_broker_use_its_own_addresses_which_change_when_one_of_several_is_frozen() -> None:
+    assert all(SeededBrokerDefect(defect).service is None for defect in broker_defects())
