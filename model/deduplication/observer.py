@@ -20,7 +20,7 @@ such states are left, the deviation was observed (:func:`model.deduplication.top
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import assert_never
@@ -46,7 +46,18 @@ def send(state: ProducerState, entry: Entry, answer: Answer, around: Circumstanc
     if around.by_pulsar_client and around.enabled and not isinstance(answer, Unknown):
         tried = [after for found in before for after in _send_once(found, entry, Unknown("an earlier try"), around)]
         before += [replace(found, cut=False) for found in tried]
-    return tuple(after for found in before for after in _send_once(found, entry, answer, around))
+    possible = tuple(after for found in before for after in _send_once(found, entry, answer, around))
+    if possible or not isinstance(answer, Stored):
+        return possible
+    return tuple(after for found in _set_back(state) for after in _send_once(found, entry, answer, around))
+
+
+def _set_back(state: ProducerState) -> Iterator[ProducerState]:
+    """The state after a second replay set the ids back to those of the last entry that it replays, if it may have."""
+    replayed = max((stored.highest for stored in state.entries[state.since : state.raced]), default=NONE)
+    if state.may_be_set_back and state.persisted > replayed:
+        requires = state.requires | {SECOND_RECOVERY_NOT_AWAITED}
+        yield replace(state, pushed=replayed, persisted=replayed, requires=requires)
 
 
 def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
@@ -355,16 +366,9 @@ def _forgetting_the_last(state: ProducerState) -> ProducerState:
 
 
 def _maybe_recovering(state: ProducerState) -> list[ProducerState]:
-    """The state, and those in which the broker served producers before it had replayed all entries.
-
-    A second replay may also set the ids back to those of the last entry that it replays.
-    """
+    """The state, and those in which the broker served producers before it had replayed all entries."""
     if not state.may_be_recovering:
-        replayed = max((stored.highest for stored in state.entries[state.since : state.raced]), default=NONE)
-        if not state.may_be_set_back or state.persisted <= replayed:
-            return [state]
-        back = replace(state, pushed=replayed, persisted=replayed)
-        return [state, replace(back, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})]
+        return [state]
     state = replace(state, may_be_recovering=False)
     late = replace(state, is_recovering=True, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})
     known = {NONE, *(stored.highest for stored in state.entries[state.since :])} - {state.written}

@@ -21,6 +21,7 @@ on busy cores every fifth to tenth (`rewind-skipped-after-replay-read`:
 three of four plays on quiet ones, three of sixteen)."""
 
 BESIDE = {
+    "marker-producer-in-snapshot": ("unread-markers-count",),
     "consecutive-batch-assumed": ("batch-without-highest-id",),
     "pending-read-outlives-consumers": ("replay-read-outlives-consumers",),
     "rewind-skipped-after-replay-read": ("replay-read-outlives-consumers",),
