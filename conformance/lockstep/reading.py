@@ -71,7 +71,7 @@ class Snapshots:
         if schedule is not None and (schedule.period_s or 0.0) > LONGEST_S:
             return Skipped("the timer of snapshots comes too seldom")
         begun = time.monotonic()
-        last = None if schedule is None else self._last(topic)
+        last = None if schedule is None else end_of_log(self._admin, topic, has_markers=self._has_markers)
         if schedule is not None and last is not None:
             self._await_due(topic, schedule, last)
         cursor = settled_cursor(self._admin, topic)
@@ -79,10 +79,6 @@ class Snapshots:
             return Skipped("there is no snapshot cursor")
         waited_s = 0.0 if last is None else time.monotonic() - begun
         return SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties, last, waited_s)
-
-    def _last(self, topic: str) -> Position | None:
-        """The last entry that a snapshot must not miss."""
-        return end_of_log(self._admin, topic, has_markers=self._has_markers)
 
     def _await_due(self, topic: str, schedule: SnapshotSchedule, last: Position) -> None:
         """Wait until no snapshot is due or the bound has passed, then until no snapshot is in progress.

@@ -89,6 +89,8 @@ class TopicLog:
 
     def _past_markers(self, position: Position) -> Position:
         """The first entry at or after a position before the end of its ledger, whose last entry is no marker."""
+        if not self.markers:  # as on most topics
+            return position
         entry, markers = position.entry, self.markers.get(position.ledger, ())
         for marker in markers[bisect_left(markers, entry) :]:
             if marker != entry:
@@ -137,9 +139,7 @@ class TopicLog:
     def count_after(self, position: Position) -> int:
         later = self.ledgers[bisect_right(self.ledgers, position.ledger) :]
         here = max(0, self.counts.get(position.ledger, 0) - 1 - max(-1, position.entry))
-        markers = self.markers.get(position.ledger, ())
-        here -= len(markers) - bisect_right(markers, position.entry)
-        return here + sum(self.counts[ledger] - len(self.markers.get(ledger, ())) for ledger in later)
+        return here + sum(self.counts[ledger] for ledger in later) - self.markers_after(position)
 
     def __contains__(self, position: Position) -> bool:
         return position in self.entries

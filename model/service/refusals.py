@@ -56,15 +56,14 @@ def judge(
     match operation:
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)
-        case Subscribe(topic=topic) if consumption.parts_of(topic):
-            if _is_untracked(consumption, operation):
+        case Subscribe(topic=topic, subscription=subscription) if parts := consumption.parts_of(topic):
+            if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return EXCUSED
             return _subscribed(consumption, operation, outcome, known, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if topic in consumption.topics:
-            exists = (topic, subscription) in consumption.cursors
-            if consumption.topics[topic].has_untracked and not exists:
+            if _may_be_untracked(consumption, topic, subscription):
                 return NOT_JUDGED
-            return _created(operation, outcome, exists=exists)
+            return _created(operation, outcome, exists=(topic, subscription) in consumption.cursors)
         case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
             used_by = [name for name, _ in consumption.consumers_of(SubscriptionId(topic, subscription))]
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
@@ -72,12 +71,9 @@ def judge(
             return NOT_JUDGED
 
 
-def _is_untracked(consumption: Consumption, operation: Subscribe) -> bool:
-    """Whether the subscription may have consumers that are no longer tracked."""
-    parts = consumption.parts_of(operation.topic)
-    subscriptions = [SubscriptionId(part, operation.subscription) for part in parts]
-    has_untracked = any(consumption.topics[part].has_untracked for part in parts)
-    return has_untracked and not all(one in consumption.cursors for one in subscriptions)
+def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:
+    """Whether a subscription may exist, and have consumers, that are no longer tracked."""
+    return consumption.topics[topic].has_untracked and SubscriptionId(topic, subscription) not in consumption.cursors
 
 
 def _recursed(service: Service, operation: AnyOperation, refused: Refused) -> bool:
