@@ -167,6 +167,7 @@ class MixedMachine(LockstepMachine):
             self.do(SetDeduplication(topic=TOPIC, scope="topic", on=True))
         given = {
             "second": None,
+            "timed": (True, False),
             "is_deduplicated": False,  # it was enabled already, or not
             "partitions": 0,
             "ends": False,

@@ -1,6 +1,14 @@
-"""How the time of a run is divided: the reserve for its end, and the time beyond its budget."""
+"""How the time of a run is divided: the reserve for its end, the time beyond its budget, and that for missing rules.
+
+Machines run one after the other, each for its share. If one ends without having exercised all of its rules, it runs
+again: before later machines whose rules are all exercised, and in their time.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+from conformance.engine.machines import Machine
 
 ON_TOP_AT_MOST_S = 300.0
 """The longest time that a run may take beyond its budget."""
@@ -17,3 +25,31 @@ def on_top_s(budget_s: float) -> float:
     As long as the budget itself, within a limit: thirty replays of one example take minutes.
     """
     return min(ON_TOP_AT_MOST_S, budget_s)
+
+
+def overdue(ran: Iterable[Machine], later: Iterable[Machine], missing: Set[str]) -> frozenset[str]:
+    """The ``missing`` rules that a machine has run for, and that no machine which runs later is expected to exercise.
+
+    A mixed machine performs the operations of others, each of them seldom, and some rules take too long on the shipped
+    settings. So neither is expected to exercise a rule.
+    """
+    expected = {rule for machine in later if is_relied_on(machine) for rule in machine.decides}
+    return frozenset(rule for machine in ran for rule in machine.decides if rule in missing) - expected
+
+
+def is_relied_on(machine: Machine) -> bool:
+    """Whether a machine is expected to exercise all of its rules."""
+    return machine.document is not None and not machine.on_shipped
+
+
+def again_s(left_s: float, later: Sequence[Machine], missing: Set[str], spent_s: float) -> float:
+    """How long machines may run again for overdue rules, before the first of those that run ``later``.
+
+    At most half of the time of later machines without ``missing`` rules, minus what was ``spent_s`` on this before.
+    There is none if the first of them has a missing rule, because that comes first.
+    """
+    if not later or not missing.isdisjoint(later[0].decides):
+        return 0.0
+    shares = [machine.share for machine in later if missing.isdisjoint(machine.decides)]
+    theirs_s = left_s * sum(shares) / sum(machine.share for machine in later)
+    return max(0.0, (theirs_s - spent_s) / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -302,7 +302,11 @@ class Findings:
         self._emit(self._violation_found(history.machine, attempt.violation, path))
         return Found(history.machine, attempt, attempt.violation, path)
 
+    def unexercised(self, rules: Iterable[str]) -> list[str]:
+        """Those of these rules that no example has exercised."""
+        return [rule for rule in rules if not self._checked_in[rule]]
+
     def undecided(self, machine: Machine) -> str:
         """The end of a sentence: the rules that a machine leaves undecided if it ends early."""
-        left = [rule for rule in machine.decides if not self._checked_in[rule]]
+        left = self.unexercised(machine.decides)
         return f". It leaves undecided: {', '.join(left)}." if left else ""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
 
 from conformance import events
 from conformance.brokers.settings import Base
-from conformance.engine.budget import reserve_s
+from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s
 from conformance.engine.example import crashed
 from conformance.engine.findings import Findings
 from conformance.engine.found import Found
@@ -34,6 +36,16 @@ LEAST_ON_SHIPPED_S = 12.0
 STARTS_ON_SHIPPED = 3
 """The least remaining time in multiples of the first start. On a loaded machine a start takes most of a minute, and the
 broker must be stopped before, and leave time for examples after it."""
+
+
+@dataclass(slots=True)
+class _Again:
+    """Machines that run again. Their rounds have negative numbers, so they make other choices than before."""
+
+    spent_s: float = 0.0
+    rounds: defaultdict[str, Iterator[int]] = field(
+        default_factory=lambda: defaultdict(lambda: itertools.count(-1, -1))
+    )
 
 
 class Run:
@@ -63,7 +75,9 @@ class Run:
         self._interrupted = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._undecidable: dict[str, str] = {}
-        self._shares_left = 0.0
+        self._ran: list[Machine] = []
+        self._later: list[Machine] = []
+        self._again = _Again()
         self._groups: dict[str, tuple[Machine, ...]] = {}
         self._found_in_lanes: dict[str, list[Found]] = {}
         self._lane_numbers = itertools.count(1)
@@ -104,39 +118,91 @@ class Run:
         for rule, why in self._undecidable.items():
             self._emit(events.NotExercisable(at_s=self._emit.now_s, rule=rule, why=why))
         of_use = [machine for machine in machines if self._is_of_use(machine)]
-        self._shares_left = sum(machine.share for machine in of_use)
+        self._later = list(of_use)
         if self.plan.lanes > 1:
             self._groups = {machine.title: group for group in groups(of_use) for machine in group}
 
     def explore(self, machine: Machine) -> list[Violation]:
-        """Run a machine for its share of the budget; returns its violations without known deviations."""
-        if self._is_broker_lost or not self._is_of_use(machine):
+        """Run a machine for its share of the budget; returns the violations without known deviations.
+
+        Before it, machines run again whose rules are overdue.
+        """
+        if not self._is_of_use(machine):
             return []
-        if machine.on_shipped and not self._move_to_shipped():
-            return []
-        found = (self._explore_in_lanes if machine.title in self._groups else self._explore_alone)(machine)
+        found = self._concluded(self._explore_again(self._again_until(machine)))
+        if self._is_broker_lost:
+            return [one.violation for one in found]
+        if not machine.on_shipped or self._move_to_shipped():
+            explore = self._explore_in_lanes if machine.title in self._groups else self._explore_alone
+            found += self._concluded(explore(machine))
+        elif not self._findings.are_doubted:
+            found += self._concluded(self._explore_again(self._deadline))  # nothing else uses this time
+        return [one.violation for one in found]
+
+    def _concluded(self, found: list[Found]) -> list[Found]:
+        """These violations, once their histories are short."""
         if self._interrupted:
             raise KeyboardInterrupt
         for one in self._findings.worth_shortening(found):
             self._findings.shorten(one)
-        return [one.violation for one in found]
+        return found
 
     def _explore_alone(self, machine: Machine) -> list[Found]:
         """Run a machine in the engine's own process."""
         self._emit(events.Phase(at_s=self._emit.now_s, what=machine.title))
-        until = self._until(machine.share)
+        found = self._explore_until(machine, itertools.count(), self._until([machine]))
+        self._have_run([machine])
+        return found
+
+    def _explore_until(
+        self, machine: Machine, rounds: Iterator[int], until: float | None, rules: Set[str] = frozenset()
+    ) -> list[Found]:
+        """Run rounds of a machine, and once more after a harness error, or until these rules are exercised."""
         found: list[Found] = []
-        rounds = itertools.count()
-        failure = self._explore_once(machine, rounds, until, found)
+        failure = self._explore_once(machine, rounds, until, found, rules)
         if failure is not None and self._is_served_after(failure):
             what = f"{machine.title} once more, which failed: {failure}"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))
-            failure = self._explore_once(machine, rounds, until, found)
+            failure = self._explore_once(machine, rounds, until, found, rules)
             if failure is not None:
                 self._is_served_after(failure)
-        self._shares_left -= machine.share
         if failure is not None and not self._interrupted:
             self._emit_failed_twice(machine, failure)
+        return found
+
+    def _missing(self) -> frozenset[str]:
+        """The rules to be decided that no example has exercised."""
+        wanted = self.plan.rules or {rule for machine in (*self._ran, *self._later) for rule in machine.decides}
+        return frozenset(self._findings.unexercised(wanted - self._undecidable.keys()))
+
+    def _again_until(self, machine: Machine) -> float | None:
+        """Until when others may run again before a machine; None: not at all."""
+        has_moved = machine.on_shipped and self._findings.base == "shipped"
+        if self._deadline is None or machine not in self._later or has_moved:
+            return None
+        missing = self._missing()
+        missing -= overdue(self._ran, self._later, missing)
+        now = time.monotonic()
+        return now + again_s(max(0.0, self._deadline - now), self._later, missing, self._again.spent_s)
+
+    def _explore_again(self, until: float | None) -> list[Found]:
+        """Run machines again until their overdue rules are exercised or the time is up."""
+        rules = overdue(self._ran, self._later, self._missing())
+        machines = [one for one in self._ran if is_relied_on(one) and not rules.isdisjoint(one.decides)]
+        found: list[Found] = []
+        began = time.monotonic()
+        if until is None:
+            return found
+        for number, machine in enumerate(machines):
+            now = time.monotonic()
+            its = frozenset(self._findings.unexercised(rules & set(machine.decides)))
+            if not its or now >= until or self._interrupted or self._is_broker_lost:
+                continue
+            what = f"{machine.title} again, which has not exercised {', '.join(sorted(its))}"
+            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+            its_until = now + (until - now) / (len(machines) - number)
+            found += self._explore_until(machine, self._again.rounds[machine.title], its_until, its)
+        self._again.spent_s += time.monotonic() - began
         return found
 
     def _explore_in_lanes(self, machine: Machine) -> list[Found]:
@@ -145,20 +211,20 @@ class Run:
             group = self._groups[machine.title]
             what = f"{', '.join(one.title for one in group)} in {self.plan.lanes} lanes"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))
-            share = sum(one.share for one in group)
             side_by_side = SideBySide(
                 group,
                 self._findings,
                 lambda: self._open_lanes(group),
-                until=self._until(share),
+                until=self._until(group),
                 deadline=self._deadline,
                 has_to_end=lambda: self._interrupted or self._is_broker_lost,
                 is_serving=self._world.is_serving,
                 is_served_after=self._is_served_after,
                 give_up=self._emit_failed_twice,
+                is_missing=lambda one: not self._missing().isdisjoint(one.decides),
             )
             side_by_side.explore()
-            self._shares_left -= share
+            self._have_run(group)
             self._found_in_lanes |= side_by_side.found
         return self._found_in_lanes[machine.title]
 
@@ -176,13 +242,17 @@ class Run:
         self._findings.emit_harness_error(f"{machine.title} failed twice: {failure}{self._findings.undecided(machine)}")
 
     def _explore_once(
-        self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[Found]
+        self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[Found], rules: Set[str]
     ) -> HarnessError | None:
-        """Run rounds of a machine until its time is up or the suite fails; returns the violations and the failure."""
+        """Run rounds of a machine until its time is up, these rules are exercised, or the suite fails.
+
+        It returns the failure, and adds violations to those ``found``.
+        """
         self._rounds.begin()
 
         def is_over() -> bool:
-            return self._interrupted or self._findings.must_stop(found)
+            is_enough = bool(rules) and not self._findings.unexercised(rules)
+            return self._interrupted or is_enough or self._findings.must_stop(found)
 
         try:
             while not self._interrupted:
@@ -268,10 +338,15 @@ class Run:
             self._findings.shorten(broke[0])
         return [one.violation for one in broke]
 
-    def _until(self, share: float) -> float | None:
-        """When machines with this share of the budget must end."""
+    def _until(self, machines: Sequence[Machine]) -> float | None:
+        """When these machines must end."""
         if self._deadline is None:
             return None
         now = time.monotonic()
-        share = share / self._shares_left if self._shares_left > 0 else 1.0
+        shares_left = sum(machine.share for machine in self._later)
+        share = sum(machine.share for machine in machines) / shares_left if shares_left > 0 else 1.0
         return now + max(0.0, self._deadline - now) * min(1.0, share)
+
+    def _have_run(self, machines: Sequence[Machine]) -> None:
+        self._ran += machines
+        self._later = [machine for machine in self._later if machine not in machines]

@@ -7,7 +7,7 @@ as has the one that restarts it with another setting.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal, assert_never
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -43,8 +43,14 @@ SNAPSHOT_INTERVAL = 5
 """Entries between snapshots on these brokers."""
 REPLAY_MS = 800
 """So long a replay that is slow takes, which is long enough for a producer to be let in meanwhile."""
-TIMED = st.sampled_from([True, True, False])
-"""Whether the timer takes snapshots of a topic. Where it does, one is awaited in few examples: that takes seconds."""
+TIMED = st.sampled_from([(True, False)] * 3 + [(True, True)] + [(False, False), (False, True)] * 2)
+"""Whether the timer takes snapshots of a topic, and whether an example begins with one that is awaited: by the timer it
+takes a second or two, by the number of entries a fraction of one."""
+AWAITED_BY_ENTRIES = 3
+"""How many snapshots are awaited in an example at most where no timer takes them; where one does, it is one."""
+Preparation = Literal["none", "unload", "topic", "namespace"]
+PREPARATIONS: st.SearchStrategy[Preparation] = st.sampled_from(["none", "none", "unload", "topic", "namespace"])
+"""What is done to a topic before one of its snapshots is awaited: an unload, or deduplication enabled by a policy."""
 SNAPSHOT_AT_LAST_MS = 2500
 """After so long a snapshot has come by the timer, which looks for topics that are due once a second."""
 
@@ -172,26 +178,36 @@ class DeduplicationMachine(Producers):
     """Topics that are unloaded and switched, in all the ways in which deduplication is switched."""
 
     crowded = False
-    awaits_snapshots = False
+    is_timed = True
+    awaited = 0
 
     @initialize(
         first=SWITCHES,
         second=st.none() | SWITCHES,
         crowded=st.sampled_from([False] * 5 + [True]),
-        is_timed=TIMED,
-        is_patient=st.sampled_from([False] * 9 + [True]),
+        timed=TIMED,
+        preparation=PREPARATIONS,
     )
     def create_topics(
-        self, first: Switch, second: Switch | None, crowded: bool, is_timed: bool, is_patient: bool
+        self,
+        first: Switch,
+        second: Switch | None,
+        crowded: bool,
+        timed: tuple[bool, bool],
+        preparation: Preparation,
     ) -> None:
-        """One topic or two, each with a producer to begin with; in few examples, crowds will come."""
+        """One topic or two, each with a producer to begin with, and maybe a snapshot; in few examples, crowds come."""
         self.crowded = crowded
-        self.awaits_snapshots = is_patient or not is_timed
+        self.is_timed, is_awaited = timed
         switches = (first,) if second is None else (first, second)
         self.topics = TOPICS[: len(switches)]
         for topic, switch in zip(self.topics, switches, strict=True):
-            self.do(CreateTopic(topic=topic, deduplication=switch, is_timed=is_timed))
+            self.do(CreateTopic(topic=topic, deduplication=switch, is_timed=self.is_timed))
             self.open(topic, "p0", "wire")
+        if is_awaited and self.is_timed:
+            self.await_snapshot_by_timer(0, "p0", 1, preparation)
+        elif is_awaited:
+            self.await_snapshot_by_entries(0, "p0", SNAPSHOT_INTERVAL, preparation)
 
     @rule(index=INDEXES, burst=BURSTS, in_flight=st.booleans())
     def unload(self, index: int, burst: list[Pick], in_flight: bool) -> None:
@@ -225,14 +241,47 @@ class DeduplicationMachine(Producers):
         """Look at the snapshot that is stored now."""
         self.do(ReadSnapshot(topic=self.topic(index)))
 
-    @precondition(lambda self: self.awaits_snapshots)
-    @rule(index=INDEXES, entries=st.integers(1, 2 * SNAPSHOT_INTERVAL))
-    def await_snapshot(self, index: int, entries: int) -> None:
-        """Send so many entries after a moment at which no snapshot is under way, and wait for one that is due."""
-        session = self.session(index)
-        self.do(ReadSnapshot(topic=session.topic, due=True))
+    @precondition(lambda self: not self.is_timed and self.awaited < AWAITED_BY_ENTRIES)
+    @rule(
+        index=INDEXES,
+        producer=PRODUCERS,
+        entries=st.integers(SNAPSHOT_INTERVAL, 2 * SNAPSHOT_INTERVAL),
+        preparation=PREPARATIONS,
+    )
+    def await_snapshot_by_entries(self, index: int, producer: str, entries: int, preparation: Preparation) -> None:
+        """Send enough entries after a moment at which no snapshot is in progress, and wait for the snapshot."""
+        topic = self.topic(index)
+        self.prepare(topic, preparation)
+        self.do(ReadSnapshot(topic=topic, due=True))
+        self.await_snapshot(topic, producer, entries)
+
+    @precondition(lambda self: self.is_timed and not self.awaited)
+    @rule(index=INDEXES, producer=PRODUCERS, entries=st.integers(1, 2 * SNAPSHOT_INTERVAL), preparation=PREPARATIONS)
+    def await_snapshot_by_timer(self, index: int, producer: str, entries: int, preparation: Preparation) -> None:
+        """Send any number of entries, and wait for the timer to take a snapshot at the end of the log."""
+        self.prepare(self.topic(index), preparation)
+        self.await_snapshot(self.topic(index), producer, entries)
+
+    def prepare(self, topic: str, preparation: Preparation) -> None:
+        """Prepare a topic for a snapshot that will be awaited."""
+        match preparation:
+            case "none":
+                pass
+            case "unload":
+                self.do(Unload(topic=topic))
+                self.plan.drop_wire_sessions(topic)
+            case "topic" | "namespace":
+                self.do(SetDeduplication(topic=topic, scope=preparation, on=True))
+            case _:
+                assert_never(preparation)
+
+    def await_snapshot(self, topic: str, producer: str, entries: int) -> None:
+        """Send this many entries under a producer's name, and wait for the snapshot that is due."""
+        self.awaited += 1
+        live = [one for one in self.plan.sessions if (one.topic, one.producer) == (topic, producer)]
+        session = live[0] if live else self.open(topic, producer, "wire")
         self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * entries)))
-        self.do(ReadSnapshot(topic=session.topic, due=True))
+        self.do(ReadSnapshot(topic=topic, due=True))
 
 
 class FailuresMachine(Producers):

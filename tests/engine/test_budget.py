@@ -1,4 +1,7 @@
-"""A run keeps to its budget by what operations took so far: it begins, and finishes, only what it has the time for."""
+"""A run keeps to its budget by what operations took so far: it begins, and finishes, only what it has the time for.
+
+Rules that were not exercised in the time of their machines get time of machines whose rules were.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,25 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import rounds, run
+from conformance.engine import budget, rounds, run
 from conformance.engine.durations import Durations
-from conformance.engine.machines import Machine
+from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
 from conformance.history.document import Step
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
-from model.operations import AnyOperation, CreateTopic, ReadLog, Restart
+from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, ReadSnapshot, Restart, Send
+from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
 from tests.lockstep.simulated.world import SimulatedPerformer
 
@@ -63,15 +68,26 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
 
     monkeypatch.setattr(rounds, "RealPerformer", Recording)
     monkeypatch.setattr(rounds, "Durations", durations)
+    run_of([Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)], tmp_path)
+    return [operations for operations in performed if operations]
+
+
+def run_of(machines: Sequence[Machine], report: Path) -> list[events.AnyEvent]:
+    """Run machines with a little budget; returns the events of the run."""
     began = time.monotonic()
-    plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
+    plan = Plan(broker="", seed=1, rules=frozenset(), report=report, budget_s=2)
     broker = SimpleNamespace(capabilities=frozenset(Capability))
     world = cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
-    one = run.Run(plan, world, events.Emitter(None, began=began), began=began)
-    machine = Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)
-    one.expect([machine])
-    one.explore(machine)
-    return [operations for operations in performed if operations]
+    emit = events.Emitter(report / "events.jsonl", began=began)
+    one = run.Run(plan, world, emit, began=began)
+    one.expect(machines)
+    for machine in machines:
+        one.explore(machine)
+    return [events.decode(line) for line in (report / "events.jsonl").read_bytes().splitlines()]
+
+
+def phases(happened: Sequence[events.AnyEvent]) -> list[str]:
+    return [event.what for event in happened if isinstance(event, events.Phase)]
 
 
 class Endless(Durations):
@@ -124,3 +140,90 @@ def test_durations_are_learnt_from_an_example(monkeypatch: pytest.MonkeyPatch, t
     first, second = performances(monkeypatch, tmp_path, Learnt)
     assert Restart() in first
     assert Restart() not in second
+
+
+class Sending(LockstepMachine):
+    """Sends messages, which are stored (DEDUP-02)."""
+
+    sent = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self.do(CreateTopic("t0", "namespace-on"))
+        self.do(OpenProducer("s1", "t0", "p0"))
+
+    @rule()
+    def send(self) -> None:
+        self.sent += 1
+        self.do(Send("s1", (Entry((Message(self.sent, f"b{self.sent}"),)),)))
+
+
+class Awaiting(Sending):
+    """Awaits snapshots as well (DEDUP-11a)."""
+
+    @rule()
+    def send(self) -> None:
+        super().send()
+        self.do(ReadSnapshot("t0", due=True))
+
+
+NO_TIME = 1e-9
+"""The share of a machine that has no time."""
+
+
+def machine(name: str, *decides: str, share: float = 1.0) -> Machine:
+    factory = Awaiting if "DEDUP-11a" in decides else Sending
+    return Machine(name=name, decides=decides, factory=factory, share=share, steps=2, examples=2)
+
+
+SENDING, OTHER = machine("sending", "DEDUP-02"), machine("other", "DEDUP-02")
+AWAITING = machine("awaiting", "DEDUP-02", "DEDUP-11a", share=NO_TIME)
+AGAIN = "awaiting again, which has not exercised DEDUP-11a"
+
+
+def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "RealPerformer", lambda _: SimulatedPerformer(random.Random(1)))
+
+
+def test_a_machine_with_a_missing_rule_runs_again_in_the_time_of_one_whose_rules_are_exercised(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simulate(monkeypatch)
+    happened = run_of([SENDING, AWAITING, OTHER, replace(OTHER, name="last")], tmp_path)
+    assert phases(happened) == ["sending", "awaiting", AGAIN, "other", "last"]
+    examples = [one for one in happened if isinstance(one, events.ExampleFinished) and one.machine == "awaiting"]
+    assert examples[-1].exercised.get("DEDUP-11a")
+    assert not any(one.exercised.get("DEDUP-11a") for one in examples[:-1]), "once is enough: the others go on"
+
+
+def test_a_machine_whose_own_rules_are_missing_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    simulate(monkeypatch)
+    missing = machine("missing", "DEDUP-06")
+    assert phases(run_of([SENDING, AWAITING, missing, OTHER], tmp_path))[2:4] == ["missing", AGAIN]
+
+
+def test_time_that_cannot_be_used_on_the_shipped_settings_goes_to_missing_rules(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simulate(monkeypatch)
+    never = machine("awaiting", "DEDUP-02", "DEDUP-06", share=NO_TIME)
+    happened = run_of([SENDING, never, replace(on_shipped_settings(never), share=1.0)], tmp_path)
+    again = "awaiting again, which has not exercised DEDUP-06"
+    assert phases(happened) == ["sending", "awaiting", again, again], "half of the time, then all of it"
+
+
+def test_a_rule_is_overdue_once_no_machine_that_is_relied_on_is_left() -> None:
+    missing = {"DEDUP-06", "DEDUP-11a"}
+    assert budget.overdue([AWAITING], [machine("later", "DEDUP-11a")], missing) == set()
+    assert budget.overdue([], [OTHER], missing) == set()
+    for unreliable in (on_shipped_settings(AWAITING), machine("mixed", "DEDUP-11a", "ACK-01")):
+        assert budget.overdue([AWAITING], [unreliable], missing) == {"DEDUP-11a"}
+
+
+def test_rules_that_are_overdue_get_half_of_the_time_of_the_machines_without_missing_rules() -> None:
+    later = [OTHER, machine("missing", "DEDUP-06", share=3.0), machine("more", "DEDUP-02", share=4.0)]
+    assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=0.0) == 25.0
+    assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=30.0) == 10.0
+    assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=70.0) == 0.0
+    assert budget.again_s(80.0, later[1:], {"DEDUP-06"}, spent_s=0.0) == 0.0
+    assert budget.again_s(80.0, [], {"DEDUP-06"}, spent_s=0.0) == 0.0

@@ -37,15 +37,17 @@ class SideBySide:
         is_serving: Callable[[], bool],
         is_served_after: Callable[[HarnessError], bool],
         give_up: Callable[[Machine, HarnessError], None],
+        is_missing: Callable[[Machine], bool],
     ) -> None:
         """``until``: the end of their time, ``deadline``: the end of the run; None: one round of each.
 
         ``is_serving``: whether the broker serves; ``is_served_after`` starts it again if necessary. ``give_up`` is
-        called for a machine with too many harness errors.
+        called for a machine with too many harness errors. ``is_missing``: whether one of a machine's rules was not
+        exercised yet.
         """
         self.found: dict[str, list[Found]] = {machine.title: [] for machine in group}
         self._machines = {machine.name: machine for machine in group}
-        self._turns = Turns(group, until)
+        self._turns = Turns(group, until, is_missing=is_missing)
         self._findings = findings
         self._open_lanes = open_lanes
         self._deadline = deadline

@@ -1,7 +1,7 @@
 """Assigns rounds of machines to lanes, in groups of machines that can run in parallel.
 
-Machines get rounds by their shares of the budget, measured by the duration of their rounds. The number of rounds
-depends on time; the choices in a round do not.
+Machines get rounds by their shares of the budget, measured by the duration of their rounds. As long as a machine has a
+rule that was not exercised, it gets twice as many. The number of rounds depends on time; the choices in a round do not.
 """
 
 from __future__ import annotations
@@ -67,13 +67,21 @@ class Turns:
     """The rounds of a group of machines; without a limit on time, one of each machine."""
 
     def __init__(
-        self, machines: Sequence[Machine], until: float | None, clock: Callable[[], float] = time.monotonic
+        self,
+        machines: Sequence[Machine],
+        until: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        is_missing: Callable[[Machine], bool] = lambda _: False,
     ) -> None:
-        """``until``: when the last operation must end, by the clock."""
+        """``until``: when the last operation must end, by the clock.
+
+        ``is_missing``: whether one of a machine's rules was not exercised yet.
+        """
         self.until = until
         self._turns = {machine.name: _Turn(machine) for machine in machines}
         self._began: dict[tuple[str, int], float] = {}
         self._clock = clock
+        self._is_missing = is_missing
 
     @property
     def machines(self) -> list[Machine]:
@@ -90,7 +98,7 @@ class Turns:
         able = [turn for turn in self._turns.values() if not turn.is_through]
         if not able:
             return None
-        turn = min(able, key=lambda one: one.weighed)
+        turn = min(able, key=lambda one: one.weighed / (2 if self._is_missing(one.machine) else 1))
         machine, number = turn.machine, turn.number
         turn.number += 1
         turn.is_through = self.until is None

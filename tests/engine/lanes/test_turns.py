@@ -63,6 +63,20 @@ def test_rounds_are_handed_out_by_share_of_the_time_that_they_take() -> None:
     assert spent_s["large"] / spent_s["small"] == pytest.approx(3.0, rel=0.15)
 
 
+def test_a_machine_with_a_missing_rule_has_twice_the_time() -> None:
+    time = Time()
+    machines = [machine("exercised"), machine("missing")]
+    turns = Turns(machines, until=1000.0, clock=time, is_missing=lambda one: one.name == "missing")
+    rounds: Counter[str] = Counter()
+    for _ in range(90):
+        one = turns.next_round()
+        assert one is not None
+        time.now_s += 1.0
+        rounds[one.machine.name] += 1
+        turns.ended(one, RoundEnded())
+    assert rounds["missing"] / rounds["exercised"] == pytest.approx(2.0, rel=0.15)
+
+
 def test_several_lanes_begin_with_different_machines_and_rounds() -> None:
     turns = Turns([machine("a"), machine("b")], until=1000.0, clock=Time())
     begun = [turns.next_round() for _ in range(4)]
