@@ -5,7 +5,8 @@ A kill takes seconds, so it has few and short examples.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, assert_never, get_args
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Literal, assert_never, get_args
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
@@ -26,6 +27,10 @@ from model.subscription_operations import (
 from model.vocabulary import PERSISTED_PER_S, Persistence, Start, SubscriptionType
 from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.cursors.machines import NTH, OnSubscriptions
+
+WAITS: Final[tuple[tuple[Persistence, ...], ...]] = ((), *2 * (("every-ack",),), *2 * (("every-ack", "once-a-second"),))
+"""Whose cursors must be persisted before a kill. As shipped that takes ten seconds, as long as two kills, so that is
+seldom awaited."""
 
 Placing = Literal["skip", "skip all", "expire", "reset", "seek", "create"]
 """What moves a cursor that nobody acknowledges with."""
@@ -51,8 +56,9 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         sizes=st.lists(st.sampled_from([1, 1, 2, 3]), min_size=3, max_size=12),
         acks=st.lists(NTH, min_size=1, max_size=12),
         later=st.none() | NTH,
-        waits_for=st.sampled_from([(), ("every-ack",), ("every-ack",), tuple(PERSISTED_PER_S)]),
-        placing=st.none() | st.sampled_from(get_args(Placing)),
+        waits_for=st.sampled_from([*WAITS, tuple(PERSISTED_PER_S)]),
+        placing=st.sampled_from([*get_args(Placing), None]),
+        where=st.integers(0, len(PERSISTED_PER_S)),
         number=st.integers(0, 11),
         is_placed_last=st.booleans(),
         crash=CRASHES,
@@ -64,20 +70,27 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         later: tuple[int, ...] | None,
         waits_for: tuple[Persistence, ...],
         placing: Placing | None,
+        where: int,
         number: int,
         is_placed_last: bool,
         crash: int,
     ) -> None:
-        """Consumers ack, and cursors are moved; the broker is killed at once, or when that must be persisted."""
+        """Consumers ack, and cursors are moved; the broker is killed at once, or when that must be persisted.
+
+        Kills are few, so cursors are moved before most of them: those of one topic or of all.
+        """
+        sent: dict[str, list[str]] = {}
         for topic in self.topics:
             self.send_entries(sizes, topic)
+            sent[topic] = self.plan.sent[-sum(sizes) :]
             for subscription in self.plan.kinds:
                 consumer = self.join(subscription, "wire", 0, topic=topic)
                 self.do(Receive(consumer=consumer.name, count=sum(sizes)))
                 for nth in acks:
                     self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        placed = {topic: sent[topic] for topic in self.topics[where : where + 1] or self.topics}
         if placing is not None and not is_placed_last:
-            self.place(placing, number)
+            self.place(placing, number, placed)
         for topic, subscription in self.everywhere():
             if self.persistence[topic] in waits_for:
                 self.do(AwaitPersisted(topic=topic, subscription=subscription))
@@ -85,7 +98,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
             for consumer in self.plan.consumers:
                 self.do(Acknowledge(consumer=consumer.name, nth=later))
         if placing is not None and is_placed_last:
-            self.place(placing, number)
+            self.place(placing, number, placed)
         self.do(self.crashes[crash % len(self.crashes)])
         self.plan.drop_wire()
         for topic in self.topics:
@@ -93,8 +106,11 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         for topic, subscription in self.everywhere():
             self.do(ReadCursor(topic=topic, subscription=subscription))
 
-    def place(self, how: Placing, number: int) -> None:
-        """Every cursor is moved, or another one created, without an acknowledgment."""
+    def place(self, how: Placing, number: int, sent: Mapping[str, Sequence[str]]) -> None:
+        """Every cursor of these topics is moved, or another one created on all, without an acknowledgment.
+
+        ``sent``: what was sent to each since the last kill.
+        """
         if how == "create":
             subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
             for topic in self.topics:
@@ -102,8 +118,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
                 self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
             self.plan.kinds[subscription] = "Shared"
             return
-        for topic, subscription in self.everywhere():
-            message = self.plan.sent[-1 - number % len(self.plan.sent)]
+        for topic, subscription in self.everywhere(tuple(sent)):
+            message = sent[topic][number % len(sent[topic])]
             match how:
                 case "skip":
                     self.do(Skip(topic=topic, subscription=subscription, count=1 + number % 5))
@@ -127,6 +143,6 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         there = (one.name for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription))
         return next(there, None) or self.join(subscription, "wire", 0, topic=topic).name
 
-    def everywhere(self) -> list[tuple[str, str]]:
-        """All subscriptions of all topics."""
-        return [(topic, subscription) for topic in self.topics for subscription in self.plan.kinds]
+    def everywhere(self, topics: Sequence[str] | None = None) -> list[tuple[str, str]]:
+        """All subscriptions of these topics; by default, of all."""
+        return [(topic, one) for topic in (self.topics if topics is None else topics) for one in self.plan.kinds]
