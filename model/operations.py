@@ -252,7 +252,10 @@ class SendToFrozen(Operation, frozen=True):
 
 
 class AcknowledgeAtFrozen(Operation, frozen=True):
-    """A consumer of the wire client acknowledges messages on its open connection to a frozen broker. Done."""
+    """A consumer of the wire client acknowledges messages on its open connection to a frozen broker.
+
+    Acknowledged, without a receipt. In older histories, Done.
+    """
 
     consumer: str
     nth: tuple[int, ...]

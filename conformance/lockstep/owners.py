@@ -8,9 +8,9 @@ a frozen one continues when it is thawed. Until then, wire sessions to it are ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
 from conformance.clients.admin.client import NO_SUCH_REQUEST
@@ -22,7 +22,7 @@ from conformance.lockstep.cursors.consumers import WireMember, chosen
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import Deadline, wait_until
-from model.events import AnyOutcome, Done, FormerAnswer, Skipped, TakenOver, Thawed
+from model.events import Acknowledged, AnyOutcome, Done, FormerAnswer, Skipped, TakenOver, Thawed
 from model.operations import (
     AcknowledgeAtFrozen,
     Departure,
@@ -33,6 +33,7 @@ from model.operations import (
     TakeOver,
     ThawOwners,
 )
+from model.vocabulary import Entry
 
 TAKEOVER_TIMEOUT_S: Final = 30.0
 """How long a takeover may take."""
@@ -44,9 +45,8 @@ metadata store unavailable until its next check, 2 s later with the shipped sess
 over meanwhile. A broker that considers its next session lost, too, is not registered by then."""
 _PAUSE_S: Final = 0.02
 
-T = TypeVar("T")
-
 _ONE_BROKER: Final = Skipped("this deployment has one broker")
+_NOT_AT_FROZEN: Final = Skipped("it is not connected to a frozen broker")
 
 
 class Owners:
@@ -166,22 +166,15 @@ class Owners:
         """Carry out one operation on a frozen broker or a bookie, and return the outcome."""
         match operation:
             case SendToFrozen(session, entries):
-                return self._at(self._sessions.get(session), lambda live: live.send(entries))
+                return _sent(live, entries) if (live := self._sessions.get(session)) else _NOT_AT_FROZEN
             case AcknowledgeAtFrozen(consumer, nth):
-                return self._at(self._members.get(consumer), lambda member: _acknowledge(member, nth))
+                return _acknowledged(member, nth) if (member := self._members.get(consumer)) else _NOT_AT_FROZEN
             case ThawOwners():
                 return self._thaw() if self._frozen else Skipped("no broker is frozen")
             case LoseBookie() | RestoreBookies():
                 return self._bookies.perform(operation)
             case _:
                 assert_never(operation)
-
-    @staticmethod
-    def _at(there: T | None, do: Callable[[T], None]) -> AnyOutcome:
-        if there is None:
-            return Skipped("it is not connected to a frozen broker")
-        do(there)
-        return Done()
 
     def _thaw(self) -> Thawed:
         for broker in self._frozen:
@@ -264,11 +257,19 @@ class _Steady:
         return None if self._since.passed else f"is not registered for {STAYS_S:g} s in one session"
 
 
-def _acknowledge(member: WireMember, nth: tuple[int, ...]) -> None:
+def _sent(session: WireSession, entries: Sequence[Entry]) -> Done:
+    session.send(entries)
+    return Done()
+
+
+def _acknowledged(member: WireMember, nth: tuple[int, ...]) -> Acknowledged | Skipped:
     """Acknowledge without waiting for the answer."""
-    if messages := chosen(member, nth):
-        with suppress(ConnectionLost, NoAnswer):
-            member.acknowledge_without_receipt(messages)
+    messages = chosen(member, nth)
+    if not messages:
+        return Skipped("it has received nothing")
+    with suppress(ConnectionLost, NoAnswer):
+        member.acknowledge_without_receipt(messages)
+    return Acknowledged(tuple(messages))
 
 
 def _namespace_of(topic: str) -> str:

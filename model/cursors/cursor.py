@@ -175,7 +175,7 @@ class Cursor:
             is_flushed=False,
             is_unloaded=False,
             is_placed=False,
-            deviating=_only_by_deviation(after, by_deviation),
+            deviating=only_by_deviation(after, by_deviation),
         )
 
     def with_ledger(self, at: Interval, *, surely: bool) -> Cursor:
@@ -215,7 +215,7 @@ class Cursor:
         fitting = frozenset(fitted for state in self.possible if (fitted := fit(state)) is not None)
         deviating = {fitted: name for state, name in self.deviating.items() if (fitted := fit(state)) is not None}
         if fitting:
-            return Allowed(replace(self, possible=fitting, deviating=_only_by_deviation(fitting, deviating)))
+            return Allowed(replace(self, possible=fitting, deviating=only_by_deviation(fitting, deviating)))
         if not deviating:
             return diagnosis.for_state(self.since, "")
         name = preferred(deviating.values(), known)
@@ -224,12 +224,13 @@ class Cursor:
         shown = frozenset(state for state, one in deviating.items() if one == name)
         takes_back = name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
         taken_back = self.taken_back | self.possible if takes_back else self.taken_back
-        after = replace(self, possible=shown, deviating=_only_by_deviation(shown, deviating), taken_back=taken_back)
+        after = replace(self, possible=shown, deviating=only_by_deviation(shown, deviating), taken_back=taken_back)
         # It is not known whether this state opened a ledger, because another state was assumed.
         return Allowed(replace(after, is_requested=False), (), (name,))
 
 
-def _only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
+def only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
+    """Of these states, those that are not possible without a deviation."""
     return Map({state: name for state, name in deviating.items() if state not in possible})
 
 
@@ -280,7 +281,7 @@ def with_grouped(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Curs
     for state in cursor.possible:
         deviating.update(ack.deviating(state, log))
     grouped = cursor.grouped.set(consumer, (*mine, ack))
-    return replace(cursor, grouped=grouped, deviating=_only_by_deviation(cursor.possible, deviating))
+    return replace(cursor, grouped=grouped, deviating=only_by_deviation(cursor.possible, deviating))
 
 
 def maybe_sent(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
@@ -296,7 +297,7 @@ def maybe_sent(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
         since=cursor.since | {"ACK-11"},
         is_flushed=False,
         is_unloaded=False,
-        deviating=_only_by_deviation(states, {**after.deviating, **cursor.deviating}),
+        deviating=only_by_deviation(states, {**after.deviating, **cursor.deviating}),
     )
 
 
@@ -357,7 +358,7 @@ def unloaded(cursor: Cursor, at: Interval) -> Cursor:
             dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost
         )  # a state that is lost in any case needs no race
     since = cursor.since | {"ACK-10"} | _of_parts(cursor.possible)
-    deviating = _only_by_deviation(cursor.possible, {**lost, **cursor.deviating})
+    deviating = only_by_deviation(cursor.possible, {**lost, **cursor.deviating})
     return replace(
         cursor.reloaded(),
         past=past,
@@ -393,7 +394,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     """
     past = tuple(cursor.past)
     surely = _last(len(past), lambda n: past[n].is_confirmed or _is_persisted(past, n, at.invoked_ms, persisting))
-    states = frozenset(_mixed(past[surely:]))
+    states = frozenset(mixed(past[surely:]))
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     placed = {"ACK-16"} if cursor.is_placed else frozenset[str]()
     deviating = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
@@ -409,7 +410,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         is_unloaded=False,
         is_placed=False,
         lost_before=frozenset(),
-        deviating=_only_by_deviation(states, {**deviating, **cursor.deviating}),
+        deviating=only_by_deviation(states, {**deviating, **cursor.deviating}),
     )
 
 
@@ -446,15 +447,15 @@ def _not_persisted(
     first = _last(len(past), is_persisted)
     lost = range(first + 1, surely + 1)
     has_skipped = persisting.interval_ms > 0 and any(past[number].is_confirmed for number in lost)
-    there = _entries(frozenset(_mixed(past[surely:])))
-    for state in _mixed(past[first:]):
+    there = _entries(frozenset(mixed(past[surely:])))
+    for state in mixed(past[first:]):
         if has_skipped and _entries(frozenset({state})).isdisjoint(there):
             yield state, SKIP_RATE_LIMITED
         elif any(_is_passed_over(past, number) for number in lost):
             yield state, PARTIAL_ACKS_NOT_PERSISTED
 
 
-def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
+def mixed(past: Sequence[Moment]) -> Iterator[Acked]:
     """The states that may have been persisted: each of these, or an earlier mark-delete with the ranges of a later one.
 
     Brokers write the latter as the first entry of a cursor's ledger. It contains only acknowledged entries.

@@ -24,6 +24,10 @@ class Row(Generic[T]):
     def then(self, thing: T) -> Row[T]:
         return Row(self._numbered.set(len(self), thing))
 
+    def with_last(self, thing: T) -> Row[T]:
+        """The same with another last one."""
+        return Row(self._numbered.set(len(self) - 1, thing))
+
     def __len__(self) -> int:
         return len(self._numbered)
 

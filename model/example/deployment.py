@@ -10,7 +10,7 @@ from model.applications import tracker as applications_tracker
 from model.chunking import tracker as chunking_tracker
 from model.cursors.cursor import Interval
 from model.deduplication import topic_observer
-from model.events import AnyOutcome, BookiesLeft, TakenOver, Thawed
+from model.events import Acknowledged, AnyOutcome, BookiesLeft, TakenOver, Thawed
 from model.example.state import Example, Judgement
 from model.judgement import Allowed, Broken
 from model.operations import (
@@ -24,19 +24,24 @@ from model.operations import (
     ThawOwners,
 )
 from model.service import confirmed
+from model.subscriptions import acks
 from model.subscriptions import tracker as subscriptions
 
 
-def reloaded(state: Example, topics: Collection[str], at: Interval, *, is_killed: bool) -> Example:
-    """Another process loads these topics."""
+def reloaded(
+    state: Example, topics: Collection[str], at: Interval, *, is_killed: bool, is_frozen: bool = False
+) -> Example:
+    """Another process loads these topics. ``is_frozen``: their former owner still runs, but is frozen."""
     consumption, applications, chunking = state.consumption, state.applications, state.chunking
-    if is_killed:
+    if is_frozen:
+        consumption = subscriptions.frozen(consumption, topics, at)
+    elif is_killed:
         consumption = subscriptions.killed(consumption, topics, at)
     else:
         consumption = subscriptions.unloaded(consumption, topics, at)
     for name in topics:
         applications = applications_tracker.unloaded(applications, name, was_away=True)
-        chunking = chunking_tracker.unloaded(chunking, name, is_graceful=not is_killed)
+        chunking = chunking_tracker.unloaded(chunking, name, is_graceful=not (is_killed or is_frozen))
         if name in state.topics:
             state = state.with_topic(name, topic_observer.unloaded(state.topics[name]).state)
     return replace(state, applications=applications, consumption=consumption, chunking=chunking)
@@ -47,17 +52,18 @@ def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, a
         case TakeOver() | FreezeOwner():
             if not isinstance(outcome, TakenOver):
                 return Allowed(state)
-            is_killed = isinstance(operation, FreezeOwner) or operation.how == "kill"
-            after = reloaded(state, outcome.topics, at, is_killed=is_killed)
+            is_frozen = isinstance(operation, FreezeOwner)
+            is_killed = isinstance(operation, TakeOver) and operation.how == "kill"
+            after = reloaded(state, outcome.topics, at, is_killed=is_killed, is_frozen=is_frozen)
             lingering = after.lingering | {topic for topic, _ in after.failpoints}
             return Allowed(replace(after, failpoints=frozenset(), lingering=lingering - set(outcome.topics)))
         case SendToFrozen(session, entries):
             topic, producer = state.sessions[session].topic, state.sessions[session].producer
             return Allowed(state.with_confirmed(topic, lambda log: confirmed.sent_to_frozen(log, producer, entries)))
-        case AcknowledgeAtFrozen():
-            return Allowed(state)  # another broker had loaded the cursor before
+        case AcknowledgeAtFrozen(consumer):
+            return Allowed(_acknowledged_at_frozen(state, consumer, outcome, at))
         case ThawOwners():
-            return _thawed(state, outcome)
+            return _thawed(state, outcome, at)
         case LoseBookie():
             return Allowed(state)
         case RestoreBookies():
@@ -74,8 +80,17 @@ def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:
     return replace(state, lingering=state.lingering | stuck)
 
 
-def _thawed(state: Example, outcome: AnyOutcome) -> Judgement:
+def _acknowledged_at_frozen(state: Example, consumer: str, outcome: AnyOutcome, at: Interval) -> Example:
+    if not isinstance(outcome, Acknowledged) or consumer not in state.consumption.at_former:
+        return state
+    after = acks.acknowledged_at_former(state.consumption, consumer, outcome.messages, at)
+    return replace(state, consumption=after)
+
+
+def _thawed(state: Example, outcome: AnyOutcome, at: Interval) -> Judgement:
     exercised: tuple[str, ...] = ()
+    if isinstance(outcome, Thawed):
+        state = replace(state, consumption=subscriptions.thawed(state.consumption, at))
     for one in outcome.answers if isinstance(outcome, Thawed) else ():
         sender = state.sessions[one.session]
         log = state.service.confirmed.get(sender.topic, confirmed.EMPTY)

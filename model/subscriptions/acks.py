@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from model.cursors import former
 from model.cursors.acked import Acked
 from model.cursors.cursor import Ack, Cursor, Interval, maybe_sent, with_grouped
 from model.cursors.log import Place, TopicLog
 from model.events import Acknowledged, Delivery
 from model.log import Position
+from model.rules.catalogue import carries
 from model.subscriptions import membership
 from model.subscriptions.consumers import Consumer, Message
 from model.subscriptions.state import Consumption, messages_at
@@ -24,7 +26,7 @@ def acknowledged(
 
     ``is_cut_off``: its connection has ended since. An ack without a receipt has then taken effect or never will.
     """
-    for subscription, places in _by_subscription(state, name, outcome.messages).items():
+    for subscription, places in _by_subscription(state, state.consumers[name], outcome.messages).items():
         ack = Ack(places, cumulative)
         before = state.cursors[subscription]
         if outcome.receipt:
@@ -43,6 +45,15 @@ def acknowledged(
             state = state.with_cursor(subscription, after)
             consumer = state.consumers[name]
             state = state.with_consumer(name, consumer.without((subscription.topic, place) for place in places))
+    return state
+
+
+@carries("SERVE-06")
+def acknowledged_at_former(state: Consumption, name: str, messages: tuple[Delivery, ...], at: Interval) -> Consumption:
+    """A consumer sent acks to a frozen broker, which no longer owns the topic."""
+    for subscription, places in _by_subscription(state, state.at_former[name], messages).items():
+        owner = former.acknowledged(state.former[subscription], Ack(places), state.log(subscription.topic), at)
+        state = replace(state, former=state.former.set(subscription, owner))
     return state
 
 
@@ -101,9 +112,8 @@ def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, exercise
 
 
 def _by_subscription(
-    state: Consumption, name: str, messages: tuple[Delivery, ...]
+    state: Consumption, consumer: Consumer, messages: tuple[Delivery, ...]
 ) -> dict[SubscriptionId, tuple[Place, ...]]:
-    consumer = state.consumers[name]
     places: defaultdict[SubscriptionId, tuple[Place, ...]] = defaultdict(tuple)
     for dispatched in messages:
         message = state.place_of(consumer, dispatched)

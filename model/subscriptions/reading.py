@@ -198,7 +198,11 @@ def _counted(
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor after its state was observed. Nothing is in flight, except for grouped acks of clients."""
-    past = cursor.past if cursor.possible == before.possible else cursor.past.then(Moment(at, cursor.possible))
+    past, last = cursor.past, cursor.past[len(cursor.past) - 1]
+    if cursor.possible < last.states:
+        past = past.with_last(replace(last, states=cursor.possible))
+    elif cursor.possible != before.possible:
+        past = past.then(Moment(at, cursor.possible))
     # A grouped ack may have opened the cursor's ledger as late as now.
     opens_ms = cursor.opens_ms if cursor.is_requested or cursor.possible == before.possible else at.completed_ms
     # Nothing is in flight any more, but acks of parts of batches are not visible here.

@@ -11,6 +11,7 @@ from immutables import Map
 from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor, Persisting
+from model.cursors.former import FormerOwner
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
 from model.key_shared.state import Keyed
@@ -60,7 +61,7 @@ class Consumption:
     last consumer left. ``keyed``: the state of Key_Shared subscriptions. ``assignments``: which consumer of a Shared
     subscription was sent which chunks. ``withheld``: blocked subscriptions, for which the broker reads no new messages,
     and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
-    since.
+    since. ``former``: what frozen owners may still persist. ``at_former``: the consumers that are connected to them.
     """
 
     topics: Map[str, TrackedTopic] = Map()
@@ -74,6 +75,8 @@ class Consumption:
     assignments: Map[SubscriptionId, Assignment] = Map()
     withheld: Map[SubscriptionId, Position] = Map()
     deleted: frozenset[SubscriptionId] = frozenset()
+    former: Map[SubscriptionId, FormerOwner] = Map()
+    at_former: Map[str, Consumer] = Map()
 
     @property
     def size(self) -> int:

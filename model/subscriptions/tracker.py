@@ -12,8 +12,8 @@ from functools import partial
 
 from immutables import Map
 
-from model.cursors import cursor, diagnosis
-from model.cursors.cursor import Interval, Persisting
+from model.cursors import cursor, diagnosis, former
+from model.cursors.cursor import Cursor, Interval, Persisting
 from model.cursors.log import TopicLog
 from model.deviations import requires
 from model.deviations.cursors import LOST_ACK_FILTERS_REDELIVERY
@@ -95,12 +95,7 @@ def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, class
             state = state.with_topic(topic, replace(tracked, drains=not classic))
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            state = _without_consumers(state, subscription)
-            state = (
-                state.with_cursor(subscription, cursor.unloaded(one, at))
-                if one.durable
-                else state.without_cursor(subscription)
-            )
+            state = _recovered(state, subscription, cursor.unloaded(one, at), is_graceful=True)
     return state
 
 
@@ -109,18 +104,44 @@ def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consump
     state = _reopened(state, topics).may_be_read(topics)
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            state = _without_consumers(state, subscription)
             persisting = state.topics[subscription.topic].persisting
-            is_durable = one.durable
-            state = (
-                state.with_cursor(subscription, cursor.killed(one, at, persisting))
-                if is_durable
-                else state.without_cursor(subscription)
-            )
-            state = replace(
-                state, freed=state.freed.delete(subscription) if subscription in state.freed else state.freed
-            )
+            state = _recovered(state, subscription, cursor.killed(one, at, persisting), is_graceful=False)
+            state = state.without_due(subscription)
     return state
+
+
+def _recovered(state: Consumption, subscription: SubscriptionId, after: Cursor, *, is_graceful: bool) -> Consumption:
+    """Another process recovered a subscription. A non-durable one is gone."""
+    before, owner = state.cursors[subscription], state.former.get(subscription)
+    state = _without_consumers(state, subscription)
+    if not after.durable:
+        return state.without_cursor(subscription)
+    if owner is not None and owner.is_thawed:
+        after = former.recovered(before, after, owner, is_graceful=is_graceful)
+        state = replace(state, former=state.former.delete(subscription))
+    return state.with_cursor(subscription, after)
+
+
+def frozen(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
+    """The owner of these topics was frozen, and another one has loaded them. Wire consumers stay connected to it."""
+    owners = {one: former.frozen(cursor, at) for one, cursor in state.cursors.items() if one.topic in topics}
+    connected = {
+        name: one
+        for name, one in state.consumers.items()
+        if one.client == "wire" and not owners.keys().isdisjoint(one.subscriptions)
+    }
+    after = killed(state, topics, at)
+    return replace(after, former=after.former.update(owners), at_former=Map(connected))
+
+
+def thawed(state: Consumption, at: Interval) -> Consumption:
+    """The frozen brokers continued. Their clients have left them."""
+    owners = {
+        one: owner
+        for one, before in state.former.items()
+        if one in state.cursors and (owner := former.thawed(before, state.cursors[one], at)) is not None
+    }
+    return replace(state, former=Map(owners), at_former=Map())
 
 
 def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 from conformance.brokers.interface import AgentAddress, Broker
 from conformance.brokers.select import parse_broker
+from conformance.brokers.size import SMALLEST, Size
 from conformance.clusters import QUICK
 from conformance.engine.performing import perform
 from conformance.engine.plugin import SUITE_SETTINGS
@@ -31,11 +32,11 @@ from model.operations import AnyOperation
 class SeededWorld:
     """A started broker, whose process can be given one defect at a time."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, size: Size = SMALLEST) -> None:
         """``name``: of the broker, as ``--broker`` takes it."""
         self._stack = ExitStack()
         self._defect: BrokerDefect | None = None
-        broker = parse_broker(name, settings=SUITE_SETTINGS)
+        broker = parse_broker(name, settings=SUITE_SETTINGS, size=size)
         self._stack.callback(broker.stop)
         broker.start()
         self._started = [broker]

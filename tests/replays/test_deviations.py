@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from conformance.brokers.size import Size
 from conformance.history import document
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation, shipped
@@ -37,11 +39,15 @@ SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
 each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviation.name) for deviation in SHOWN])
 
 
-def replayed(deviation: KnownDeviation, seeded: SeededWorld, *known: str) -> tuple[Violation | None, Lockstep]:
+def replayed(
+    deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld], *known: str
+) -> tuple[Violation | None, Lockstep]:
     """What a replay came to: the rule that it broke, and all that was done."""
     assert deviation.history is not None
+    history = document.read(Path(deviation.history))
+    seeded = seeded_of(history.size)
     broker = seeded.world.broker
-    history, version = document.read(Path(deviation.history)), broker.version
+    version = broker.version
     # One of a setting shows where it is set, or where its history was recorded, which then sets it.
     if not deviation.comes_back_on(version, settings=broker.configuration) and (
         history.release != version or not deviation.comes_back_on(version)
@@ -57,11 +63,11 @@ def test_every_deviation_of_the_model_is_in_the_list() -> None:
 
 @each
 def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
-    deviation: KnownDeviation, seeded: SeededWorld
+    deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld]
 ) -> None:
     beside = BESIDE.get(deviation.name, ())
     for _ in range(TRIES):
-        violation, lockstep = replayed(deviation, seeded, deviation.name, *beside)
+        violation, lockstep = replayed(deviation, seeded_of, deviation.name, *beside)
         assert violation is None, violation
         if deviation.name in lockstep.deviations:
             break

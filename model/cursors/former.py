@@ -1,0 +1,57 @@
+"""What a former owner of a topic may still persist of a subscription, once it is no longer frozen (SERVE-06).
+
+Another broker has recovered the cursor meanwhile. This module leaves it to others to track the clients of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from model.cursors.cursor import Ack, Cursor, Interval, Moment, is_opening, mixed, only_by_deviation
+from model.cursors.log import TopicLog
+from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
+from model.rules.catalogue import carries
+
+
+@dataclass(frozen=True, slots=True)
+class FormerOwner:
+    """The former owner of a topic, and one subscription.
+
+    ``past``: the states that the subscription has in its memory, or has once it handles the acks that were sent to it.
+    ``is_thawed``: it continued, so it may have persisted one of them.
+    """
+
+    past: tuple[Moment, ...]
+    is_thawed: bool = False
+
+
+def frozen(cursor: Cursor, at: Interval) -> FormerOwner:
+    """The owner was frozen with this cursor in its memory."""
+    return FormerOwner((Moment(at, cursor.imaginable),))
+
+
+def acknowledged(former: FormerOwner, ack: Ack, log: TopicLog, at: Interval) -> FormerOwner:
+    """A consumer sent an ack to the former owner, which may handle it."""
+    after = frozenset(ack.on(state, log) for state in former.past[-1].states)
+    return replace(former, past=(*former.past, Moment(at, after)))
+
+
+def thawed(former: FormerOwner, present: Cursor, at: Interval) -> FormerOwner | None:
+    """The former owner continued; None: it can persist nothing, because the present owner has opened a ledger."""
+    if present.is_requested and not is_opening(present, at):
+        return None
+    return replace(former, is_thawed=True)
+
+
+@carries("SERVE-06")
+def recovered(before: Cursor, after: Cursor, former: FormerOwner, *, is_graceful: bool) -> Cursor:
+    """The cursor when its topic was reloaded, ``after`` the present owner lost it.
+
+    In releases that deviate, it has what the former owner persisted. A present owner that closes the cursor gracefully
+    persists each change of its own.
+    """
+    after = replace(after, since=after.since | {"SERVE-06"})
+    if is_graceful and before.ledger_since_ms is not None:
+        return after
+    persisted = dict.fromkeys(mixed(former.past), FORMER_OWNER_PERSISTS_CURSOR)
+    return replace(after, deviating=only_by_deviation(after.possible, {**persisted, **after.deviating}))
