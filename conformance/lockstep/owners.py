@@ -9,13 +9,11 @@ a frozen one continues when it is thawed. Until then, wire sessions to it are ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Final, assert_never
 
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError
-from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.lockstep.answers import Answers, LateToReturn
 from conformance.lockstep.bookies import Bookies
 from conformance.lockstep.cursors.consumers import WireMember, chosen
@@ -263,13 +261,8 @@ def _sent(session: WireSession, entries: Sequence[Entry]) -> Done:
 
 
 def _acknowledged(member: WireMember, nth: tuple[int, ...]) -> Acknowledged | Skipped:
-    """Acknowledge without waiting for the answer."""
     messages = chosen(member, nth)
-    if not messages:
-        return Skipped("it has received nothing")
-    with suppress(ConnectionLost, NoAnswer):
-        member.acknowledge_without_receipt(messages)
-    return Acknowledged(tuple(messages))
+    return member.acknowledge_without_receipt(messages) if messages else Skipped("it has received nothing")
 
 
 def _namespace_of(topic: str) -> str:

@@ -206,6 +206,7 @@ def judge(
         case Nack(name):
             if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
                 return Allowed(state)
+            state = _had(state, name, outcome.messages)
             return Allowed(_nacked(state, name, None if operation.nth is None else outcome.messages))
         case NackRepeatedly():
             return (
@@ -416,6 +417,15 @@ def _owed_to(state: Consumption, subscription: SubscriptionId, name: str) -> lis
     pending = [message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged]
     is_alone = [other for other, _ in state.consumers_of(subscription)] == [name]
     return [message for message in surely_left(state, subscription) if message not in pending] if is_alone else []
+
+
+def _had(state: Consumption, name: str, messages: Sequence[Delivery]) -> Consumption:
+    """A consumer had these messages, received or not. So the broker had sent it their chunks."""
+    consumer = state.consumers[name]
+    for one in messages:
+        if (message := state.place_of(consumer, one)) is not None:
+            state = chunks.sent(state, SubscriptionId(message[0], consumer.subscription), name, message)
+    return state
 
 
 def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:

@@ -17,6 +17,7 @@ from model.events import (
     Opened,
     Range,
     ReceivedMessages,
+    RedeliveryRequested,
     Sent,
     Starved,
     Stored,
@@ -24,7 +25,7 @@ from model.events import (
 )
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Unload
-from model.subscription_operations import AckById, CrashConsumer, CutDuring, ReadCursor, Receive, Subscribe
+from model.subscription_operations import AckById, CrashConsumer, CutDuring, Nack, ReadCursor, Receive, Subscribe
 from model.vocabulary import ChunkNumber, CutAt, Entry, Message, SubscriptionType
 from tests.judging import Happened, allowed_by, broken_by, deviates
 
@@ -85,6 +86,14 @@ def test_a_first_chunk_in_flight_to_a_consumer_that_left_may_be_assigned_to_it()
     assert broken_by(*settled, known=KNOWN).deviation is None
     again = (*left, starves("c2", "a0", "a1", "a2"))
     assert broken_by(*again, known=KNOWN).deviation is None, "the first chunk was sent again"
+
+
+def test_a_chunk_that_a_consumer_nacks_was_sent_to_it_even_if_it_never_received_it() -> None:
+    returns: Happened = Nack("c1"), RedeliveryRequested(delivered("a0"))
+    blocked = (*topic("c1", "c2"), returns, starves("c2"))
+    assert deviates(CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, *blocked)
+    nothing: Happened = Nack("c1"), RedeliveryRequested(())
+    assert broken_by(*topic("c1", "c2"), nothing, starves("c2"), known=KNOWN).deviation is None
 
 
 def test_the_ack_of_a_chunk_is_the_ack_of_one_entry() -> None:

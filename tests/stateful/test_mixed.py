@@ -89,7 +89,7 @@ def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known() -> None:
     ]
     assert [why for campaign in campaigns for why in violations(campaign)] == []
     met = {name for campaign in campaigns for name in campaign.deviations}
-    assert {DEVIATIONS[name].rule.split("-")[0] for name in met} == {"DEDUP", "ACK", "CHUNK"}
+    assert {DEVIATIONS[name].rule.split("-")[0] for name in met} >= {"DEDUP", "ACK", "CHUNK"}
 
 
 @BOTH

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from conformance.clients.handles import Subscription, WireConsumerHandle, aborted_on_error
-from conformance.clients.outcomes import ConnectionLost
+from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
@@ -242,9 +242,6 @@ class WireMember:
 
         The outcome has all messages that the broker counts as acknowledged by the command.
         """
-        covered = [m for m in self.received if _order(m) <= _order(messages[-1])] if cumulative else messages
-        for message in covered:
-            self._acknowledged[message.position].add(message.batch_index)
         ids, sent = self._ids_of(messages, cumulative=cumulative)
         if not ids:
             return Acknowledged(sent, receipt=False)
@@ -260,6 +257,9 @@ class WireMember:
         self, messages: Sequence[Delivery], *, cumulative: bool
     ) -> tuple[list[Position | PartOfBatch], tuple[Delivery, ...]]:
         """The ids in the command, and the messages that the broker counts as acknowledged by it."""
+        covered = [m for m in self.received if _order(m) <= _order(messages[-1])] if cumulative else messages
+        for message in covered:
+            self._acknowledged[message.position].add(message.batch_index)
         if self._whole is None:
             entries = {message.position: message for message in messages}
             return [self._part(message, cumulative=cumulative) for message in entries.values()], tuple(messages)
@@ -277,10 +277,13 @@ class WireMember:
             return message.position
         return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)
 
-    def acknowledge_without_receipt(self, messages: Sequence[Delivery]) -> None:
-        """Acknowledge entries without a receipt. Raises :class:`ConnectionLost`."""
-        positions = dict.fromkeys(message.position for message in messages)
-        self._consumer.ack(positions, with_receipt=False)
+    def acknowledge_without_receipt(self, messages: Sequence[Delivery]) -> Acknowledged:
+        """Acknowledge and do not wait for the answer, not even for a lost connection."""
+        ids, sent = self._ids_of(messages, cumulative=False)
+        if ids:
+            with suppress(ConnectionLost, NoAnswer):
+                self._consumer.ack(ids, with_receipt=False)
+        return Acknowledged(sent, receipt=False)
 
     def acknowledge_others(self, ids: Iterable[Position | PartOfBatch], *, cumulative: bool) -> None:
         """Acknowledge by ids. Raises the same as :meth:`acknowledge`."""
