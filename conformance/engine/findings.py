@@ -24,6 +24,7 @@ from conformance.faults.seeding import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
+from model.deviations import DEVIATIONS
 
 MINIMISE_SHARE = 0.25
 """The largest part of the remaining budget for shortening one violation's history."""
@@ -67,6 +68,8 @@ class Findings:
         self._found: list[Found] = []
         self._doubted: list[tuple[Found, Shortest]] = []
         self._checked_in: Counter[str] = Counter()
+        self._deviated: set[str] = set()
+        self._longest_s: dict[str, float] = {}
 
     @property
     def are_doubted(self) -> bool:
@@ -107,6 +110,8 @@ class Findings:
             return
         self.operations += ended.operations
         self._checked_in.update(rule for rule, times in ended.exercised.items() if times)
+        self._deviated.update(DEVIATIONS[name].rule for name in ended.deviations if name in DEVIATIONS)
+        self._longest_s[machine.title] = max(ended.seconds, self.longest_s(machine))
         self._emit(self._finished(machine.name, ended))
         if ended.violation is not None:
             self._keep(machine.name, ended.attempt, found)
@@ -303,8 +308,12 @@ class Findings:
         return Found(history.machine, attempt, attempt.violation, path)
 
     def unexercised(self, rules: Iterable[str]) -> list[str]:
-        """Those of these rules that no example has exercised."""
-        return [rule for rule in rules if not self._checked_in[rule]]
+        """Those of these rules that no example has exercised, and that no known deviation contradicts."""
+        return [rule for rule in rules if not self._checked_in[rule] and rule not in self._deviated]
+
+    def longest_s(self, machine: Machine) -> float:
+        """The duration of the machine's longest example so far."""
+        return self._longest_s.get(machine.title, 0.0)
 
     def undecided(self, machine: Machine) -> str:
         """The end of a sentence: the rules that a machine leaves undecided if it ends early."""

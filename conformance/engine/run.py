@@ -198,9 +198,11 @@ class Run:
             its = frozenset(self._findings.unexercised(rules & set(machine.decides)))
             if not its or now >= until or self._interrupted or self._is_broker_lost:
                 continue
+            its_until = now + (until - now) / (len(machines) - number)
+            if its_until - now < self._findings.longest_s(machine):
+                continue  # an example would be cut short; the time is kept for later
             what = f"{machine.title} again, which has not exercised {', '.join(sorted(its))}"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))
-            its_until = now + (until - now) / (len(machines) - number)
             found += self._explore_until(machine, self._again.rounds[machine.title], its_until, its)
         self._again.spent_s += time.monotonic() - began
         return found

@@ -14,18 +14,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 from hypothesis.stateful import initialize, rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import budget, rounds, run
+from conformance.engine import budget, findings, rounds, run
 from conformance.engine.durations import Durations
 from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
-from conformance.history.document import Step
+from conformance.history.document import Step, Violation
+from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
+from model.deviations import DEVIATIONS
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, ReadSnapshot, Restart, Send
 from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
@@ -75,6 +78,7 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
 def run_of(machines: Sequence[Machine], report: Path) -> list[events.AnyEvent]:
     """Run machines with a little budget; returns the events of the run."""
     began = time.monotonic()
+    report.mkdir(exist_ok=True)
     plan = Plan(broker="", seed=1, rules=frozenset(), report=report, budget_s=2)
     broker = SimpleNamespace(capabilities=frozenset(Capability))
     world = cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
@@ -200,6 +204,33 @@ def test_a_machine_whose_own_rules_are_missing_comes_first(monkeypatch: pytest.M
     simulate(monkeypatch)
     missing = machine("missing", "DEDUP-06")
     assert phases(run_of([SENDING, AWAITING, missing, OTHER], tmp_path))[2:4] == ["missing", AGAIN]
+
+
+def test_a_machine_does_not_run_again_for_less_time_than_an_example_takes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simulate(monkeypatch)
+    monkeypatch.setattr(findings.Findings, "longest_s", lambda *_: math.inf)
+    assert phases(run_of([SENDING, AWAITING, OTHER], tmp_path)) == ["sending", "awaiting", "other"]
+
+
+def test_a_machine_does_not_run_again_for_a_rule_that_a_known_deviation_contradicts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simulate(monkeypatch)
+    never = machine("never", "DEDUP-02", "DEDUP-13", share=NO_TIME)
+    assert (
+        phases(run_of([SENDING, never, OTHER], tmp_path / "missing"))[2]
+        == "never again, which has not exercised DEDUP-13"
+    )
+    ended = rounds.ended
+    deviations = {next(name for name, one in DEVIATIONS.items() if one.rule == "DEDUP-13"): 1}
+
+    def deviating(lockstep: Lockstep, violation: Violation | None) -> rounds.ExampleEnded:
+        return msgspec.structs.replace(ended(lockstep, violation), deviations=deviations)
+
+    monkeypatch.setattr(rounds, "ended", deviating)
+    assert phases(run_of([SENDING, never, OTHER], tmp_path / "met")) == ["sending", "never", "other"]
 
 
 def test_time_that_cannot_be_used_on_the_shipped_settings_goes_to_missing_rules(
