@@ -23,6 +23,7 @@ from conformance.tenancy.place import Place
 from model.events import Abandoned
 from model.example import Example
 from model.operations import (
+    AcknowledgeAtFrozen,
     AnyOperation,
     CreateTopic,
     FreezeOwner,
@@ -34,6 +35,7 @@ from model.operations import (
     TakeOver,
     ThawOwners,
 )
+from model.subscription_operations import CreateSubscription, ReadCursor, Receive, Subscribe
 from model.vocabulary import Entry, Message
 
 
@@ -55,6 +57,20 @@ THAWED = (
 WITHOUT_BOOKIE = (
     *BEFORE,
     *(one for number in range(3) for one in (LoseBookie(number), Send("s", entries(1 + number)), RestoreBookies())),
+)
+PART_OF_BATCH = Entry((Message(1, "b1"), Message(2, "b2")))
+ACKNOWLEDGED_AT_FROZEN = (
+    *BEFORE,
+    CreateSubscription("t0", "s0", start="earliest"),
+    Send("s", (PART_OF_BATCH,)),
+    Subscribe("c1", "t0", "s0", kind="Shared"),
+    Receive("c1", 2),
+    FreezeOwner("t0"),
+    AcknowledgeAtFrozen("c1", (0,)),
+    ThawOwners(),
+    ReadCursor("t0", "s0"),
+    TakeOver("t0", "kill"),
+    ReadCursor("t0", "s0"),
 )
 
 PLAYS = 3
@@ -111,3 +127,7 @@ def test_a_defect_of_a_larger_deployment_breaks_its_rule_only_while_it_is_on(wor
     assert isinstance(defect, BrokerDefect)
     assert played(world, HISTORIES[name], defect) == defect.breaks
     assert played(world, HISTORIES[name]) is None
+
+
+def test_a_zombie_that_persists_the_ack_of_a_part_of_a_batch_breaks_no_other_rule(world: World) -> None:
+    assert played(world, ACKNOWLEDGED_AT_FROZEN) is None
