@@ -23,17 +23,19 @@ class Allowed(Generic[S]):
 
     ``exercised``: the rules of which a check could have failed, each as often as it was checked. ``excused``: those of
     which it could not: an administrator's operation, a state that is not known, or a deviation met before stood in its
-    way. What a deviation explains in this very step is not named here, for :func:`counted` adds it.
+    way. What a deviation explains in this very step is not named here, for :func:`counted` adds it; except for the
+    deviations that are ``counted`` already, check by check.
     """
 
     state: S
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     excused: tuple[str, ...] = ()
+    counted: frozenset[str] = frozenset()
 
     def of(self, state: T) -> Allowed[T]:
         """The same answer with another state."""
-        return Allowed(state, self.exercised, self.deviations, self.excused)
+        return Allowed(state, self.exercised, self.deviations, self.excused, self.counted)
 
     def after(self, *before: Allowed[Any]) -> Allowed[S]:
         """The same answer, with what was exercised, met and excused before it."""
@@ -43,6 +45,7 @@ class Allowed(Generic[S]):
             tuple(rule for one in every for rule in one.exercised),
             tuple(name for one in every for name in one.deviations),
             tuple(rule for one in every for rule in one.excused),
+            frozenset(name for one in every for name in one.counted),
         )
 
 

@@ -55,6 +55,8 @@ def counted(judged: Allowed[S]) -> Allowed[S]:
     exercised = list(judged.exercised)
     excused = list(judged.excused)
     for name in judged.deviations:
+        if name in judged.counted:
+            continue
         deviation = DEVIATIONS[name]
         excused += [deviation.rule, *(rule for rule in deviation.also if rule in exercised)]
         for rule in (deviation.rule, *deviation.also):

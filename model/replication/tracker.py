@@ -364,7 +364,8 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
                     if deviation not in known:
                         return DEVIATIONS[deviation].broken(because)
                     deviations.add(deviation)
-        # All results that hold are one check, and each deviation is another.
-        made = [one for one in results if not isinstance(one, Excused)]
-        exercised += [rule] * len({one.deviation if isinstance(one, Deviating) else None for one in made})
-    return Allowed(state.with_topic(name, topic), tuple(exercised), tuple(sorted(deviations)), tuple(excused))
+        # All results that hold are one check, and each deviation is another, whichever rule it is of.
+        exercised += [rule] if None in results else []
+        excused += [rule] * len({one.deviation for one in results if isinstance(one, Deviating)})
+    met = tuple(sorted(deviations))
+    return Allowed(state.with_topic(name, topic), tuple(exercised), met, tuple(excused), frozenset(met))

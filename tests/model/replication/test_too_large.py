@@ -8,6 +8,7 @@ import pytest
 
 from model.cluster_events import ClusterCursor, ReplicationSettings
 from model.deduplication.topic_observer import TopicView
+from model.deviations import counted
 from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
@@ -80,6 +81,25 @@ def test_the_source_cluster_may_then_have_an_ack_for_an_undelivered_large_messag
     there = judged(TWO, topic=replace(topic, nearly_full=frozenset({"a0"})), cursors=CURSORS)
     assert isinstance(there, Broken)
     assert (there.rule, there.deviation) == ("REPL-14", None)
+
+
+def test_the_check_that_the_deviation_explains_is_excused_whichever_rule_it_is_of() -> None:
+    """The deviation is one of REPL-01. An ack for a message that was not delivered is judged by REPL-14."""
+    logs: dict[str, list[Told]] = {"A": [("B", "b0"), ("A", "big")], "B": [("B", "b0")]}
+    cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 1))}
+    topic = replace(
+        TOPIC,
+        published={"A": ("big",), "B": ("b0",)},
+        acknowledged_at={("sub", "B"): frozenset({"b0"})},
+        nearly_full=frozenset({"big"}),
+        is_settled=False,
+    )
+    found = judged(logs, topic=topic, cursors=cursors, known=frozenset({TOO_LARGE_TO_REPLICATE}))
+    assert isinstance(found, Allowed)
+    told = counted(found)
+    assert told.excused.count("REPL-14") == 1
+    assert "REPL-14" not in told.exercised
+    assert told.exercised.count("REPL-01") == 1
 
 
 @pytest.mark.parametrize("outcome", [Sent((Stored(at("A", 0)),)), Unknown("cut")])
