@@ -1,15 +1,21 @@
-"""Performs a round of Hypothesis, or a sequence of operations as one example."""
+"""Performs a round of Hypothesis, or a sequence of operations as one example.
+
+Hypothesis also draws constants that it finds in the source of the modules that are imported and not installed. The same
+seed then gives other choices in a clone than in an installed package, so rounds draw none.
+"""
 
 from __future__ import annotations
 
 import gc
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.engine.example import RunningExample, idle
@@ -31,20 +37,40 @@ def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: in
     def factory() -> RuleBasedStateMachine:
         return machine.factory(idle() if next(is_simplest) else begin())
 
-    seeded = hypothesis.seed(seed)(factory)
-    run_state_machine_as_test(
-        # Hypothesis accepts any function that returns a machine; its annotation requires a class.
-        cast("type[RuleBasedStateMachine]", seeded),
-        settings=settings(
-            max_examples=1 + machine.examples,
-            stateful_step_count=machine.steps,
-            phases=(Phase.generate,),
-            database=None,
-            deadline=None,
-            print_blob=False,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_examples(factory, examples=1 + machine.examples, steps=machine.steps, seed=seed)
+
+
+def run_examples(factory: Callable[[], RuleBasedStateMachine], *, examples: int, steps: int, seed: int) -> None:
+    """Have Hypothesis choose this many examples. The choices depend on the machine and the seed alone."""
+    with _without_constants():
+        run_state_machine_as_test(
+            # Hypothesis accepts any function that returns a machine; its annotation requires a class.
+            cast("type[RuleBasedStateMachine]", hypothesis.seed(seed)(factory)),
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                phases=(Phase.generate,),
+                database=None,
+                deadline=None,
+                print_blob=False,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+
+
+class _WithoutConstants(HypothesisProvider):
+    def _maybe_draw_constant(self, *_: object, **__: object) -> None:
+        return None
+
+
+@contextmanager
+def _without_constants() -> Iterator[None]:
+    usual = AVAILABLE_PROVIDERS["hypothesis"]
+    AVAILABLE_PROVIDERS["hypothesis"] = _WithoutConstants
+    try:
+        yield
+    finally:
+        AVAILABLE_PROVIDERS["hypothesis"] = usual
 
 
 def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:

@@ -386,6 +386,13 @@ def writes_may_fail(state: ProducerState) -> ProducerState:
     return replace(state, entries=stored)
 
 
+def writes_ended(state: ProducerState) -> tuple[ProducerState, ...]:
+    """The topic was reloaded: no write from before is in flight any more."""
+    if all(stored.maybe is None or stored.has_ended for stored in state.entries):
+        return (state,)
+    return (replace(state, entries=tuple(replace(stored, has_ended=True) for stored in state.entries)),)
+
+
 def without_pending(state: ProducerState, *, only_failing: bool) -> Iterable[ProducerState]:
     """The same state if its last, unconfirmed writes failed or were lost.
 
@@ -413,15 +420,15 @@ def _is_pending(state: ProducerState, stored: StoredEntry) -> bool:
 def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
     """Deduplication was switched on or off: earlier entries no longer count.
 
-    When it is switched on, entries whose producer is gone may still be in flight. Those that are stored after the
-    switch count, or by a deviation for *persisted* alone.
+    When it is switched on, entries whose producer is gone may still be in flight, unless the topic was reloaded since.
+    Those that are stored after the switch count, or by a deviation for *persisted* alone.
     """
     after = replace(
         state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False, lags=False
     )
     states = [after]
     for first in reversed(range(len(state.entries))) if on else ():
-        if state.entries[first].maybe is None:
+        if state.entries[first].maybe is None or state.entries[first].has_ended:
             break
         for end in range(first + 1, len(state.entries) + 1):
             counted = (replace(stored, maybe=None) for stored in state.entries[first:end])

@@ -40,6 +40,8 @@ class StoredEntry:
     maybe: int | None = None
     """It may not be stored: this send was without deduplication and got no answer. If it is not stored, later entries
     of the send are not stored either."""
+    has_ended: bool = False
+    """The topic was reloaded after it was sent: its write is not in flight any more, whether or not it is stored."""
 
     @property
     def highest(self) -> int:

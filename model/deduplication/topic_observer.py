@@ -269,7 +269,8 @@ def unloaded(view: TopicView) -> Allowed[TopicView]:
     """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
     crowded = len(view.states) > view.snapshot_room
     recover = partial(observer.recover, may_be_unknown=crowded, may_race=view.has_policy, ledger_room=view.ledger_room)
-    after = view.on_each_state(recover) if view.enabled else view
+    after = view.on_each_state(observer.writes_ended)
+    after = after.on_each_state(recover) if view.enabled else after
     return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))
 
 

@@ -6,14 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol
 
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine, MachineFactory
-from conformance.engine.performing import derived_seed
+from conformance.engine.performing import derived_seed, run_examples
 from conformance.history.document import Step, Violation
 from conformance.history.validation import nonsense
 from conformance.lockstep.lockstep import Lockstep
@@ -91,18 +90,7 @@ def play(
         lockstep.record = lambda _: campaign.sizes.update([lockstep.state.size])
         return machine(RunningExample(lockstep, is_time_up=is_time_up, on_end=on_end))
 
-    run_state_machine_as_test(
-        cast("type[RuleBasedStateMachine]", seed(derived_seed(seeded, "simulated", 0))(begin)),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            phases=(Phase.generate,),
-            database=None,
-            deadline=None,
-            print_blob=False,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_examples(begin, examples=examples, steps=steps, seed=derived_seed(seeded, "simulated", 0))
     return campaign
 
 

@@ -75,6 +75,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.service.unexpected import Closed
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
@@ -118,6 +119,8 @@ class Session:
     connection: Connection
     last_sequence_id: int
     sends: list[Sequence[Entry]] = field(default_factory=list)
+    is_reported: bool = False
+    """Its closing was reported."""
 
 
 @dataclass(slots=True)
@@ -175,7 +178,14 @@ class SimulatedPerformer:
             topic = self.broker.topic(name)
             self._cursors.learn(name, topic.log, topic.ledgers)
         self.clock.advance(self._chance.choice(MOMENTS_S))
-        return performed
+        return performed._replace(unexpected=tuple(self._closed()))
+
+    def _closed(self) -> Iterator[Closed]:
+        """The sessions of the wire client that the broker has closed, each once."""
+        for name, session in self._sessions.items():
+            if session.client == "wire" and session.connection.is_closed and not session.is_reported:
+                session.is_reported = True
+                yield Closed(name, "the broker closed the producer", session.topic)
 
     def _perform(self, operation: AnyOperation) -> Performed:
         if isinstance(operation, ApplicationOperation):

@@ -170,6 +170,17 @@ def test_entries_of_a_crashed_producer_may_be_stored_after_deduplication_is_enab
     assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; t enables; snapshot @1 p=7; p opens -1")
 
 
+def test_entries_of_before_a_reload_do_not_count_after_deduplication_is_enabled() -> None:
+    """The writes that were in flight have ended, whether or not their entries are stored."""
+    history = "t off; p opens -1; p sends 5 7; p crashes ~ p ? ?; t unloads; t enables"
+    assert is_sound(f"{history}; p opens -1")
+    assert isinstance(judged(f"{history}; p opens 7", *DEVIATIONS), Broken)
+    assert isinstance(judged(f"{history}; snapshot @1 p=7; p opens -1", *DEVIATIONS), Broken)
+    again = "t on; t disables; p opens -1; p sends 5 7; p crashes ~ p ? ?; t enables; t unloads; t disables; t enables"
+    assert is_sound(f"{again}; p opens -1")
+    assert isinstance(judged(f"{again}; p opens 7", *DEVIATIONS), Broken)
+
+
 def test_an_entry_in_flight_while_deduplication_is_enabled_is_a_duplicate_after_a_recovery() -> None:
     history = f"{AWAITED}; snapshot @0 p=5 ~ p @0; t unloads; p opens 5"
     assert is_sound(f"{history}; p sends 5=dup")
