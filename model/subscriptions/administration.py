@@ -144,7 +144,9 @@ def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refuse
 def _created(
     state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, at: Interval
 ) -> Consumption:
-    if subscription in state.cursors or subscription.topic not in state.topics:
+    """A subscription was created. Where "latest" is in a log that is not known, nobody can tell."""
+    tracked = state.topics.get(subscription.topic)
+    if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
     return state.with_cursor(
         subscription, cursor.created(beginning(state.log(subscription.topic), operation.start), at)

@@ -224,16 +224,16 @@ def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
 
 
 def surely_left(state: Consumption, subscription: SubscriptionId) -> Iterator[Message]:
-    """The messages that are unacknowledged in every possible state, in order."""
+    """The messages that are unacknowledged in every state, also in those by deviations, in order."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
+    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.imaginable]
     return ((subscription.topic, place) for place in sorted(frozenset.intersection(*left)))
 
 
 def is_surely_left(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    """Whether a message is unacknowledged in every possible state."""
+    """Whether a message is unacknowledged in every state, also in those by deviations."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.possible)
+    return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.imaginable)
 
 
 def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:

@@ -32,8 +32,9 @@ WAITS: Final[tuple[tuple[Persistence, ...], ...]] = ((), *2 * (("every-ack",),),
 """Whose cursors must be persisted before a kill. As shipped that takes ten seconds, as long as two kills, so that is
 seldom awaited."""
 
-Placing = Literal["skip", "skip all", "expire", "reset", "seek", "create"]
-"""What moves a cursor that nobody acknowledges with."""
+Placing = Literal["skip", "skip all", "expire", "reset", "seek", "create", "subscribe"]
+"""What moves a cursor that nobody acknowledges with. Brokers reset a subscription that an administrator creates, which
+persists its position in another way than a subscription that a consumer creates."""
 
 
 class AcknowledgmentKillsMachine(OnSubscriptions):
@@ -111,12 +112,15 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
 
         ``sent``: what was sent to each since the last kill.
         """
-        if how == "create":
+        if how == "create" or how == "subscribe":
             subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
+            self.plan.kinds[subscription] = "Shared"
             for topic in self.topics:
                 start: Start = "latest" if number % 2 else "earliest"
-                self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
-            self.plan.kinds[subscription] = "Shared"
+                if how == "subscribe":
+                    self.join(subscription, "wire", 0, topic=topic, start=start)
+                else:
+                    self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
             return
         for topic, subscription in self.everywhere(tuple(sent)):
             message = sent[topic][number % len(sent[topic])]

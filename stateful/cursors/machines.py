@@ -91,7 +91,9 @@ class OnSubscriptions(LockstepMachine):
             return self.join(self.subscription(index), client, queue)
         return self.plan.consumers[index % len(self.plan.consumers)]
 
-    def join(self, subscription: str, client: Client, queue: int, *, topic: str = TOPIC) -> PlannedConsumer:
+    def join(
+        self, subscription: str, client: Client, queue: int, *, topic: str = TOPIC, start: Start = "earliest"
+    ) -> PlannedConsumer:
         """A consumer subscribes."""
         kind = self.plan.kinds[subscription]
         consumer = PlannedConsumer(self.plan.fresh_name(), topic, subscription, client)
@@ -104,6 +106,7 @@ class OnSubscriptions(LockstepMachine):
                 subscription=subscription,
                 kind=kind,
                 client=client,
+                start=start,
                 queue=queue,
                 proxied=self.is_proxied and client == "wire",
             )

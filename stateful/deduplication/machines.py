@@ -48,10 +48,10 @@ TIMED = st.sampled_from([(True, False)] * 3 + [(True, True)] + [(False, False), 
 takes a second or two, by the number of entries a fraction of one."""
 AWAITED_BY_ENTRIES = 3
 """How many snapshots are awaited in an example at most where no timer takes them; where one does, it is one."""
-Preparation = Literal["none", "unload"]
-PREPARATIONS: st.SearchStrategy[Preparation] = st.sampled_from(["none", "none", "unload"])
-"""What is done to a topic before one of its snapshots is awaited. No policy is changed: what is sent at once may be
-deduplicated or not, and each such entry doubles the possible states."""
+Preparation = Literal["none", "unload", "producers"]
+PREPARATIONS: st.SearchStrategy[Preparation] = st.sampled_from(["none", "unload", "producers", "producers"])
+"""What is done to a topic before one of its snapshots is awaited: it is unloaded, or several producers send. No policy
+is changed: what is sent at once may be deduplicated or not, and each such entry doubles the possible states."""
 SNAPSHOT_AT_LAST_MS = 2500
 """After so long a snapshot has come by the timer, which looks for topics that are due once a second."""
 
@@ -271,16 +271,23 @@ class DeduplicationMachine(Producers):
             case "unload":
                 self.do(Unload(topic=topic))
                 self.plan.drop_wire_sessions(topic)
+            case "producers":
+                for producer in ("p0", "p1"):
+                    self.send_new(topic, producer, 1)
             case _:
                 assert_never(preparation)
 
     def await_snapshot(self, topic: str, producer: str, entries: int) -> None:
         """Send this many entries under a producer's name, and wait for the snapshot that is due."""
         self.awaited += 1
+        self.send_new(topic, producer, entries)
+        self.do(ReadSnapshot(topic=topic, due=True))
+
+    def send_new(self, topic: str, producer: str, entries: int) -> None:
+        """Send this many entries under a producer's name."""
         live = [one for one in self.plan.sessions if (one.topic, one.producer) == (topic, producer)]
         session = live[0] if live else self.open(topic, producer, "wire")
         self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * entries)))
-        self.do(ReadSnapshot(topic=topic, due=True))
 
 
 class FailuresMachine(Producers):

@@ -55,7 +55,7 @@ FOUND = {
     "snapshot-of-pushed": (KILLS, {"DEDUP-09", "DEDUP-10", "DEDUP-12"}),
     "snapshot-not-cut": (DEDUPLICATION, {"DEDUP-10"}),
     "failed-snapshot-forgets": (FAILURES, {"DEDUP-10", "DEDUP-11"}),
-    "recovery-without-replay": (KILLS, {"DEDUP-12"}),
+    "recovery-without-replay": (KILLS, {"DEDUP-03", "DEDUP-12"}),
     "replay-skips-one": (KILLS, {"DEDUP-03", "DEDUP-12"}),
     "replay-counts-lowest": (KILLS, {"DEDUP-12"}),
     "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-10", "DEDUP-12"}),

@@ -40,9 +40,10 @@ class Misbehaving(SimulatedPerformer):
     """A simulated broker that does something else, here and there, than a sound one."""
 
     def __init__(self, chance: random.Random, change: Change) -> None:
+        self._own_chance = random.Random()
+        self._own_chance.setstate(chance.getstate())
         super().__init__(chance)
         self._change = change
-        self._own_chance = random.Random(7)
 
     def perform(self, operation: AnyOperation) -> Performed:
         done = super().perform(operation)
