@@ -41,13 +41,12 @@ from model.subscription_operations import (
     Acknowledge,
     CrashConsumer,
     CreateSubscription,
-    CutDuring,
     Nack,
     Permit,
     ReceiveDue,
     Subscribe,
 )
-from model.vocabulary import Entry, HashRange, LoseThenCut, Message
+from model.vocabulary import Entry, HashRange, Message
 from tests.judging import Happened, allowed_by, exercised, judged
 
 A, B = "a", "b"
@@ -532,26 +531,3 @@ def test_a_hash_that_returned_uncounted_may_be_shown_while_it_drains_for_another
     begin = [*sent(A), *joins("c", "d"), away, leaves("d"), is_back, acknowledges("c", 1), is_back]
     both = gathers(c, e, share("f", ranges=ALL))
     assert broken(*begin, *of_e, taken, *joins("f"), both, known=RETURNED_HASH_NOT_IN_CLEARED_TOTAL) == rule
-
-
-def test_a_message_is_not_due_where_a_deviation_may_have_kept_its_ack() -> None:
-    """An ack that got no receipt may have taken effect. By a deviation, its part of a batch is lost in the unload."""
-    single, batch = Entry((Message(1, "1", B),)), Entry((Message(2, "2", A), Message(3, "3", A)))
-    first = Delivery(Position(1, 0), -1, 0, "1")
-    parts = Delivery(Position(1, 1), 0, 2, "2"), Delivery(Position(1, 1), 1, 2, "3")
-    begin: list[Happened] = [
-        *sent()[:3],
-        (Send("p", (single, batch)), Sent((Stored(Position(1, 0)), Stored(Position(1, 1))))),
-        *joins("c"),
-        gathers(ConsumerRead("c", (first, *parts), 0, 0, None)),
-        (
-            CutDuring(Acknowledge("c", (0, 2)), LoseThenCut("ACK_RESPONSE")),
-            Acknowledged((first, parts[1]), receipt=False),
-        ),
-        (Unload("t"), Done()),
-        *joins("d"),
-        permits("d"),
-    ]
-    assert broken(*begin, gathers(ConsumerRead("d", (first, *parts), 0, 9, ALL))) is None
-    assert broken(*begin, gathers(ConsumerRead("d", parts, 0, 9, ALL))) is None
-    assert broken(*begin, gathers(ConsumerRead("d", (first,), 0, 9, ALL))) in ("KEY-04", "KEY-13")
