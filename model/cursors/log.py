@@ -73,6 +73,11 @@ class TopicLog:
         """The position of the last entry; EARLIEST if the log is empty."""
         return Position(self.ledgers[-1], self.counts[self.ledgers[-1]] - 1) if self.ledgers else EARLIEST
 
+    @property
+    def ends_full(self) -> bool:
+        """Whether the last entry fills its ledger, so that another one replaces it."""
+        return bool(self.ledgers) and self.last.entry + 1 == self.room
+
     def size(self, position: Position) -> int:
         return len(self.entries[position])
 

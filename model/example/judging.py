@@ -40,6 +40,7 @@ from model.events import (
 )
 from model.example import deployment
 from model.example.state import Example, Judgement
+from model.example.unexpected import judge as judge_unexpected
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
@@ -66,15 +67,12 @@ from model.operations import (
     SetFailpoint,
     StartSource,
     TakeOver,
-    Terminate,
-    ThawOwners,
     Unload,
     UseProxy,
 )
 from model.replication import tracker as replication
 from model.service import confirmed
 from model.service import tracker as service
-from model.service.judging import Reasons
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
 from model.subscription_operations import ReceiveDue
@@ -100,7 +98,7 @@ def judge(
     """
     # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
-    steps: list[Callable[[Example], Judgement]] = [lambda before: _unexpected(before, operation, unexpected)]
+    steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
     if not isinstance(outcome, Abandoned):
         steps += [_late_step(answers, may_fail=may_fail) for answers in late]
         steps.append(lambda before: _served(before, operation, outcome))
@@ -117,31 +115,6 @@ def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
     """Whether the operation changed no subscription, and everything in flight was received."""
     has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
     return isinstance(operation, ReceiveDue) or (isinstance(outcome, CursorRead) and not has_arrived)
-
-
-def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
-    if not observed:
-        return Allowed(state)
-    short = {topic for topic in state.topics if state.service.may_fail(topic)}
-    ending = {topic for topic, tracked in state.consumption.topics.items() if tracked.is_terminated}
-    if isinstance(operation, Terminate):
-        ending.add(operation.topic)
-    reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
-    reasons = Reasons(
-        failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
-        ending=frozenset(ending),
-        severed=state.severed | state.topics_with(CUTS),
-        cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
-        reopened=reopened,
-        unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
-        is_disturbed=state.is_disturbed,
-        is_thawed=isinstance(operation, ThawOwners),
-        known=state.known,
-    )
-    judged = service.unexpected(state.service, observed, reasons)
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(replace(state, service=judged.state))
 
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:

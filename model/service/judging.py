@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from model.deviations import requires
-from model.deviations.service import SESSION_RECREATED_IN_A_LOOP, STATS_OF_TERMINATED_TOPIC_FAIL
+from model.deviations.service import (
+    SESSION_RECREATED_IN_A_LOOP,
+    STATS_OF_TERMINATED_TOPIC_FAIL,
+    TERMINATION_RACES_WITH_ROLLOVER,
+)
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
@@ -23,6 +27,8 @@ FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
+OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException")
+"""The errors of a managed ledger, two of whose writes to the metadata store raced."""
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
 """The errors with which brokers refuse clients of a topic whose write failed, until it has recovered."""
 
@@ -40,6 +46,8 @@ class Reasons:
     """Producer sessions whose connection a network fault may have cut, which the client did not notice yet."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
+    rolling: frozenset[str] = frozenset()
+    """Topics that were terminated, and not reloaded since, when their last ledger was full."""
     unsaved: frozenset[str] = frozenset()
     """Topics whose deduplication snapshot cannot be written, which the recovery of a load may require."""
     is_disturbed: bool = False
@@ -79,6 +87,9 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     if answer.topic in reasons.reopened and answer.request.startswith(STATS) and NO_CURRENT_LEDGER in answer.message:
         return requires(STATS_OF_TERMINATED_TOPIC_FAIL, None, reasons.known, because)
+    is_race = any(error in answer.message for error in OF_RACING_METADATA)
+    if answer.topic in reasons.rolling and is_race and not answer.is_last:
+        return requires(TERMINATION_RACES_WITH_ROLLOVER, None, reasons.known, because)
     return Broken("SERVE-01", because)
 
 

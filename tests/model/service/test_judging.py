@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from model.deviations.service import RECONNECT_OVERFLOWS_STACK, STATS_OF_TERMINATED_TOPIC_FAIL
+from model.deviations.service import (
+    RECONNECT_OVERFLOWS_STACK,
+    STATS_OF_TERMINATED_TOPIC_FAIL,
+    TERMINATION_RACES_WITH_ROLLOVER,
+)
 from model.events import (
     Abandoned,
     AnyOutcome,
@@ -173,6 +177,37 @@ def test_stats_of_a_topic_that_was_terminated_and_reloaded_may_fail_where_that_i
     not_reloaded = replace(after(CREATED, OPENED, terminated), known=known.known)
     assert broken(not_reloaded, no_ledger) == "SERVE-01"
     assert broken(known, replace_struct(no_ledger, request="GET internalStats of topic t0")) == "SERVE-01"
+
+
+def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
+    created = CREATED[0], replace_struct(CREATED[1], ledger_room=2)
+    entries = tuple(Entry((Message(n, f"b{n}"),)) for n in (1, 2))
+    full: Happened = Send("s1", entries), Sent((Stored(Position(1, 0)), Stored(Position(1, 1))))
+    room: Happened = Send("s1", entries[:1]), Sent((Stored(Position(1, 0)),))
+    terminated: Happened = Terminate("t0"), Done()
+    fenced = ErrorAnswer("binary", "subscribing c1", "PersistenceError", "ManagedLedgerFencedException: …", "t0", False)
+    version = ErrorAnswer("admin", "POST terminate of topic t0", "500", "BadVersionException: …", "t0", False)
+    subscribe, terminate = subscribing("c1", "Shared"), Terminate("t0")
+    before, after_it = after(created, OPENED, full), after(created, OPENED, full, terminated)
+    for state, operation, error in ((before, terminate, version), (after_it, subscribe, fenced)):
+        judged = judge(state, operation, Done(), unexpected=(error,))
+        assert isinstance(judged, Broken)
+        assert (judged.rule, judged.deviation) == ("SERVE-01", TERMINATION_RACES_WITH_ROLLOVER)
+        known = replace(state, known=frozenset({TERMINATION_RACES_WITH_ROLLOVER}))
+        assert broken(known, error, operation=operation) is None
+        assert broken(known, replace_struct(error, is_last=True), operation=operation) == "SERVE-01"
+        assert broken(known, replace_struct(error, message="another reason"), operation=operation) == "SERVE-01"
+        assert broken(known, replace_struct(error, topic="t1"), operation=operation) == "SERVE-01"
+    let_in: Happened = OpenProducer("s2", "t0", "q"), Opened(-1)  # the topic is loaded again
+    others = [
+        (after(created, OPENED, room), terminate, version),
+        (after(created, OPENED, room, terminated), subscribe, fenced),
+        (before, subscribe, fenced),
+        (after(created, OPENED, full, terminated, (Unload("t0"), Done()), let_in), subscribe, fenced),
+    ]
+    for state, operation, error in others:
+        known = replace(state, known=frozenset({TERMINATION_RACES_WITH_ROLLOVER}))
+        assert broken(known, error, operation=operation) == "SERVE-01"
 
 
 def test_an_operation_that_was_given_up_is_not_judged_for_anything_else() -> None:

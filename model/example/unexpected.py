@@ -1,0 +1,47 @@
+"""What a broker does besides the outcome of an operation, with all of the example that may be a reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.deviations.service import TERMINATION_RACES_WITH_ROLLOVER
+from model.example.state import Example, Judgement
+from model.failpoints import CUTS, WRITE_FAILURES
+from model.judgement import Allowed, Broken
+from model.operations import AnyOperation, Terminate, ThawOwners
+from model.service import tracker as service
+from model.service.judging import Reasons
+from model.service.unexpected import Unexpected
+from model.subscriptions import written
+
+
+def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
+    if not observed:
+        return Allowed(state)
+    short = {topic for topic in state.topics if state.service.may_fail(topic)}
+    ending = {topic for topic, tracked in state.consumption.topics.items() if tracked.is_terminated}
+    if isinstance(operation, Terminate):
+        ending.add(operation.topic)
+    tracked = state.consumption.topics
+    reopened = frozenset(topic for topic, one in tracked.items() if one.is_reopened)
+    rolling = frozenset(topic for topic in ending - reopened if topic in tracked and tracked[topic].log.ends_full)
+    reasons = Reasons(
+        failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
+        ending=frozenset(ending),
+        severed=state.severed | state.topics_with(CUTS),
+        cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
+        reopened=reopened,
+        rolling=rolling,
+        unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
+        is_disturbed=state.is_disturbed,
+        is_thawed=isinstance(operation, ThawOwners),
+        known=state.known,
+    )
+    judged = service.unexpected(state.service, observed, reasons)
+    if isinstance(judged, Broken):
+        return judged
+    state = replace(state, service=judged.state)
+    if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations:  # the broker reloads the topic by itself
+        for topic in rolling:
+            state = replace(state, consumption=written.lost(state.consumption, topic))
+    return judged.of(state)
