@@ -189,7 +189,11 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
     version = ErrorAnswer("admin", "POST terminate of topic t0", "500", "BadVersionException: …", "t0", False)
     subscribe, terminate = subscribing("c1", "Shared"), Terminate("t0")
     before, after_it = after(created, OPENED, full), after(created, OPENED, full, terminated)
-    for state, operation, error in ((before, terminate, version), (after_it, subscribe, fenced)):
+    shown: list[tuple[Example, AnyOperation, ErrorAnswer]] = [
+        (before, terminate, version),
+        (after_it, subscribe, fenced),
+    ]
+    for state, operation, error in shown:
         judged = judge(state, operation, Done(), unexpected=(error,))
         assert isinstance(judged, Broken)
         assert (judged.rule, judged.deviation) == ("SERVE-01", TERMINATION_RACES_WITH_ROLLOVER)
@@ -199,7 +203,7 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
         assert broken(known, replace_struct(error, message="another reason"), operation=operation) == "SERVE-01"
         assert broken(known, replace_struct(error, topic="t1"), operation=operation) == "SERVE-01"
     let_in: Happened = OpenProducer("s2", "t0", "q"), Opened(-1)  # the topic is loaded again
-    others = [
+    others: list[tuple[Example, AnyOperation, ErrorAnswer]] = [
         (after(created, OPENED, room), terminate, version),
         (after(created, OPENED, room, terminated), subscribe, fenced),
         (before, subscribe, fenced),
