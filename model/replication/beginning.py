@@ -22,11 +22,13 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
     marker or a subscription then restarts them without a complete snapshot, so one begins at once.
 
     A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later.
-    The broker then counts it as new. The logs do not show this, so it is excused unless it happens often.
+    The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots that
+    begin until another one is complete have the same reason, so they count as one.
     """
     for log in logs.values():
         restarts = topic.unreplicated.get(log.cluster, 0)
         judged = coincidences = 0
+        counted: SnapshotSeen | None = None
         for after in log.snapshots[1:]:
             done = _completed_before(log, after)
             if done is None:
@@ -36,7 +38,7 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             because = f"{log.cluster} began a snapshot at {at}, with nothing published since {done.name} began"
             between = log.entries[done.requests[0] : after.requests[0]]
             lately = [e for e in log.entries[: done.requests[0]] if e.published_ms > begun.published_ms - SLACK_MS]
-            judged += 1
+            judged += done is not counted
             if any(entry.message is not None for entry in between):
                 yield None
             elif restarts:
@@ -44,7 +46,10 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
                 yield EXCUSED
             elif all(entry.message is None for entry in lately):
                 yield because
+            elif done is counted:
+                yield EXCUSED
             else:
+                counted = done
                 coincidences += 1
                 is_often = coincidences > COINCIDENCES and 3 * coincidences > judged
                 yield f"{because}, for the {coincidences}th time of {judged}" if is_often else EXCUSED

@@ -182,15 +182,20 @@ class ClustersMachine(LockstepMachine):
             self.do(AwaitTimedOut(self.at(here)))
             self.do(HealLink(self.at(there), self.at(here)))
 
-    @rule(place=PLACES, count=COUNTS)
-    def fall_behind(self, place: int, count: int) -> None:
-        """A consumer receives everything several times, and acknowledges only some of the first messages."""
+    @rule(place=PLACES, count=COUNTS, is_cumulative=st.booleans())
+    def fall_behind(self, place: int, count: int, is_cumulative: bool) -> None:
+        """A consumer receives everything several times, and acknowledges only some of the first messages.
+
+        It does so at once, or message by message, so that some acks pass no snapshot.
+        """
         consumer = self.consumer("s0", place)
         first = len(self.published)
         for _ in range(6):
             self.publish_at(self.at(place), 1)
             self.do(Receive(consumer, 100))
-        self.do(AckById(consumer, tuple(self.published[first : first + count]), cumulative=True))
+        acknowledged = tuple(self.published[first : first + count])
+        for messages in (acknowledged,) if is_cumulative else zip(acknowledged, strict=True):
+            self.do(AckById(consumer, messages, cumulative=is_cumulative))
         self.do(ReadClusters(TOPIC))
 
     @rule(place=PLACES)
