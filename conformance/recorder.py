@@ -24,10 +24,10 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import Kind as SubscriptionType
 from conformance.history.about import About
+from conformance.history.lane_recorder import Recording, now_ns
 from conformance.history.recorded import Kind, Outcome, digest
-from conformance.history.recording import Recording, now_ns
 from conformance.proxy.dispatch_times import DispatchTimes
-from conformance.reading_back import read_back, read_beginning, read_passed_on
+from conformance.topic_reader import read_back, read_beginning, read_passed_on
 
 TYPE_NAMES: Final[Mapping[Any, SubscriptionType]] = {
     pulsar.ConsumerType.Exclusive: "Exclusive",

@@ -27,10 +27,10 @@ from conformance.brokers.containers.standalone import (
     standalone_container,
 )
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.launching.probe import Probe
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
+from conformance.brokers.startup.ports import HOST
+from conformance.brokers.startup.probe import Probe
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 

@@ -13,10 +13,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
-from conformance.brokers.launching.agent import ATTACHABLE
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.processes.broker import BrokerProcess
 from conformance.brokers.processes.members import Members
 from conformance.brokers.processes.preparation import Preparation
@@ -24,6 +22,8 @@ from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.settings.known import known_settings
 from conformance.brokers.size import SMALLEST, Size
+from conformance.brokers.startup.agent import ATTACHABLE
+from conformance.brokers.startup.ports import HOST
 from conformance.harness_error import HarnessError
 
 

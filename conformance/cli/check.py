@@ -15,7 +15,7 @@ from conformance.cli.parameters.connection import connection_options, take_token
 from conformance.cli.parameters.output import NAME, consoles
 from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 from model.rules.catalogue import Selection
 
 MOST_LANES = 64

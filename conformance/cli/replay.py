@@ -13,7 +13,7 @@ from conformance.cli.parameters.connection import connection_options
 from conformance.cli.parameters.output import consoles
 from conformance.cli.parameters.types import DEFECT_OR_NONE, Duration
 from conformance.clients.security.service import Security
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 
 
 @click.command()

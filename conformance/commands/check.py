@@ -13,12 +13,12 @@ from rich.console import Console
 
 from conformance.brokers.settings import Choice
 from conformance.brokers.size import SMALLEST, Size
-from conformance.commands.running.engine import Engine, Order
-from conformance.commands.running.folders import bugs_kept_in, report_folder
-from conformance.commands.running.interrupting import INTERRUPTED
-from conformance.commands.running.on_cluster import on_cluster
-from conformance.commands.running.packages import demand_installed
-from conformance.commands.running.supervisor import Ending, events_file, supervise
+from conformance.commands.supervision.engine import Engine, Order
+from conformance.commands.supervision.folders import bugs_kept_in, report_folder
+from conformance.commands.supervision.interrupts import INTERRUPTED
+from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.packages import demand_installed
+from conformance.commands.supervision.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunStarted, decode
 from conformance.harness_error import HarnessError

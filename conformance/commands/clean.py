@@ -9,7 +9,7 @@ from rich.console import Console
 from conformance.brokers.select import is_running_cluster, parse_broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Security
-from conformance.commands.running.on_cluster import described
+from conformance.commands.supervision.on_cluster import described
 from conformance.harness_error import HarnessError
 from conformance.tenancy.leftovers import State, remove, state_of
 from conformance.tenancy.run_tenant import RunTenant, places

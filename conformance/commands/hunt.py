@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.commands.check import read_events, release_of
-from conformance.commands.running.engine import Engine, Order
-from conformance.commands.running.folders import bugs_kept_in, report_folder
-from conformance.commands.running.interrupting import INTERRUPTED
-from conformance.commands.running.supervisor import Ending, supervise
+from conformance.commands.supervision.engine import Engine, Order
+from conformance.commands.supervision.folders import bugs_kept_in, report_folder
+from conformance.commands.supervision.interrupts import INTERRUPTED
+from conformance.commands.supervision.supervisor import Ending, supervise
 from conformance.faults.defect import Defect
-from conformance.hunting import Hunted, exit_status, fold
+from conformance.hunt_result import Hunted, exit_status, fold
 from conformance.known import KnownDeviation, known_of
 from conformance.report.docs import hunts
 from conformance.report.sentences.lists import count

@@ -15,11 +15,11 @@ from rich.text import Text
 from conformance.brokers.settings import Base
 from conformance.brokers.size import Size
 from conformance.commands.check import read_events, release_of
-from conformance.commands.running.engine import Engine, Order
-from conformance.commands.running.folders import bugs_kept_in, report_folder
-from conformance.commands.running.interrupting import INTERRUPTED
-from conformance.commands.running.on_cluster import on_cluster
-from conformance.commands.running.supervisor import Ending, supervise
+from conformance.commands.supervision.engine import Engine, Order
+from conformance.commands.supervision.folders import bugs_kept_in, report_folder
+from conformance.commands.supervision.interrupts import INTERRUPTED
+from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.supervisor import Ending, supervise
 from conformance.events import (
     AnyEvent,
     ExampleFinished,

@@ -6,9 +6,9 @@ import time
 
 from rich.console import Console
 
-from conformance.commands.running.interrupting import INTERRUPTED, at_first_interrupt
-from conformance.commands.running.on_cluster import on_cluster
-from conformance.commands.running.packages import demand_installed
+from conformance.commands.supervision.interrupts import INTERRUPTED, at_first_interrupt
+from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.report import soak as report
 from conformance.soak.request import SoakRequest, State

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from conformance.commands.running.interrupting import at_first_interrupt
-from conformance.commands.running.packages import demand_installed
+from conformance.commands.supervision.interrupts import at_first_interrupt
+from conformance.commands.supervision.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation
 from model.rules.catalogue import Rule

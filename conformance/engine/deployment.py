@@ -10,7 +10,7 @@ from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import Base
 from conformance.clusters import QUICK
 from conformance.engine.plan import Plan
-from conformance.faults.seeding import SeededDefect, seed_defect
+from conformance.faults.seeded_defect import SeededDefect, seed_defect
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
 

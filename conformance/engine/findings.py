@@ -16,11 +16,11 @@ from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import ExampleEnded, Rounds
-from conformance.engine.shortening.attempt import Attempt, is_same
-from conformance.engine.shortening.minimise import FINAL_REPLAYS, minimise
-from conformance.engine.shortening.recording import Recording, shorten_recording
-from conformance.engine.shortening.replays import CONFIRMATIONS, Shortest, only_recorded, replay_on
-from conformance.faults.seeding import SeededDefect
+from conformance.engine.shortener.attempt import Attempt, is_same
+from conformance.engine.shortener.broker_search import FINAL_REPLAYS, minimise
+from conformance.engine.shortener.model_search import Recording, shorten_recording
+from conformance.engine.shortener.replays import CONFIRMATIONS, Shortest, only_recorded, replay_on
+from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation

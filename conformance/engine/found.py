@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.engine.shortening.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt
 from conformance.history.document import Violation
 
 KEPT_ALIKE = 2

@@ -24,8 +24,8 @@ from conformance.brokers.size import Size
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
 from conformance.engine.deployment import Deployment
+from conformance.engine.execution import spare_the_collector
 from conformance.engine.machines import Machine
-from conformance.engine.performing import spare_the_collector
 from conformance.engine.plan import Plan
 from conformance.engine.run import Run
 from conformance.harness_error import HarnessError

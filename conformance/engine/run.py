@@ -26,7 +26,7 @@ from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import Rounds
 from conformance.engine.undecidable import undecidable
-from conformance.faults.seeding import SeededDefect
+from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history.document import History, Violation
 from conformance.lockstep.world import World

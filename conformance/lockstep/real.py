@@ -18,11 +18,11 @@ from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, request_o
 from conformance.lockstep.applications.performer import Applications
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
+from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
-from conformance.lockstep.reading import Snapshots, read_whole_log
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World

@@ -27,8 +27,8 @@ from conformance.history.parquet import SCHEMA
 from conformance.known import KnownDeviation
 from conformance.pipeline.files.file_systems import listed
 from conformance.pipeline.files.footers import File
-from conformance.pipeline.files.reading import Files, examine, parts_of
-from conformance.pipeline.judging import DAMAGED
+from conformance.pipeline.files.history_files import Files, examine, parts_of
+from conformance.pipeline.results import DAMAGED
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import (
     Verification,

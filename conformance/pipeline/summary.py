@@ -20,7 +20,7 @@ from pyspark.sql.window import Window
 from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun
 from conformance.history.recorded import Kind, Outcome
-from conformance.pipeline.files.reading import Files, rows_of
+from conformance.pipeline.files.history_files import Files, rows_of
 from conformance.pipeline.memory import failure
 from conformance.pipeline.verdict import Anomalies, RunCount
 

@@ -22,13 +22,13 @@ from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
 from conformance.pipeline.explanations import known_of_runs, largest_bytes_of_runs
+from conformance.pipeline.files.compacted_files import NOT_ALL_ROWS
 from conformance.pipeline.files.footers import File
-from conformance.pipeline.files.opening import NOT_ALL_ROWS
+from conformance.pipeline.files.history_files import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
-from conformance.pipeline.files.reading import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, results_of
 from conformance.pipeline.memory import failure
+from conformance.pipeline.results import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, results_of
 from conformance.pipeline.samples import Sample, alternating
 from conformance.pipeline.topic import Fault, Setting
 from conformance.verdicts import Held, NotExercised

@@ -1,7 +1,7 @@
 """The proxy in front of a broker, with a thread of its own, for any number of clients.
 
 Clients connect to its ``url`` without TLS. The proxy uses TLS to brokers that require it, passes on the clients'
-credentials, and replaces each broker's address in look-ups by one of its own (:mod:`conformance.proxy.routing`). It
+credentials, and replaces each broker's address in look-ups by one of its own (:mod:`conformance.proxy.addresses`). It
 knows no rules.
 """
 
@@ -23,10 +23,10 @@ from conformance.clients.security.service import Service
 from conformance.clients.security.transport import addresses_of, tls_context
 from conformance.clients.wire.frames import MAX_FRAME_SIZE_BYTES
 from conformance.harness_error import HarnessError
+from conformance.proxy.addresses import NAMING, rerouted
 from conformance.proxy.armed import Armed
 from conformance.proxy.events import Command, Direction, Event
 from conformance.proxy.faults import CutAfterBytes, Fault, Refuse, require_sensible
-from conformance.proxy.routing import NAMING, rerouted
 from conformance.proxy.session import End, Session, Targets
 
 HOST: Final = "127.0.0.1"

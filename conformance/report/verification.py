@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from rich.console import Console
 from rich.text import Text
 
-from conformance.pipeline.judging import NO_FAULT
+from conformance.pipeline.results import NO_FAULT
 from conformance.pipeline.verdict import Broken, ReportedCase, Verification, Verified
 from conformance.report.console import say, show_table
 from conformance.report.data import title

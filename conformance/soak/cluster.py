@@ -16,13 +16,13 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind as Type
 from conformance.clusters import Clusters
 from conformance.faults import catalogue
-from conformance.faults.seeding import SeededDefect, seed_defect
+from conformance.faults.seeded_defect import SeededDefect, seed_defect
 from conformance.harness_error import HarnessError
+from conformance.history.lane_recorder import Recording, now_ns
 from conformance.history.recorded import FIRST_OF_ALL, Kind
-from conformance.history.recording import Recording, now_ns
-from conformance.reading_back import read_cursors
 from conformance.soak.request import SoakRequest
 from conformance.tenancy.place import Place
+from conformance.topic_reader import read_cursors
 from model.cluster_operations import LABELS
 
 ALONE: Final = ""

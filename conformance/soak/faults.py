@@ -16,7 +16,7 @@ from typing import Final, Literal, assert_never, get_args
 from conformance.brokers.interface import Broker, Capability
 from conformance.clusters import Clusters as Linked
 from conformance.harness_error import HarnessError
-from conformance.history.recording import now_ns
+from conformance.history.lane_recorder import now_ns
 from conformance.soak.cluster import UNANSWERED, SoakCluster
 from conformance.soak.plan import FaultBetween, FaultName, FaultOfBroker, ScheduledFault, TopicPlan
 from conformance.soak.request import Subscription

@@ -17,10 +17,9 @@ from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.history.about import About
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
+from conformance.history.lane_recorder import Recording, now_ns
 from conformance.history.recorded import Kind
-from conformance.history.recording import Recording, now_ns
-from conformance.reading_back import first_ledger_of, read_back, read_passed_on
 from conformance.soak import plan as planning
 from conformance.soak.cluster import SoakCluster, SoakClusters
 from conformance.soak.cursor_sampler import EVERY_S, EVERY_S_OF_CLUSTERS, CursorSampler
@@ -30,6 +29,7 @@ from conformance.soak.plan import FaultName, TopicPlan
 from conformance.soak.quiesce import Quiesce
 from conformance.soak.request import Result, SoakRequest, Stage, State, Watcher
 from conformance.soak.workers import Clients
+from conformance.topic_reader import first_ledger_of, read_back, read_passed_on
 from conformance.wait import wait_until
 from conformance.workers.protocol import Quiesce as QuiesceOrder
 

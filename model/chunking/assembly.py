@@ -14,7 +14,7 @@ require:
 - A buffer that expires is acknowledged. Only then, and above the pending limit if so configured, is a message lost
   (CHUNK-08).
 
-Not modelled here: time, permits, dispatch (:mod:`model.chunking.sharing`).
+Not modelled here: time, permits, dispatch (:mod:`model.chunking.shared_proposals`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.chunking.splitting import Chunk
+from model.chunking.chunks import Chunk
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.rules.catalogue import carries
 

@@ -32,9 +32,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.key_shared import classic, draining
+from model.key_shared import classic, draining_hashes
 from model.key_shared.classic import NOBODY, Recent
-from model.key_shared.draining import NONE_DRAINING, DrainingHashes, Effect
+from model.key_shared.draining_hashes import NONE_DRAINING, DrainingHashes, Effect
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.rules.catalogue import carries
 
@@ -188,7 +188,7 @@ def register(subscription: Subscription) -> Subscription:
         if pending:
             counted = drains.of(hashed) if subscription.variant.draining_refcount_doubled else None
             pending += 0 if counted is None else counted.pending
-            drains = draining.moved(drains, hashed, consumer=name, pending=pending)
+            drains = draining_hashes.moved(drains, hashed, consumer=name, pending=pending)
     return replace(subscription, draining=drains, leaving=())
 
 
@@ -287,7 +287,7 @@ def _offered(
     if variant.range_blocked and subscription.draining.entries:
         return subscription, Outcome.DRAINS
     asking = "another" if variant.own_blocked else consumer.name
-    drains, may = draining.offered(subscription.draining, hashed, consumer=asking)
+    drains, may = draining_hashes.offered(subscription.draining, hashed, consumer=asking)
     return replace(subscription, draining=drains), Outcome.CHOSEN if may else Outcome.DRAINS
 
 
@@ -376,6 +376,6 @@ def _removed(subscription: Subscription, name: str, position: int, *, closing: b
     variant = subscription.variant
     drains, hashed, woken = subscription.draining, subscription.hashes[position], False
     for _ in range(2 if variant.counted_down_twice and not closing else 1):
-        drains, effect = draining.removed(drains, hashed, consumer=name, closing=closing)
+        drains, effect = draining_hashes.removed(drains, hashed, consumer=name, closing=closing)
         woken = woken or (effect is Effect.UNBLOCK and not variant.never_unblocked)
     return replace(subscription, draining=drains, awake=subscription.awake or woken)

@@ -17,7 +17,7 @@ from itertools import count, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, sticky_hash
 from model.key_shared.ranges import Assigned, Assignments, joined_up
 from model.rules.catalogue import carries
 from model.vocabulary import HashRange

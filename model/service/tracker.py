@@ -39,7 +39,7 @@ from model.operations import (
 )
 from model.rules.catalogue import carries
 from model.service import confirmed, refusals
-from model.service.judging import Reasons, judge
+from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, Service
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll

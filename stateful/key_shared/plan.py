@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from model.key_shared.hashing import STICKY_HASHES, keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
+from model.key_shared.hashes import STICKY_HASHES, keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
 from model.key_shared.selectors import Ring, assignments_of, joined
 from model.vocabulary import Entry, Message
 

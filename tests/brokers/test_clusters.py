@@ -18,7 +18,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK, Cluster, Clusters
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import EventBuffer
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 20.0
 

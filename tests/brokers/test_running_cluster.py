@@ -29,9 +29,9 @@ from conformance.tenancy.place import Place
 from conformance.tenancy.run_name import GRACE, RunName
 from conformance.tenancy.run_tenant import PROCESS, RunTenant
 from tests.brokers.stock_standalone import Stock, everything_on, stock_standalone
-from tests.polling import eventually
 from tests.security.secured_broker import SUPER_USER, secured_broker
 from tests.security.tokens import token
+from tests.waits import eventually
 
 _ENDS_WITHIN_S = 120.0
 _SWITCHING = ("--rules", "KEY", "--machines", "keys-switched", "--allow-cluster-settings")

@@ -21,13 +21,13 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import Kind
 from conformance.clients.wire.producer import WireProducer
 from conformance.clients.wire.read_log import LoggedEntry, read_log
-from model.chunking import assembly, judging
+from model.chunking import assembly, deduplication
 from model.chunking.assembly import Buffers, acknowledged_with, arrive
-from model.chunking.judging import Judgement
-from model.chunking.splitting import Chunk, room, split
+from model.chunking.chunks import Chunk, room, split
+from model.chunking.deduplication import Judgement
 from model.chunking.variants import ChunksVariant
 from model.log import Position
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 10.0
 
@@ -339,13 +339,13 @@ def test_resent_chunks_are_deduplicated_as_the_model_says_for_this_release(
     chunks = [chunk_of(one) for one in ("a0/3", "a1/3", "a2/3")]
     sending = [*chunks[:sent_before], *chunks, chunk_of("x")]
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    memory: judging.Memory = ()
+    memory: deduplication.Memory = ()
     for number, chunk in enumerate(sending):
         if number == sent_before:
             producer.close(timeout_s=TIMEOUT_S)
             producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-        judgement = judging.judge(judging.known_of(memory, "p"), chunk, variant=variant)
-        memory = judging.remember(memory, "p", chunk) if judgement is Judgement.STORED else memory
+        judgement = deduplication.judge(deduplication.known_of(memory, "p"), chunk, variant=variant)
+        memory = deduplication.remember(memory, "p", chunk) if judgement is Judgement.STORED else memory
         assert (send(producer, chunk) is not None) == (judgement is Judgement.STORED)
 
 

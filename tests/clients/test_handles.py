@@ -25,7 +25,7 @@ from conformance.clients.outcomes import Receipt, ServerRefused
 from conformance.workers.protocol import Report, read_report
 from conformance.workers.starter import Starter
 from model.vocabulary import Client
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 CLIENTS: tuple[Client, ...] = ("wire", "official")
 PRODUCERS = ("wire", "official", "remote")

@@ -10,10 +10,10 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import KeyShared, WireConsumer
 from conformance.clients.wire.producer import WireProducer
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, HASHES_OF_3_3, keys_of, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, HASHES_OF_3_3, keys_of, sticky_hash
 from model.key_shared.ranges import moves
 from model.key_shared.selectors import Ring, assignments_of, joined
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 @pytest.fixture

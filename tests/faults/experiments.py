@@ -17,11 +17,11 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
 from conformance.clients.wire.consumer import Kind, WireConsumer
 from conformance.faults.failpoints import Fault, armed
-from model.key_shared.hashing import STICKY_HASHES, sticky_hash
+from model.key_shared.hashes import STICKY_HASHES, sticky_hash
 from model.log import Position
 from tests.faults.keyed import Keyed, all_received, numbered_keys, position_of
 from tests.faults.topic_fixture import TopicFixture
-from tests.polling import TIMEOUT_S, becomes, eventually
+from tests.waits import TIMEOUT_S, becomes, eventually
 
 Observation = object
 Experiment = Callable[[TopicFixture], Observation]

@@ -18,7 +18,7 @@ from conformance.faults.catalogue import (
     parse,
 )
 from conformance.faults.failpoints import Fault
-from conformance.faults.seeding import SeededBrokerDefect
+from conformance.faults.seeded_defect import SeededBrokerDefect
 from conformance.harness_error import HarnessError
 from model.failpoints import FAILPOINTS, FailpointKind
 from model.rules.catalogue import CATALOGUE

@@ -13,7 +13,7 @@ from conformance.clients.wire.producer import SendTicket
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import Fault, arm, armed
 from tests.faults.topic_fixture import TopicFixture, is_duplicate, is_stored
-from tests.polling import becomes, eventually
+from tests.waits import becomes, eventually
 
 
 def is_one_refused(*tickets: SendTicket) -> bool:

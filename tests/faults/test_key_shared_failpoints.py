@@ -12,7 +12,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.faults.failpoints import Fault, armed
 from tests.faults.keyed import Keyed, all_received
 from tests.faults.topic_fixture import TopicFixture
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 DELAY_MS = 800
 

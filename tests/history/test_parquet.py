@@ -18,7 +18,7 @@ from conformance.history import parquet
 from conformance.history.parquet import HistoryWriter, bucket_of, table_of
 from conformance.history.recorded import Kind, Outcome, Recorded, digest
 from tests.history.samples import event
-from tests.polling import eventually
+from tests.waits import eventually
 
 WRITES_FOR_EVER = """
 import sys

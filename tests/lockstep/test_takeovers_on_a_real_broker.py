@@ -12,7 +12,7 @@ from conformance.brokers.deployment import Deployment
 from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import MACHINES
 from conformance.brokers.size import Size
-from conformance.engine.performing import perform
+from conformance.engine.execution import perform
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.known import shipped

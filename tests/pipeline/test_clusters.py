@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from conformance.history import parquet
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import ADDED, Kind, Recorded
-from conformance.pipeline.files.opening import Opened
+from conformance.pipeline.files.compacted_files import Opened
 from conformance.pipeline.invariants.catalogue import BY_NAME, OfClusters
-from conformance.pipeline.judging import NEEDED
+from conformance.pipeline.results import NEEDED
 from conformance.pipeline.topic import Setting
 from tests.pipeline.histories import random_histories, two_clusters
 from tests.pipeline.histories.anomalies_of_clusters import PLANTS_OF_CLUSTERS

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.commands import verify as verifying
-from conformance.commands.running.interrupting import at_first_interrupt
-from conformance.history.compacting import compact
+from conformance.commands.supervision.interrupts import at_first_interrupt
+from conformance.history.compaction import compact
 from conformance.history.parquet import BUCKETS, EVERYWHERE, bucket_of
 from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline import follower
-from conformance.pipeline.files.reading import Files
+from conformance.pipeline.files.history_files import Files
 from conformance.pipeline.follower import Arrivals, Follower, follow, watching
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Broken, Verification, judged

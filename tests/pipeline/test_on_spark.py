@@ -11,12 +11,12 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline.files.reading import Files, events_of, examine, of_no_topic
+from conformance.pipeline.files.history_files import Files, events_of, examine, of_no_topic
 from conformance.pipeline.invariants.catalogue import BY_NAME
-from conformance.pipeline.judging import evidence, results, results_of
+from conformance.pipeline.results import evidence, results, results_of
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories

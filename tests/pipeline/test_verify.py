@@ -21,7 +21,7 @@ from rich.console import Console
 from conformance.commands import verify as verifying
 from conformance.harness_error import HarnessError
 from conformance.history.about import About
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import (
     ABOUT_KEY,
     EVERYWHERE,
@@ -34,8 +34,8 @@ from conformance.history.parquet import (
 )
 from conformance.history.recorded import VERSION, Kind, Outcome, Recorded
 from conformance.known import shipped
+from conformance.pipeline.files.history_files import examine, of_no_topic
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
-from conformance.pipeline.files.reading import examine, of_no_topic
 from conformance.pipeline.follower import Follower
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify

@@ -36,7 +36,7 @@ from conformance.proxy.frame_reader import Reader
 from conformance.proxy.proxy import Proxy
 from tests.clients.wire.frame_strategies import Parts, frame_parts
 from tests.clients.wire.test_frames import PING, cut_up, framed, mutated, send_frame
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 5.0
 IMPOSSIBLE = struct.pack(">I", 2**31) + b"and more"

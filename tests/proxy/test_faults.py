@@ -34,7 +34,7 @@ from conformance.proxy.faults import (
     Which,
 )
 from conformance.proxy.proxy import Proxy
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 20.0
 A_WHILE_S = 0.3

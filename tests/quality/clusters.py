@@ -25,7 +25,7 @@ from conformance.clients.wire.consumer import WireConsumer
 from conformance.clients.wire.producer import WireProducer
 from conformance.clusters import QUICK, Cluster, Clusters
 from model.log import Position
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 60.0
 SUBSCRIPTION = "s"

@@ -27,9 +27,9 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from conformance.pipeline.files.opening import each_a_row, opened
-from conformance.pipeline.files.reading import Files, events_of, examine
-from conformance.pipeline.judging import NEEDED
+from conformance.pipeline.files.compacted_files import each_a_row, opened
+from conformance.pipeline.files.history_files import Files, events_of, examine
+from conformance.pipeline.results import NEEDED
 from conformance.pipeline.session import session
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Broken, Verification, verify

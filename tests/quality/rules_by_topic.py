@@ -19,7 +19,7 @@ import click
 
 from conformance.brokers.select import parse_broker
 from conformance.engine.example import RunningExample
-from conformance.engine.performing import run_round
+from conformance.engine.execution import run_round
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.slices import topics_of
 from conformance.history.document import Step

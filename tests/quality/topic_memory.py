@@ -17,9 +17,9 @@ from pathlib import Path
 import click
 import psutil
 
-from conformance.pipeline.files.opening import Opened
+from conformance.pipeline.files.compacted_files import Opened
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import EVENTS, NEEDED, judge_batches
+from conformance.pipeline.results import EVENTS, NEEDED, judge_batches
 from conformance.pipeline.topic import Setting
 from tests.quality.make_history import EVENTS_OF_AN_ENTRY, make
 

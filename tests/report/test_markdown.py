@@ -11,7 +11,7 @@ import pytest
 from conformance.documentation import HUNTS, REFERENCE, main
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
-from conformance.hunting import Missed
+from conformance.hunt_result import Missed
 from conformance.report.docs import hunts
 from conformance.report.docs.markdown import defects_page
 from model.explorations import VARIANTS

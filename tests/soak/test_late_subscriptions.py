@@ -8,8 +8,8 @@ from typing import cast
 
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
+from conformance.history.lane_recorder import Recording
 from conformance.history.recorded import FIRST_OF_ALL, Kind
-from conformance.history.recording import Recording
 from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.late_subscriptions import LateSubscriptions
 from conformance.soak.plan import Later

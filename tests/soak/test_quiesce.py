@@ -17,8 +17,8 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.admin.stored_log import last_stored
 from conformance.clients.admin.types import InternalStats, LedgerStats
 from conformance.clients.wire.client import WireClient
+from conformance.history.lane_recorder import Recording
 from conformance.history.recorded import UNLOAD
-from conformance.history.recording import Recording
 from conformance.soak import quiesce
 from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.plan import TopicPlan
@@ -27,7 +27,7 @@ from conformance.soak.request import QuiesceResult
 from conformance.soak.workers import Clients
 from conformance.workers.client_plan import TopicKind
 from model.log import Position
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 class Listening:

@@ -15,8 +15,8 @@ from conformance.clients.admin.client import Admin
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.topic import Setting
-from conformance.reading_back import first_ledger_of
 from conformance.recorder import Recorder
+from conformance.topic_reader import first_ledger_of
 from tests.pipeline.histories import random_histories
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "histories.md"

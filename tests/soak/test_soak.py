@@ -27,7 +27,7 @@ from conformance.soak.request import Result, SoakRequest, Stage, State
 from conformance.soak.run import soak
 from conformance.verdicts import Held
 from tests.pipeline.histories import random_histories
-from tests.polling import descendants, eventually
+from tests.waits import descendants, eventually
 
 EVERYTHING_BUT_FAULTS_OF_A_LANE = frozenset(Kind) - {Kind.REDELIVER, Kind.SEEK, Kind.SKIP, Kind.PASSED_ON}
 STARTED_WITHIN_S = 120.0

@@ -17,7 +17,7 @@ from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from conformance.workers.protocol import Close, Ended, GaveUp, Produce, Report, read_report
 from conformance.workers.starter import Starter, Worker
-from tests.polling import descendants, eventually
+from tests.waits import descendants, eventually
 
 MODULE = "tests.workers.scripted_worker"
 ROOT = Path(__file__).parents[2]

@@ -19,10 +19,10 @@ from testcontainers.core.container import DockerContainer
 
 from conformance.brokers.containers.engine import DockerClient, NotFound
 from conformance.brokers.containers.leftovers import Claim
-from conformance.brokers.launching.agent import agent_jar, agent_options
-from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.listener import listener_settings
-from conformance.brokers.launching.ports import HOST, free_ports
+from conformance.brokers.startup.agent import agent_jar, agent_options
+from conformance.brokers.startup.configuration import configured
+from conformance.brokers.startup.listener import listener_settings
+from conformance.brokers.startup.ports import HOST, free_ports
 from conformance.harness_error import HarnessError
 
 HOME = PurePosixPath("/pulsar")

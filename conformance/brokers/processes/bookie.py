@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.jvm import Program
-from conformance.brokers.launching.ports import HOST
 from conformance.brokers.processes.member import Site
 from conformance.brokers.processes.zookeeper import BOOKIES, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import BOOKIE
+from conformance.brokers.startup.configuration import configured
+from conformance.brokers.startup.jvm import Program
+from conformance.brokers.startup.ports import HOST
 from conformance.wait import wait_until
 
 _MAIN: Final = "org.apache.bookkeeper.server.Main"

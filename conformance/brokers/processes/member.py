@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from conformance.brokers.launching.jvm import Program, java_command
-from conformance.brokers.launching.runs import GuardedProcess, RunFolder
-from conformance.brokers.obtaining.java import Java
+from conformance.brokers.installation.java import Java
 from conformance.brokers.release import Release
+from conformance.brokers.startup.jvm import Program, java_command
+from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 

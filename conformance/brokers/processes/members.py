@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from conformance.brokers.launching.ports import free_ports
-from conformance.brokers.launching.runs import RunFolder
-from conformance.brokers.obtaining.java import Java
+from conformance.brokers.installation.java import Java
 from conformance.brokers.processes.bookie import BookieProcess
 from conformance.brokers.processes.broker import BrokerPorts, BrokerProcess
 from conformance.brokers.processes.member import Kind, Member, Site
 from conformance.brokers.processes.zookeeper import ZooKeeperProcess
 from conformance.brokers.release import Release
 from conformance.brokers.size import SMALLEST, Size
+from conformance.brokers.startup.ports import free_ports
+from conformance.brokers.startup.runs import RunFolder
 
 _PORTS_OF_BROKER: Final = 4
 

@@ -20,16 +20,16 @@ from typing import Final
 
 from rich.console import Console
 
-from conformance.brokers.launching.agent import ATTACHABLE
-from conformance.brokers.launching.jvm import QUICK_START, Program, java_command
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.launching.runs import GuardedProcess
-from conformance.brokers.obtaining.cache import cache_folder, sole_maker
-from conformance.brokers.obtaining.java import Java
+from conformance.brokers.installation.cache import cache_folder, sole_maker
+from conformance.brokers.installation.java import Java
 from conformance.brokers.processes.member import Kind
 from conformance.brokers.processes.members import Members
 from conformance.brokers.processes.zookeeper import RegisteredMember
 from conformance.brokers.release import Release
+from conformance.brokers.startup.agent import ATTACHABLE
+from conformance.brokers.startup.jvm import QUICK_START, Program, java_command
+from conformance.brokers.startup.ports import HOST
+from conformance.brokers.startup.runs import GuardedProcess
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from conformance.brokers.launching.jvm import Program
-from conformance.brokers.launching.ports import HOST
 from conformance.brokers.processes.member import Kind, Member, Site
+from conformance.brokers.startup.jvm import Program
+from conformance.brokers.startup.ports import HOST
 from conformance.harness_error import HarnessError
 
 BROKERS: Final = "/loadbalance/brokers/"

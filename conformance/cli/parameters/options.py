@@ -16,7 +16,7 @@ from conformance.cli.parameters.types import CLIENT, Setting, Tenant, brokers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.commands.running.engine import Engine
+    from conformance.commands.supervision.engine import Engine
     from conformance.known import KnownDeviation
     from conformance.tenancy.footprint import Footprint
 
@@ -131,6 +131,6 @@ def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
     """The engine, with another release of pulsar-client if ``version`` has one."""
     if version is None:
         return engine
-    from conformance.commands.running.clients import python_with_client
+    from conformance.commands.supervision.clients import python_with_client
 
     return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)))

@@ -193,7 +193,7 @@ class Release(click.ParamType[str]):
 
 def brokers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The completions of ``--broker``: fetched releases, and the prefixes of the other kinds."""
-    from conformance.brokers.obtaining.cache import cache_folder
+    from conformance.brokers.installation.cache import cache_folder
 
     del ctx, param
     fetched = sorted(path.name for path in cache_folder("releases").iterdir() if path.is_dir())

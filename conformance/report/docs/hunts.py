@@ -24,7 +24,7 @@ from conformance.events import (
 )
 from conformance.harness_error import HarnessError
 from conformance.history.document import Replays
-from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, Suspected
+from conformance.hunt_result import Failed, Found, Hunted, Missed, NotItsDoing, Suspected
 from conformance.report.sentences.lists import count
 
 
@@ -139,7 +139,7 @@ def problem_of(one: Hunted) -> str | None:
 
 
 class DefectForm(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One defect of a hunt in JSON, with the fields of :class:`~conformance.hunting.Catch` if a rule was violated.
+    """One defect of a hunt in JSON, with the fields of :class:`~conformance.hunt_result.Catch` if a rule was violated.
 
     ``history``: its file, in the folder of the hunt's report. ``problem``: why it does not count as found.
     """

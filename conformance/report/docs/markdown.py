@@ -20,7 +20,7 @@ from model.explorations.deduplication import source, system
 from model.explorations.deduplication.world import Setup, World
 from model.explore import explore
 from model.failpoints import FAILPOINTS, AnyFailpoint
-from model.key_shared import draining
+from model.key_shared import draining_hashes
 from model.rules.catalogue import DOCUMENTS, Rule, heading
 from model.variants import NamedVariant
 
@@ -127,14 +127,16 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
     )
 
 
-def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining.Transition]) -> str:
+def draining_page(
+    table: Mapping[tuple[draining_hashes.State, draining_hashes.Input], draining_hashes.Transition],
+) -> str:
     """The life of a draining hash: the model's table and a drawing of it."""
     return _life_page(
         "The life of a draining hash",
         "Document 004: a hash that moved to another consumer drains until none of its messages is pending at the first "
-        "consumer. This is the table of `model/key_shared/draining.py`; no other transition exists.",
+        "consumer. This is the table of `model/key_shared/draining_hashes.py`; no other transition exists.",
         ("state", "input", "effect", "next state"),
-        draining.State,
+        draining_hashes.State,
         table,
     )
 

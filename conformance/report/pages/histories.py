@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from conformance.pipeline.judging import NO_FAULT
+from conformance.pipeline.results import NO_FAULT
 from conformance.pipeline.summary import BINS_OF_AN_OCTAVE, Summary
 from conformance.pipeline.verdict import Broken, Verification, Verified
 from conformance.report.pages.page import style, template_of

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from conformance.history.recording import now_ns
+from conformance.history.lane_recorder import now_ns
 from conformance.proxy.armed import Armed
 from conformance.proxy.faults import Hold, Refuse, Which
 from conformance.soak.worker.consumer import ConsumerThread

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from model.chunking.sharing import Marker
-from model.chunking.splitting import Chunk
+from model.chunking.chunks import Chunk
+from model.chunking.shared_proposals import Marker
 from model.chunking.variants import VARIANTS, ChunksVariant
 from model.explorations.chunking.shared_world import Setup, Step, World, initial, kinds, steps
 from model.explorations.configured import Configurations

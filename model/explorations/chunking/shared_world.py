@@ -1,7 +1,8 @@
-"""The world in which document 002's two options for shared subscriptions are explored (:mod:`model.chunking.sharing`).
+"""The world in which the two options of document 002 for shared subscriptions are explored.
 
-Producers send their messages chunk by chunk, and by option 2 the marker behind them; they may die in between, and send
-the message again under another uuid. Consumers may crash, and give messages back; the broker may crash, at any point.
+Producers send their messages chunk by chunk. By option 2 they send the marker after the last chunk. A producer may
+crash in between, and sends the message again under another uuid. Consumers may crash and nack messages, and the broker
+may crash at any point. :mod:`model.chunking.shared_proposals` has both options.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.chunking import sharing
+from model.chunking import shared_proposals
 from model.chunking.assembly import Buffers, Whole
-from model.chunking.sharing import Marker, Member, Shared
-from model.chunking.splitting import Chunk, split
+from model.chunking.chunks import Chunk, split
+from model.chunking.shared_proposals import Marker, Member, Shared
 from model.chunking.variants import DOCUMENT, ChunksVariant
 
 
@@ -111,7 +112,7 @@ def steps(setup: Setup, world: World) -> Next:
     yield from dispatches(world)
     yield from consumers(world)
     if world.crashes:
-        after = replace(world, shared=sharing.restart(world.shared), crashes=world.crashes - 1)
+        after = replace(world, shared=shared_proposals.restart(world.shared), crashes=world.crashes - 1)
         yield Step("crashes", "the broker crashes, and its consumers come back"), after
 
 
@@ -142,19 +143,19 @@ def dispatches(world: World) -> Next:
     if shared.sending is not None:
         left, consumer = shared.sending.left, shared.sending.consumer
         position = left[0] if left else shared.sending.marker
-        after, whole = sharing.send_on(shared)
+        after, whole = shared_proposals.send_on(shared)
         kind = "sends" if left else "sends marker"
         words = f"{consumer} is sent {in_words(shared, position)}{_told_whole(whole)}"
         yield Step(kind, words, consumer, position, whole), replace(world, shared=after)
         return
-    for position in sharing.candidates(shared):
+    for position in shared_proposals.candidates(shared):
         again = " for replay" if position in shared.replay else ""
-        if sharing.is_skipped(shared, position):
+        if shared_proposals.is_skipped(shared, position):
             words = f"{in_words(shared, position)} is read{again} and skipped"
-            yield Step("skips", words, "", position), replace(world, shared=sharing.skip(shared, position))
+            yield Step("skips", words, "", position), replace(world, shared=shared_proposals.skip(shared, position))
             continue
-        for consumer in sharing.receivers(shared, position):
-            after, whole = sharing.send(shared, position, consumer)
+        for consumer in shared_proposals.receivers(shared, position):
+            after, whole = shared_proposals.send(shared, position, consumer)
             if after.sending is not None:
                 words = f"{consumer} is chosen for {in_words(shared, position)}{again}"
                 yield Step("begins", words, consumer, position), replace(world, shared=after)
@@ -170,18 +171,20 @@ def consumers(world: World) -> Next:
         name = member.name
         for whole in sorted(member.unacknowledged, key=lambda one: one.positions):
             words = f"{name} acknowledges {whole.uuid}"
-            after = replace(world, shared=sharing.acknowledge(shared, name, whole))
+            after = replace(world, shared=shared_proposals.acknowledge(shared, name, whole))
             yield Step("acknowledges", words, name, whole=whole), after
             if world.backs:
                 after = replace(
-                    world, shared=sharing.request_redelivery(shared, name, whole.entries), backs=world.backs - 1
+                    world,
+                    shared=shared_proposals.request_redelivery(shared, name, whole.entries),
+                    backs=world.backs - 1,
                 )
                 yield Step("nacks", f"{name} nacks {whole.uuid}", name), after
         if member.buffers.awaiting_redelivery:
             after = replace(world, shared=_all_again(shared, member))
             yield Step("asks again", f"{name} asks for what it could not put together", name), after
         if world.leaves:
-            after = replace(world, shared=sharing.leave(shared, name), leaves=world.leaves - 1)
+            after = replace(world, shared=shared_proposals.leave(shared, name), leaves=world.leaves - 1)
             yield Step("leaves", f"{name} crashes", name), after
 
 
@@ -192,10 +195,10 @@ def _all_again(shared: Shared, member: Member) -> Shared:
     kept = tuple(buffer for buffer in member.buffers.kept if buffer.uuid not in uuids)
     asking = replace(member, buffers=Buffers(kept=kept, awaiting_redelivery=member.buffers.awaiting_redelivery))
     members = tuple(asking if one.name == member.name else one for one in shared.members)
-    return sharing.request_redelivery(replace(shared, members=members), member.name, entries)
+    return shared_proposals.request_redelivery(replace(shared, members=members), member.name, entries)
 
 
-def _appended(world: World, number: int, producer: Producer, item: sharing.Item) -> World:
+def _appended(world: World, number: int, producer: Producer, item: shared_proposals.Item) -> World:
     shared = replace(world.shared, log=(*world.shared.log, item))
     return replace(_replaced(world, number, producer), shared=shared)
 

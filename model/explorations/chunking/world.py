@@ -13,10 +13,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.chunking import assembly, judging
+from model.chunking import assembly, deduplication
 from model.chunking.assembly import Buffers, Effect, Whole
-from model.chunking.judging import Judgement, Memory
-from model.chunking.splitting import Chunk, room, split
+from model.chunking.chunks import Chunk, room, split
+from model.chunking.deduplication import Judgement, Memory
 from model.chunking.variants import DOCUMENT, ChunksVariant
 
 LIMIT_BYTES, METADATA_BYTES = 12, 2
@@ -188,7 +188,9 @@ def sends(setup: Setup, world: World, producer: Producer) -> Next:
     chunk = chunks[producer.next_chunk]
     judgement = Judgement.STORED
     if setup.deduplication:
-        judgement = judging.judge(judging.known_of(world.memory, producer.name), chunk, variant=setup.variant)
+        judgement = deduplication.judge(
+            deduplication.known_of(world.memory, producer.name), chunk, variant=setup.variant
+        )
     after = replace(producer, next_chunk=producer.next_chunk + 1)
     if chunk.is_last and judgement is not Judgement.REFUSED:
         after = replace(after, confirmed=after.confirmed | {chunk.sequence_id})
@@ -196,7 +198,7 @@ def sends(setup: Setup, world: World, producer: Producer) -> Next:
     sentence = f"{producer.name} sends {chunk_in_words(producer.name, chunk)}"
     if judgement is Judgement.STORED:
         log = (*world.log, Entry(producer.name, chunk))
-        memory = judging.remember(world.memory, producer.name, chunk) if setup.deduplication else ()
+        memory = deduplication.remember(world.memory, producer.name, chunk) if setup.deduplication else ()
         yield Step("stored", f"{sentence}: entry {len(world.log)}"), replace(sent, log=log, memory=memory)
     elif judgement is Judgement.DUPLICATE:
         yield Step("duplicate", f"{sentence}: {judgement.value}"), sent
@@ -300,7 +302,7 @@ def harness_errors(setup: Setup, world: World) -> Next:
     consumer = world.consumer
     if world.unloads:
         log = ((entry.producer, entry.chunk) for entry in world.log)
-        memory = judging.recovered(log, variant=setup.variant) if setup.deduplication else ()
+        memory = deduplication.recovered(log, variant=setup.variant) if setup.deduplication else ()
         yield Step("unloads", "the topic is loaded again"), replace(world, memory=memory, unloads=world.unloads - 1)
     if world.expiries and consumer.buffers.kept:
         buffers, entries = assembly.expire(consumer.buffers)

@@ -17,7 +17,7 @@ from model.events import ConsumerRead, Delivery, DrainingHash
 from model.failpoints import FailpointKind
 from model.key_shared import dispatcher
 from model.key_shared.dispatcher import Outcome, Owners
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.key_shared.ranges import Assignments, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left, without
 from model.key_shared.variants import KeysVariant

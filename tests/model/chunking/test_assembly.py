@@ -22,7 +22,7 @@ from model.chunking.assembly import (
     input_of,
     transition,
 )
-from model.chunking.splitting import Chunk
+from model.chunking.chunks import Chunk
 
 CHUNKS = 4
 KEPT = Buffer("u", (10, 12))

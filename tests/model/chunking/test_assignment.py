@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.chunking import consuming
-from model.chunking.receiving import fresh_hypotheses
+from model.chunking import consumers
+from model.chunking.deliveries import fresh_hypotheses
 from model.chunking.state import Chunking, Consumer, Subscription, Topic
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
@@ -31,20 +31,20 @@ def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chun
 
 
 def passes(state: Chunking, name: str, *commands: ConsumerCommand) -> Chunking:
-    judged = consuming.passed(state, Traffic(name, commands, ()), KNOWN)
+    judged = consumers.passed(state, Traffic(name, commands, ()), KNOWN)
     assert isinstance(judged, Allowed), judged
     return judged.state
 
 
 def leaves(state: Chunking, name: str) -> Chunking:
-    judged = consuming.left(state, name, (), KNOWN)
+    judged = consumers.left(state, name, (), KNOWN)
     assert isinstance(judged, Allowed), judged
     return judged.state
 
 
 def starved(state: Chunking) -> Allowed[Chunking] | Broken:
     """Nothing more is sent to anybody."""
-    return consuming.gathered(state, SUBSCRIPTION_ID, (), KNOWN)
+    return consumers.gathered(state, SUBSCRIPTION_ID, (), KNOWN)
 
 
 def test_a_consumer_that_left_with_the_first_chunk_explains_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.chunking import acknowledging, consuming, receiving
+from model.chunking import acks, consumers, deliveries
 from model.chunking.state import Chunking, Consumer, Producer, SentMessage, Subscription, Topic
 from model.events import UnacknowledgedRead
 from model.judgement import Allowed, Broken
@@ -28,7 +28,7 @@ def topic(*, deviating: frozenset[str] = frozenset()) -> Topic:
 def unacknowledged_read(subscription: Subscription, *positions: Position) -> Allowed[Chunking] | Broken:
     """The verdict on a cursor that is read with these entries unacknowledged."""
     state = Chunking({"t": topic()}, subscriptions={SUBSCRIPTION_ID: subscription})
-    return acknowledging.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions), frozenset())
+    return acks.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions), frozenset())
 
 
 ACKNOWLEDGED = Subscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
@@ -62,11 +62,11 @@ def late(subscription: Subscription, *, deviating: frozenset[str] = frozenset())
         topic="t",
         subscription="s",
         kind="Exclusive",
-        hypotheses=receiving.fresh_hypotheses(pending=5, acks_discarded=False),
+        hypotheses=deliveries.fresh_hypotheses(pending=5, acks_discarded=False),
     )
     state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
-    return consuming.gathered(state, SUBSCRIPTION_ID, (traffic,), frozenset())
+    return consumers.gathered(state, SUBSCRIPTION_ID, (traffic,), frozenset())
 
 
 DELIVERED = Subscription(

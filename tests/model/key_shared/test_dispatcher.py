@@ -6,7 +6,7 @@ import pytest
 
 from model.key_shared import dispatcher
 from model.key_shared.dispatcher import Outcome, Owners, Subscription
-from model.key_shared.draining import DrainingHash
+from model.key_shared.draining_hashes import DrainingHash
 from model.key_shared.variants import KeysVariant
 
 ALL_A: Owners = ((1, "A"), (2, "A"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conformance.history.parquet import in_order, table_of
 from conformance.history.recorded import KILL, Kind, Outcome, Recorded
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import NEEDED, TOPICS, judge_batches
+from conformance.pipeline.results import NEEDED, TOPICS, judge_batches
 from conformance.pipeline.topic import Setting
 from tests.pipeline.oracle import ORACLE
 from tests.pipeline.oracle.clusters import ORACLE_OF_CLUSTERS

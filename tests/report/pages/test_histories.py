@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.pipeline.files.reading import Files
+from conformance.pipeline.files.history_files import Files
 from conformance.pipeline.summary import Summary
 from conformance.pipeline.verdict import Broken, ReportedCase, Verification
 from conformance.report.pages import histories

@@ -1,0 +1,519 @@
+"""Judges one example, operation by operation: the state of all its topics and sessions.
+
+This is the entry point of the model. :func:`judge` takes the state, an operation, its outcome and the late answers, and
+returns the next state or the broken rule. It is pure, so a stored history is judged again with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import assert_never
+
+from model.applications import tracker as applications_tracker
+from model.applications.tracker import Around
+from model.chunking import tracker as chunking_tracker
+from model.cluster_operations import ReplicationOperation
+from model.cursors.cursor import Interval, Persisting
+from model.deduplication import account, diagnosis, observer, topic_observer
+from model.deduplication.due import DueSnapshots
+from model.deduplication.producer_state import NONE, Circumstances
+from model.deduplication.topic_observer import TopicView
+from model.deviations import counted
+from model.events import (
+    Abandoned,
+    Answer,
+    AnyOutcome,
+    Cleared,
+    Created,
+    CursorRead,
+    DeduplicationSet,
+    Late,
+    LogRead,
+    NetworkFaultsCleared,
+    Opened,
+    PolicyIgnored,
+    Sent,
+    Skipped,
+    SnapshotRead,
+    Stored,
+)
+from model.example import deployment
+from model.example.state import Example, Judgement
+from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
+from model.judgement import Allowed, Broken, in_turn
+from model.operations import (
+    AnyOperation,
+    ApplicationOperation,
+    ClearFailpoints,
+    ClearNetworkFaults,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    DeploymentOperation,
+    FreezeOwner,
+    InjectNetworkFault,
+    Kill,
+    NetworkOperation,
+    OnSubscriptions,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    StartSource,
+    TakeOver,
+    Terminate,
+    ThawOwners,
+    Unload,
+    UseProxy,
+)
+from model.replication import tracker as replication
+from model.service import confirmed
+from model.service import tracker as service
+from model.service.reasons import Reasons
+from model.service.unexpected import Unexpected
+from model.sessions import Pending, Session, session_of
+from model.subscription_operations import ReceiveDue
+from model.subscriptions import membership, written
+from model.subscriptions import tracker as subscriptions
+from model.vocabulary import Limits, LookAhead
+
+NO_TIME = Interval(0.0, 0.0)
+"""For histories without times: everything happens at once."""
+
+
+def judge(
+    state: Example,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    late: tuple[Late, ...] = (),
+    at: Interval = NO_TIME,
+    unexpected: tuple[Unexpected, ...] = (),
+) -> Judgement:
+    """The states that are possible after this operation and outcome. Late answers are judged first.
+
+    ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
+    """
+    # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
+    may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
+    steps: list[Callable[[Example], Judgement]] = [lambda before: _unexpected(before, operation, unexpected)]
+    if not isinstance(outcome, Abandoned):
+        steps += [_late_step(answers, may_fail=may_fail) for answers in late]
+        steps.append(lambda before: _served(before, operation, outcome))
+        steps.append(lambda before: _judge_one(before, operation, outcome, at))
+        if not _only_looks(operation, outcome):
+            steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
+        if isinstance(operation, Restart):
+            steps.append(lambda before: _setting_changed(before, outcome))
+    judged = in_turn(state, steps)
+    return judged if isinstance(judged, Broken) else counted(judged)
+
+
+def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
+    """Whether the operation changed no subscription, and everything in flight was received."""
+    has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
+    return isinstance(operation, ReceiveDue) or (isinstance(outcome, CursorRead) and not has_arrived)
+
+
+def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
+    if not observed:
+        return Allowed(state)
+    short = {topic for topic in state.topics if state.service.may_fail(topic)}
+    ending = {topic for topic, tracked in state.consumption.topics.items() if tracked.is_terminated}
+    if isinstance(operation, Terminate):
+        ending.add(operation.topic)
+    reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
+    reasons = Reasons(
+        failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
+        ending=frozenset(ending),
+        severed=state.severed | state.topics_with(CUTS),
+        cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
+        reopened=reopened,
+        unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
+        is_disturbed=state.is_disturbed,
+        is_thawed=isinstance(operation, ThawOwners),
+        known=state.known,
+    )
+    judged = service.unexpected(state.service, observed, reasons)
+    if isinstance(judged, Broken):
+        return judged
+    return judged.of(replace(state, service=judged.state))
+
+
+def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    is_certain = not (state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
+    judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
+    return judged if isinstance(judged, Broken) else judged.of(replace(state, service=judged.state))
+
+
+def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
+    def step(state: Example) -> Judgement:
+        session = state.sessions[late.session]
+        pending, rest = session.pending[0], session.pending[1:]
+        after = replace(session, pending=rest)
+        after = account.confirmed(after, pending.entries, late.answers, is_alone=len(session.pending) == 1)
+        state = state.with_session(late.session, after)
+        around = _circumstances(state, session)
+        around = replace(around, may_fail=may_fail or around.may_fail, switched_on=not pending.deduplication)
+        return _judge_answers(state, session, pending, late.answers, around, is_awaited=False)
+
+    return step
+
+
+def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
+    if isinstance(outcome, Skipped):
+        return Allowed(state)
+    if isinstance(operation, ReadLog) and operation.cluster is not None:
+        logged = written.replica_read(state.consumption, operation.topic, operation.cluster, outcome)
+        return logged if isinstance(logged, Broken) else logged.of(state)
+    if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
+        return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
+    if _is_chunked(state, operation):
+        return _of_chunked_topic(state, operation, outcome)
+    if isinstance(operation, ApplicationOperation):
+        return _by_application(state, operation, outcome)
+    if isinstance(operation, OnSubscriptions):
+        return _on_subscriptions(state, operation, outcome, at)
+    if isinstance(operation, NetworkOperation):
+        return Allowed(_network_changed(state, operation, outcome))
+    if isinstance(operation, DeploymentOperation):
+        return deployment.judge(state, operation, outcome, at)
+    match operation:
+        case CreateTopic():
+            return _created(state, operation, outcome)
+        case OpenProducer():
+            return _opened(_recovered(state, operation.topic, at), operation, outcome, at)
+        case CloseProducer() | CrashProducer() | ReadChunkRate():
+            return Allowed(state)
+        case Send():
+            return _sent(_recovered(state, state.sessions[operation.session].topic, at), operation, outcome)
+        case SetDeduplication():
+            return _switched(state, operation, outcome)
+        case Unload(topic, classic):
+            applications = applications_tracker.unloaded(state.applications, topic)
+            consumption = subscriptions.unloaded(state.consumption, [topic], at, classic=classic)
+            state = replace(state, applications=applications, consumption=consumption)
+            if topic in state.chunking.topics:
+                return Allowed(replace(state, chunking=chunking_tracker.unloaded(state.chunking, topic)))
+            return _on_topic(state, topic, topic_observer.unloaded(state.topics[topic]))
+        case Restart() | Kill():
+            topics = state.topics.keys() | state.consumption.topics.keys() | state.chunking.topics.keys()
+            after = deployment.reloaded(state, topics, at, is_killed=isinstance(operation, Kill))
+            return Allowed(replace(after, failpoints=frozenset(), lingering=frozenset()))
+        case SetFailpoint(topic, kind):
+            return _failpoint_set(state, topic, kind)
+        case ClearFailpoints():
+            return _cleared(state, outcome)
+        case ReadSnapshot():
+            return _snapshot_read(state, operation, outcome)
+        case ReadLog(topic):
+            return _log_read(state, topic, outcome)
+        case _:
+            assert_never(operation)
+
+
+def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOutcome) -> Example:
+    """Confirmations remain valid under network faults. A client may notice only later that its connection was cut."""
+    match operation:
+        case UseProxy():
+            return state
+        case InjectNetworkFault():
+            return replace(state, is_disturbed=True)
+        case ClearNetworkFaults():
+            state = replace(state, is_disturbed=False)
+            if not isinstance(outcome, NetworkFaultsCleared) or not outcome.fired:
+                return state
+            return replace(state, sessions={name: replace(one, was_cut=True) for name, one in state.sessions.items()})
+        case _:
+            assert_never(operation)
+
+
+def _on_clusters(state: Example, judged: replication.Judged) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return judged.of(replace(state, replication=judged.state))
+
+
+def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return judged.of(state.with_topic(topic, judged.state))
+
+
+def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, PolicyIgnored):
+        return diagnosis.for_policy(operation.topic, outcome.deduplication)
+    if not isinstance(outcome, Created):
+        return Allowed(state)
+    view = TopicView(
+        enabled=outcome.deduplication,
+        snapshot_room=outcome.snapshot_room,
+        ledger_room=outcome.ledger_room,
+        known=state.known,
+        has_policy=operation.deduplication.startswith("topic-"),
+        has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
+        snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
+        has_markers=operation.home is not None,
+    )
+    interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
+    consumption = subscriptions.topic_created(
+        state.consumption,
+        operation.topic,
+        partitions=operation.partitions,
+        room=outcome.ledger_room,
+        persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
+        is_trimmed=operation.is_trimmed,
+        limits=_limits_of(operation, outcome),
+        drains=outcome.has_draining_hashes,
+        look_ahead=LookAhead(*outcome.look_ahead),
+        has_markers=operation.home is not None,
+    )
+    for name in consumption.parts_of(operation.topic):
+        state = state.with_topic(name, view)
+    return Allowed(replace(state, consumption=consumption))
+
+
+def _limits_of(operation: CreateTopic, outcome: Created) -> Limits:
+    asked_for = operation.limits or Limits()
+    return Limits(asked_for.consumers, asked_for.unacknowledged, outcome.unacknowledged_in_all)
+
+
+def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, PolicyIgnored):
+        return diagnosis.for_policy(operation.topic, outcome.deduplication)
+    if not isinstance(outcome, DeduplicationSet):
+        return Allowed(state)
+    view = state.topics[operation.topic]
+    view = replace(view, has_policy=view.has_policy or operation.scope == "topic")
+    return _on_topic(state, operation.topic, topic_observer.switched(view, on=outcome.deduplication))
+
+
+def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
+    """The broker restarted with another setting, which switches deduplication on topics without a policy."""
+    if isinstance(outcome, PolicyIgnored):
+        return diagnosis.for_setting(outcome.deduplication)
+    if isinstance(outcome, DeduplicationSet):
+        for name, view in state.topics.items():
+            if view.follows_broker:
+                state = state.with_topic(name, topic_observer.switched(view, on=outcome.deduplication).state)
+    return Allowed(state)
+
+
+def _recovered(state: Example, topic: str, at: Interval) -> Example:
+    """A topic has recovered some time after its load, unless answers are missing or a failpoint slows recovery."""
+    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
+    if is_pending or topic in state.topics_with(frozenset({"replay-slow"})):
+        return state
+    return state.with_topic(topic, topic_observer.has_recovered(state.topics[topic], at.invoked_ms))
+
+
+def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
+    if not isinstance(outcome, Opened):
+        return Allowed(state)
+    state = state.with_session(operation.session, session_of(operation, outcome.last_sequence_id))
+    consumption = written.reopened(state.consumption, operation.topic, operation.producer)
+    state = replace(state, consumption=consumption)
+    view = state.topics[operation.topic]
+    view = view if view.loaded_ms is not None else replace(view, loaded_ms=at.completed_ms)
+    judged = topic_observer.opened(view, operation.producer, outcome.last_sequence_id)
+    return _on_topic(state, operation.topic, judged)
+
+
+def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
+    session = state.sessions[operation.session]
+    if session.client == "wire":
+        state = state.with_confirmed(
+            session.topic, lambda log: confirmed.sent(log, session.producer, operation.entries)
+        )
+    view = state.topics[session.topic]
+    pending = Pending(operation.entries, view.last_position, view.enabled)
+    if not operation.wait:
+        # The answers contain the positions, but other sessions may receive answers to later entries first.
+        state = replace(state, consumption=written.unsure(state.consumption, session.topic, session.producer))
+        return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
+    if not isinstance(outcome, Sent):
+        return Allowed(state)
+    if any(isinstance(answer, Stored) for answer in outcome.answers):
+        session = replace(session, was_cut=False)
+    around = _circumstances(state, session)
+    state = state.with_session(operation.session, account.confirmed(session, operation.entries, outcome.answers))
+    judged = _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
+    return judged if isinstance(judged, Broken) else _account_judged(judged, operation, outcome)
+
+
+def _account_judged(judged: Allowed[Example], operation: Send, outcome: Sent) -> Judgement:
+    """The last sequence id that the producer reports, after its answers were judged."""
+    state = judged.state
+    session = state.sessions[operation.session]
+    reported = account.reported(session, operation.entries, outcome, state.topics[session.topic])
+    if isinstance(reported, Broken):
+        return reported
+    return reported.of(state.with_session(operation.session, reported.state)).after(judged)
+
+
+def _circumstances(state: Example, session: Session) -> Circumstances:
+    may_fail = _writes_may_fail(state, session.topic)
+    return Circumstances(may_fail=may_fail, by_pulsar_client=session.client == "official")
+
+
+def _writes_may_fail(state: Example, topic: str) -> bool:
+    is_short = state.service.may_fail(topic)
+    return is_short or topic in state.lingering | state.topics_with(WRITE_FAILURES)
+
+
+def _judge_answers(
+    state: Example,
+    session: Session,
+    sent: Pending,
+    answers: tuple[Answer, ...],
+    around: Circumstances,
+    *,
+    is_awaited: bool,
+) -> Judgement:
+    is_to_go_on = is_awaited and state.service.goes_on(session.topic) and not around.may_fail
+    goes_on = confirmed.goes_on(session.topic, sent.entries, answers) if is_to_go_on else Allowed(None)
+    if isinstance(goes_on, Broken):
+        return goes_on
+    view = state.topics[session.topic]
+    others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
+    view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
+    by_observer = topic_observer.sent(
+        view, session.producer, sent.entries, answers, around, confirmed_before=sent.confirmed_before
+    )
+    judged = _on_topic(state, session.topic, by_observer)
+    if isinstance(judged, Broken):
+        return judged
+    if any(isinstance(answer, Stored) for answer in answers):
+        here = {session.topic}
+        after = replace(judged.state, lingering=judged.state.lingering - here, severed=judged.state.severed - here)
+        after = after.with_confirmed(
+            session.topic, lambda log: confirmed.answered(log, session.producer, sent.entries, answers)
+        )
+        judged = replace(judged, state=after)
+    is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
+    logged = written.answered(
+        state.consumption, session, sent.entries, answers, is_disturbed=is_disturbed, is_awaited=is_awaited
+    )
+    if isinstance(logged, Broken):
+        return logged
+    return logged.of(replace(judged.state, consumption=logged.state)).after(goes_on, judged)
+
+
+def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
+    judged = subscriptions.judge(state.consumption, operation, outcome, at, state.known, state.failpoints)
+    if isinstance(judged, Broken):
+        return judged
+    return judged.of(replace(state, consumption=judged.state))
+
+
+def _is_chunked(state: Example, operation: AnyOperation) -> bool:
+    """Whether an operation is about a chunked topic only; an unload affects other topics too."""
+    match operation:
+        case CreateTopic(is_chunked=is_chunked):
+            return is_chunked
+        case Unload():
+            return False
+        case _ if operation.topic is not None:
+            return operation.topic in state.chunking.topics
+        case _:
+            session = state.sessions.get(operation.actor or "")
+            topic = None if session is None else session.topic
+            return topic in state.chunking.topics or operation.actor in state.chunking.consumers
+
+
+def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
+        state = state.with_session(operation.session, session_of(operation))
+    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, state.known)
+    if isinstance(judged, Broken):
+        return judged
+    return judged.of(replace(state, chunking=judged.state))
+
+
+def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:
+    if topic in state.topics:
+        state = state.with_topic(topic, topic_observer.unsettled_snapshots(state.topics[topic]))
+    if kind in WRITE_FAILURES:
+        state = replace(state, applications=applications_tracker.writes_may_fail(state.applications, topic))
+        if topic in state.topics:
+            exposed = state.topics[topic].on_each_state(lambda one: (observer.writes_may_fail(one),))
+            state = state.with_topic(topic, exposed)
+    return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
+
+
+def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, Cleared):
+        return Allowed(state)
+    for fired in outcome.fired:
+        if not fired.times or fired.topic not in state.topics:
+            continue
+        view = state.topics[fired.topic]
+        if fired.kind == "snapshot-write-fails":
+            state = state.with_topic(fired.topic, replace(view, snapshot_failed=True))
+        elif fired.kind in WRITE_FAILURES:
+            state = state.with_topic(fired.topic, replace(view, write_failed=True))
+    lingering = state.lingering | state.topics_with(WRITE_FAILURES)
+    severed = state.severed | state.topics_with(CUTS)
+    raced = any(fired.times and fired.kind in RACES for fired in outcome.fired)
+    after = replace(state, failpoints=frozenset(), lingering=lingering, severed=severed)
+    return Allowed(after, ("KEY-10",) if raced else ())
+
+
+def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome) -> Judgement:
+    topic = operation.topic
+    if not isinstance(outcome, SnapshotRead) or state.applications.has(topic):
+        return Allowed(state)
+    is_due = operation.due and not state.may_fail_on(topic)
+    return _on_topic(state, topic, topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due))
+
+
+def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, LogRead):
+        return Allowed(state)
+    view, before = state.topics[topic], state.applications
+    tracked = state.consumption.topics[topic]
+    log = state.service.confirmed.get(topic, confirmed.EMPTY)
+    kept = Allowed(None) if tracked.is_trimmed else confirmed.read_back(log, topic, outcome.entries)
+    if isinstance(kept, Broken):
+        return kept
+    may_grow = (
+        _writes_may_fail(state, topic)
+        or any(session.pending and session.topic == topic for session in state.sessions.values())
+        or written.may_be_in_flight(tracked)
+    )
+    if may_grow and topic_observer.unsettled(view):
+        return kept.of(state)  # entries in flight may be stored later
+    judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
+    if isinstance(judged, Broken):
+        return judged
+    others = [logged for logged in outcome.entries if logged.producer not in before.on(topic)]
+    after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
+    if isinstance(after, Broken):
+        return after
+    after = after.after(kept, judged)
+    if may_grow or tracked.is_sure or tracked.is_trimmed or before.has(topic):  # programs go on by themselves
+        return after
+    logged = written.read_back(after.state.consumption, topic, outcome.entries)
+    if isinstance(logged, Broken):
+        return logged
+    return logged.of(replace(after.state, consumption=logged.state)).after(after)
+
+
+def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
+    topic = operation.topic if isinstance(operation, StartSource) else ""
+    state = replace(state, consumption=written.lost(state.consumption, topic))
+    around = Around(
+        writes_may_fail=topic in state.topics_with(WRITE_FAILURES),
+        writes_may_linger=topic in state.lingering,
+        known=state.known,
+    )
+    judged = applications_tracker.judge(state.applications, operation, outcome, around)
+    if isinstance(judged, Broken):
+        return judged
+    over = applications_tracker.topic_without_lingering_writes(state.applications, operation, outcome)
+    state = replace(state, applications=judged.state, lingering=state.lingering - {over})
+    return judged.of(state)
