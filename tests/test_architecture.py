@@ -24,6 +24,7 @@ GENERATED = {"protocol_pb2.py"}
 NOT_GERUNDS = {
     "chunking": "the name of document 002 in every room",
     "draining": "an adjective: draining hashes",
+    "pending": "an adjective: pending acks",
 }
 """Words of names that end like a gerund, each with the reason why it may be one."""
 
