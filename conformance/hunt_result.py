@@ -43,7 +43,7 @@ class Catch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DefectFound:
     """The machines found the defect."""
 
     defect: Defect
@@ -59,7 +59,7 @@ class NotItsDoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspected:
+class DefectSuspected:
     """The violation came back in none of many replays, so nothing ties it to the defect."""
 
     defect: Defect
@@ -67,7 +67,7 @@ class Suspected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class DefectMissed:
     """The machines finished and broke no rule: a hole in the suite."""
 
     defect: Defect
@@ -76,14 +76,14 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class HuntFailed:
     """The run failed, which says nothing about the defect."""
 
     defect: Defect
     why: str
 
 
-Hunted = Found | NotItsDoing | Suspected | Missed | Failed
+Hunted = DefectFound | NotItsDoing | DefectSuspected | DefectMissed | HuntFailed
 """The possible results of a hunt for one defect."""
 
 UNFINISHED = "the run ended before it had a result"
@@ -99,31 +99,31 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
     if found is not None:
         catch = _catch(found, recorded, began_s)
         if catch is None:
-            return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(recorded)}")
+            return HuntFailed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(recorded)}")
         return _of_catch(defect, catch)
     finished = next((event for event in recorded if isinstance(event, RunFinished)), None)
     if finished is None or any(isinstance(event, HarnessErrorHappened) for event in recorded):
-        return Failed(defect=defect, why=_why(recorded))
+        return HuntFailed(defect=defect, why=_why(recorded))
     ended_s = max((event.at_s for event in recorded if isinstance(event, ExampleFinished)), default=began_s)
-    return Missed(defect=defect, operations=finished.operations, seconds=ended_s - began_s)
+    return DefectMissed(defect=defect, operations=finished.operations, seconds=ended_s - began_s)
 
 
-def _of_catch(defect: Defect, catch: Catch) -> Found | NotItsDoing | Suspected:
+def _of_catch(defect: Defect, catch: Catch) -> DefectFound | NotItsDoing | DefectSuspected:
     if catch.without.came_back:
         return NotItsDoing(defect=defect, catch=catch)
     if catch.with_defect.are_in_vain:
-        return Suspected(defect=defect, catch=catch)
-    return Found(defect=defect, catch=catch)
+        return DefectSuspected(defect=defect, catch=catch)
+    return DefectFound(defect=defect, catch=catch)
 
 
 def exit_status(hunted: Iterable[Hunted]) -> int:
     """0 if all were found, 1 if one was not, 2 if a run failed, 3 if one was only suspected."""
     all_hunted = list(hunted)
-    if any(isinstance(one, Missed | NotItsDoing) for one in all_hunted):
+    if any(isinstance(one, DefectMissed | NotItsDoing) for one in all_hunted):
         return 1
-    if any(isinstance(one, Failed) for one in all_hunted):
+    if any(isinstance(one, HuntFailed) for one in all_hunted):
         return 2
-    return 3 if any(isinstance(one, Suspected) for one in all_hunted) else 0
+    return 3 if any(isinstance(one, DefectSuspected) for one in all_hunted) else 0
 
 
 def _catch(found: ViolationFound, recorded: list[AnyEvent], began_s: float) -> Catch | None:

@@ -13,8 +13,8 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.admin.stored_log import last_stored, stored_positions
 from conformance.clients.admin.types import InternalStats
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.read_log import LoggedEntry, each_entry
-from conformance.history.lane_recorder import Recording, now_ns
+from conformance.clients.wire.read_log import ParsedEntry, each_entry
+from conformance.history.lane_recorder import LaneRecorder, now_ns
 from conformance.history.recorded import Kind, digest
 from model.log import Position
 
@@ -28,7 +28,7 @@ READ_TIMEOUT_S = 600.0
 """How long reading one topic's log may take."""
 
 
-def read_beginning(recording: Recording, admin: Admin, topic: str) -> int | None:
+def read_beginning(recording: LaneRecorder, admin: Admin, topic: str) -> int | None:
     """Record a topic's settings and the positions of its subscriptions, before anything is sent or acknowledged.
 
     Returns its first ledger, for :func:`read_back`. It leaves out subscriptions with individually acknowledged
@@ -52,7 +52,7 @@ def read_beginning(recording: Recording, admin: Admin, topic: str) -> int | None
     return first_ledger_of(internal)
 
 
-def read_passed_on(recording: Recording, admin: Admin, topic: str) -> bool:
+def read_passed_on(recording: LaneRecorder, admin: Admin, topic: str) -> bool:
     """Record the position up to which a cluster has replicated a topic, if its replicators have no backlog.
 
     Returns whether that is so. Logs of other clusters that are read later must have everything up to it. Raises the
@@ -69,7 +69,7 @@ def read_passed_on(recording: Recording, admin: Admin, topic: str) -> bool:
 
 
 def read_back(
-    recording: Recording,
+    recording: LaneRecorder,
     client: WireClient,
     admin: Admin,
     topic: str,
@@ -105,7 +105,7 @@ def read_back(
     return messages
 
 
-def read_cursors(recording: Recording, admin: Admin, topic: str) -> Iterator[tuple[str, Position]]:
+def read_cursors(recording: LaneRecorder, admin: Admin, topic: str) -> Iterator[tuple[str, Position]]:
     """Record and yield the mark-delete position of each durable subscription of a topic."""
     subscriptions = admin.stats(topic).subscriptions
     durable = {name for name, subscription in subscriptions.items() if subscription.durable}
@@ -135,7 +135,7 @@ def first_ledger_of(stats: InternalStats) -> int | None:
     return stats.ledgers[0].ledger_id if stats.ledgers else None
 
 
-def _logged(entry: LoggedEntry, labels: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _logged(entry: ParsedEntry, labels: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The messages of an entry, or the chunk that it is."""
     metadata = entry.metadata
     is_chunk = metadata.HasField("chunk_id")

@@ -74,7 +74,7 @@ def check(
 
     seed = options.seed_or_new(seed)
     size = Size(brokers=brokers, bookies=bookies)
-    asked = checking.Asked(
+    asked = checking.CheckOptions(
         broker=broker,
         rules=rules.rules,
         named=rules.named,

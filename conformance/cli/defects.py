@@ -58,7 +58,7 @@ def defects(
         else:
             write(listings.defects_as_json(chosen), json_)
         return 0
-    asked = hunting.Asked(
+    asked = hunting.HuntOptions(
         defects=chosen,
         broker=broker,
         budget_s=budget,

@@ -62,7 +62,7 @@ def replay(
     """Run one saved HISTORY again, step by step."""
     from conformance.commands import replay as replaying
 
-    asked = replaying.Asked(
+    asked = replaying.ReplayOptions(
         history=history,
         broker=broker,
         times=times,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.history.about import About
 from conformance.history.parquet import HistoryWriter
-from conformance.history.recorded import Kind, Outcome, Recorded
+from conformance.history.recorded import CallOutcome, Kind, Recorded
 
 FLUSH_EVERY_S: Final = 30.0
 """The longest interval between flushes, in seconds; each flush writes a file for every bucket."""
@@ -26,7 +26,7 @@ def now_ns() -> int:
     return time.monotonic_ns()
 
 
-class Recording:
+class LaneRecorder:
     """One lane of a run's history; for any thread."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Recording:
 
     def fault(self, name: str, *, invoked_ns: int, completed_ns: int | None = None, topic: str | None = None) -> None:
         """Record a fault that has ended; ``completed_ns`` None records its beginning, and flushes."""
-        outcome = Outcome.UNKNOWN if completed_ns is None else Outcome.OK
+        outcome = CallOutcome.UNKNOWN if completed_ns is None else CallOutcome.OK
         self.record(
             Kind.FAULT,
             fault=name,

@@ -124,7 +124,7 @@ def read_whole_log(admin: Admin, reader: WireClient, topic: str, *, has_markers:
     return tuple(LoggedEntry(one.position, one.producer_name, entry_of(one)) for one in entries)
 
 
-def entry_of(logged: logs.LoggedEntry) -> Entry:
+def entry_of(logged: logs.ParsedEntry) -> Entry:
     """The entry as it was sent, from its stored form."""
     metadata = logged.metadata
     chunk = (

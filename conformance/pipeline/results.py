@@ -32,10 +32,10 @@ from conformance.pipeline.topic import (
     BACKWARDS,
     UNKNOWN_WORD,
     Case,
-    Found,
+    Evidence,
     OutOfMemory,
-    Setting,
-    Topic,
+    TopicEvents,
+    VerificationSetting,
     found,
     topics,
 )
@@ -94,7 +94,9 @@ RESULT = pa.schema(
 deviation explains, how many each fault precedes, and cases."""
 
 
-def results(events: DataFrame, setting: Setting, invariants: Sequence[AnyInvariant] = INVARIANTS) -> DataFrame:
+def results(
+    events: DataFrame, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
+) -> DataFrame:
     """Judge all events by all invariants: :data:`RESULT` rows, and one on the events themselves, per partition."""
     names = [invariant.name for invariant in invariants]
 
@@ -105,7 +107,7 @@ def results(events: DataFrame, setting: Setting, invariants: Sequence[AnyInvaria
 
 
 def results_of(
-    spark: SparkSession, files: Files, setting: Setting, invariants: Sequence[AnyInvariant] = INVARIANTS
+    spark: SparkSession, files: Files, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
 ) -> DataFrame:
     """Judge all events of one or more files: as :func:`results`, and a row for each damaged file."""
     names = [invariant.name for invariant in invariants]
@@ -143,21 +145,25 @@ def _without_events(topic: str, because: str) -> dict[str, Any]:
     return case | {"topic": topic, "because": because, "deviation": None, "events": []}
 
 
-def evidence(events: DataFrame, setting: Setting, invariant: AnyInvariant) -> DataFrame:
+def evidence(events: DataFrame, setting: VerificationSetting, invariant: AnyInvariant) -> DataFrame:
     """The cases in which one invariant did not hold: rule, invariant, run, cluster, topic, because, events."""
     found = results(events, setting, [invariant]).where(F.col("invariant") == invariant.name)
     return found.select("rule", "invariant", F.explode("cases").alias("case")).select("rule", "invariant", "case.*")
 
 
 def judge_batches(
-    batches: Iterable[pa.RecordBatch], setting: Setting, invariants: Sequence[AnyInvariant], *, path: str = ""
+    batches: Iterable[pa.RecordBatch],
+    setting: VerificationSetting,
+    invariants: Sequence[AnyInvariant],
+    *,
+    path: str = "",
 ) -> pa.RecordBatch:
     """Judge one partition, without Spark: rows in order, in batches of any size, of the columns :data:`NEEDED`.
 
     A topic that lacks memory gets a result of its own, and the others are judged, unless it could not even be read.
     ``path``: of the file, if a file is judged.
     """
-    judged = _Judged(invariants)
+    judged = _PartitionResults(invariants)
     unjudged: list[dict[str, Any]] = []
     in_order = with_clusters(topics(batches, setting))
     while True:
@@ -174,7 +180,7 @@ def judge_batches(
     return pa.RecordBatch.from_pylist(rows, schema=RESULT)
 
 
-class _Judged:
+class _PartitionResults:
     """The results of a partition."""
 
     def __init__(self, invariants: Sequence[AnyInvariant]) -> None:
@@ -182,7 +188,7 @@ class _Judged:
         self._kept: dict[tuple[str, str], _Result] = {}
         self._topics: dict[tuple[str, str], _Topics] = {}
 
-    def take(self, topic: Topic) -> None:
+    def take(self, topic: TopicEvents) -> None:
         """Judge a topic.
 
         Raises:
@@ -193,7 +199,7 @@ class _Judged:
         except MemoryError as error:
             raise OutOfMemory(topic.identity, len(topic)) from error
 
-    def _take(self, topic: Topic) -> None:
+    def _take(self, topic: TopicEvents) -> None:
         run, name, _ = topic.identity
         if not isinstance(topic, Replicated):
             self._kept.setdefault((run, EVENTS), _Result(run, "", EVENTS)).take(topic, soundness(topic))
@@ -207,7 +213,7 @@ class _Judged:
         return rows + [row for one in self._topics.values() if (row := one.row())]
 
 
-def soundness(topic: Topic) -> Found:
+def soundness(topic: TopicEvents) -> Evidence:
     """Whether the events can be judged: their kinds and outcomes are known, and none ends before it begins."""
     unknown = (topic.kinds < 0) | (topic.outcomes < 0)
     backwards = topic.completed < topic.invoked
@@ -226,7 +232,7 @@ class _Result:
         self._by_fault: Counter[str] = Counter()
         self._cases: dict[str | None, Sample[dict[str, Any]]] = defaultdict(lambda: Sample(SHOWN_AT_MOST))
 
-    def take(self, topic: Topic, found: Found) -> frozenset[str | None]:
+    def take(self, topic: TopicEvents, found: Evidence) -> frozenset[str | None]:
         """Add the evidence on a topic; returns the deviations that explain it, None for a violation."""
         self._judged += found.judged
         self._broken += found.broken
@@ -275,7 +281,7 @@ class _Topics:
         return row | {"run": self._run, "rule": self._rule, "explained": explained}
 
 
-def last_fault(topic: Topic, case: Case) -> str | None:
+def last_fault(topic: TopicEvents, case: Case) -> str | None:
     """The name of the last fault that began before the end of a case; None without one.
 
     Readings of a log or a cursor do not date a case that has other events.
@@ -286,7 +292,7 @@ def last_fault(topic: Topic, case: Case) -> str | None:
     return max(before)[1] if before else None
 
 
-def _shown(topic: Topic, case: Case, fault: str, deviation: str | None) -> dict[str, Any]:
+def _shown(topic: TopicEvents, case: Case, fault: str, deviation: str | None) -> dict[str, Any]:
     run, name, cluster = topic.identity
     row: dict[str, Any] = {"run": run, "cluster": cluster, "topic": name, "fault": fault}
     row |= {"because": case.because, "deviation": deviation}

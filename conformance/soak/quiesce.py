@@ -61,7 +61,7 @@ class _Open:
     helped: int = 0
 
 
-class Quiesce:
+class QuiescePhase:
     """Waits for the subscriptions of a soak until each is drained or stuck."""
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.chunking.consumers import all_passed
-from model.chunking.state import Chunking, Consumer, Message
+from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
@@ -18,7 +18,7 @@ from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, Consum
 from model.vocabulary import IN_ORDER, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
-Pair = tuple[Delivery, Message]
+Pair = tuple[Delivery, AssembledMessage]
 
 
 def requested(
@@ -50,7 +50,7 @@ def requested(
     return judged.of(after).after(Allowed(None, exercised, deviations))
 
 
-def _without(consumer: Consumer, chosen: list[Pair]) -> tuple[Pair, ...]:
+def _without(consumer: TrackedConsumer, chosen: list[Pair]) -> tuple[Pair, ...]:
     return tuple(pair for pair in consumer.unacknowledged if pair not in chosen)
 
 
@@ -58,8 +58,8 @@ def _without(consumer: Consumer, chosen: list[Pair]) -> tuple[Pair, ...]:
 def _acknowledged(
     name: str,
     state: Chunking,
-    consumer: Consumer,
-    messages: list[Message],
+    consumer: TrackedConsumer,
+    messages: list[AssembledMessage],
     commands: Sequence[ConsumerCommand],
     *,
     is_cumulative: bool,
@@ -96,7 +96,7 @@ def _acknowledged(
 
 @carries("CHUNK-07")
 def _nacked(
-    name: str, consumer: Consumer, messages: list[Message], commands: Sequence[ConsumerCommand]
+    name: str, consumer: TrackedConsumer, messages: list[AssembledMessage], commands: Sequence[ConsumerCommand]
 ) -> Broken | None:
     """A redelivery request includes all chunks of a message. An ordered consumer receives everything again anyway."""
     asking = [one for one in commands if isinstance(one, CommandRedeliver)]
@@ -119,7 +119,7 @@ def _nacked(
     return None
 
 
-def _by_client(name: str, message: Message, what: str, lacking: list[Position]) -> Broken:
+def _by_client(name: str, message: AssembledMessage, what: str, lacking: list[Position]) -> Broken:
     listed = ", ".join(map(str, lacking))
     what = f"{name} {what} message {message.sequence_id} of {message.producer}"
     return Broken("CHUNK-07", f"{what}, but its client left out the chunks at {listed}", None, "client")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from model.chunking import deliveries, dispatch
-from model.chunking.state import Chunking, Consumer, Message, Subscription, Topic
+from model.chunking.state import AssembledMessage, Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.chunking.stored_chunks import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
@@ -18,7 +18,7 @@ from model.traffic import CommandAck, CommandSubscribe, Delivery, LoggedPart, Tr
 from model.vocabulary import IN_ORDER, SubscriptionId
 
 Judged = Allowed[Chunking] | Broken
-Pairs = list[tuple[Delivery, Message]]
+Pairs = list[tuple[Delivery, AssembledMessage]]
 
 
 def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read: bool = False) -> Judged:
@@ -100,7 +100,9 @@ def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic
 
 
 @carries("CHUNK-08")
-def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, traffic: Traffic) -> Broken | None:
+def _acknowledged_unasked(
+    consumer: TrackedConsumer, subscription: ChunkSubscription, traffic: Traffic
+) -> Broken | None:
     """Without its application, a consumer acknowledges only what it discards, and only if so configured."""
     allowed = subscription.acknowledged.union(*(hypothesis.acknowledged for hypothesis in consumer.hypotheses))
     unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
@@ -112,7 +114,7 @@ def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, traffi
     )
 
 
-def _digests(topic: Topic) -> dict[tuple[str, int], str]:
+def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
     return {
         (name, asked.sequence_id): asked.digest
         for name, producer in topic.producers.items()
@@ -120,12 +122,12 @@ def _digests(topic: Topic) -> dict[tuple[str, int], str]:
     }
 
 
-def keeps_order(consumer: Consumer) -> bool:
+def keeps_order(consumer: TrackedConsumer) -> bool:
     """Whether a consumer is ordered, and its client loses no chunks by a known deviation."""
     return consumer.kind in IN_ORDER and not consumer.hypotheses[0].deviations
 
 
-def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: Message) -> bool:
+def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: AssembledMessage) -> bool:
     """Whether a message may arrive late: its chunks were delayed, or a known deviation changed its producer's log."""
     is_late = not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
     return is_late or message.producer in state.topics[subscription_id.topic].deviating
@@ -163,7 +165,7 @@ def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs
     return state.with_subscription(subscription_id, replace(subscription, delivered=delivered, seen=frozenset(seen)))
 
 
-def _was_stored_later(topic: Topic, this: tuple[str, int], other: int) -> bool:
+def _was_stored_later(topic: ChunkTopic, this: tuple[str, int], other: int) -> bool:
     """Whether a message's last chunk is after another message's in the log, because it was resent."""
 
     def last(sequence_id: int) -> int:
@@ -177,7 +179,7 @@ def _was_stored_later(topic: Topic, this: tuple[str, int], other: int) -> bool:
     return last(this[1]) > last(other)
 
 
-def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
+def _exercised_by(consumer: TrackedConsumer, pairs: Pairs) -> set[str]:
     split = [message for _, message in pairs if message.is_split]
     rules = {"CHUNK-04"} if split else set()
     is_ordered = consumer.kind in IN_ORDER
@@ -234,7 +236,7 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
 
 
 def _has_stuck_chunk(
-    subscription: Subscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
+    subscription: ChunkSubscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
 ) -> bool:
     """Whether an unacknowledged chunk is pending at no consumer, and the broker cannot assign it."""
     free = (one.part.chunk for one in left if not any(one.position in positions for positions in holds))

@@ -22,7 +22,7 @@ from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.rules.catalogue import carries
 
 
-class Judgement(enum.Enum):
+class ChunkJudgement(enum.Enum):
     STORED = "stored"
     DUPLICATE = "confirmed as a duplicate"
     REFUSED = "refused: its predecessor is missing"
@@ -48,20 +48,20 @@ def known_of(memory: Memory, producer: str) -> Known:
 
 
 @carries("CHUNK-13")
-def judge(known: Known, chunk: Chunk, *, variant: ChunksVariant = DOCUMENT) -> Judgement:
+def judge(known: Known, chunk: Chunk, *, variant: ChunksVariant = DOCUMENT) -> ChunkJudgement:
     if variant.never_judged:
-        return Judgement.STORED
+        return ChunkJudgement.STORED
     if variant.each_deduplicated:
         highest = max(known.whole, known.unfinished[0] if known.unfinished else -1)
-        return Judgement.DUPLICATE if chunk.sequence_id <= highest else Judgement.STORED
+        return ChunkJudgement.DUPLICATE if chunk.sequence_id <= highest else ChunkJudgement.STORED
     if variant.only_last_deduplicated and not chunk.is_last:
-        return Judgement.STORED
+        return ChunkJudgement.STORED
     if chunk.sequence_id <= known.whole:
-        return Judgement.DUPLICATE
+        return ChunkJudgement.DUPLICATE
     there = _there(known, chunk)
     if variant.only_last_deduplicated or chunk.chunk_id == there:
-        return Judgement.STORED
-    return Judgement.REFUSED if chunk.chunk_id > there else Judgement.DUPLICATE
+        return ChunkJudgement.STORED
+    return ChunkJudgement.REFUSED if chunk.chunk_id > there else ChunkJudgement.DUPLICATE
 
 
 def _there(known: Known, chunk: Chunk) -> int:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from model.chunking import assembly
 from model.chunking.assembly import Buffers
-from model.chunking.state import ClientHypothesis, Consumer, Message
+from model.chunking.state import AssembledMessage, ClientHypothesis, TrackedConsumer
 from model.chunking.stored_chunks import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
@@ -87,7 +87,7 @@ def _restarted(hypothesis: ClientHypothesis) -> ClientHypothesis:
 def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypothesis:
     part = came.part
     if not part.is_chunk or part.chunks == 1:
-        message = Message(
+        message = AssembledMessage(
             positions=(came.position,),
             repeated=(),
             producer=came.producer,
@@ -114,7 +114,7 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
         after = replace(after, rules=after.rules | {"CHUNK-06"})
     if arrival.whole is None:
         return after
-    message = Message(
+    message = AssembledMessage(
         positions=tuple(map(_position, arrival.whole.positions)),
         repeated=tuple(map(_position, arrival.whole.repeated)),
         producer=came.producer,
@@ -125,7 +125,9 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
     return replace(after, owed=(*after.owed, message), rules=after.rules | rules)
 
 
-def explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> list[tuple[Delivery, Message]] | None:
+def explained(
+    hypothesis: ClientHypothesis, given: Sequence[Delivery]
+) -> list[tuple[Delivery, AssembledMessage]] | None:
     """The deliveries with their messages under this hypothesis; None if it does not explain them exactly.
 
     All owed messages must be delivered last, after any of the optional ones, in order.
@@ -153,15 +155,15 @@ def settled(hypotheses: Sequence[ClientHypothesis], given: Sequence[Delivery]) -
     return tuple(replace(hypothesis, owed=(), optional=0, rules=frozenset()) for hypothesis in explaining)
 
 
-def first_explaining(consumer: Consumer, given: Sequence[Delivery]) -> ClientHypothesis:
+def first_explaining(consumer: TrackedConsumer, given: Sequence[Delivery]) -> ClientHypothesis:
     """The hypothesis with the fewest deviations that explains the deliveries."""
     return next(hypothesis for hypothesis in consumer.hypotheses if is_explained(hypothesis, given))
 
 
 @carries("CHUNK-04", "CHUNK-05", "CHUNK-06", "CHUNK-08", "CHUNK-09")
 def compared(
-    name: str, consumer: Consumer, given: Sequence[Delivery], digests: Digests
-) -> tuple[Consumer, list[tuple[Delivery, Message]]] | Broken:
+    name: str, consumer: TrackedConsumer, given: Sequence[Delivery], digests: Digests
+) -> tuple[TrackedConsumer, list[tuple[Delivery, AssembledMessage]]] | Broken:
     """The hypotheses that explain the deliveries to an application, with the messages, or the broken rule."""
     hypotheses = [hypothesis for hypothesis in consumer.hypotheses if is_explained(hypothesis, given)]
     if not hypotheses:

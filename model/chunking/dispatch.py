@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from model.chunking.state import Consumer, Subscription, Topic
+from model.chunking.state import ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.chunking.stored_chunks import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
@@ -39,15 +39,15 @@ from model.vocabulary import IN_ORDER, SubscriptionId, SubscriptionType
 
 
 def met(
-    topic: Topic,
-    subscription: Subscription,
+    topic: ChunkTopic,
+    subscription: ChunkSubscription,
     name: str,
-    consumer: Consumer,
+    consumer: TrackedConsumer,
     passed: Iterable[ConsumerCommand],
     known: Collection[str],
     *,
     is_read: bool,
-) -> tuple[Subscription, Consumer, tuple[str, ...]] | Broken:
+) -> tuple[ChunkSubscription, TrackedConsumer, tuple[str, ...]] | Broken:
     """A subscription and one of its consumers after these commands, and the known deviations that they require.
 
     ``is_read``: the topic's log was read after them.
@@ -82,14 +82,14 @@ def met(
     return subscription, consumer, tuple(deviations)
 
 
-def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulative: bool) -> frozenset[Position]:
+def _acknowledged(topic: ChunkTopic, positions: tuple[Position, ...], *, is_cumulative: bool) -> frozenset[Position]:
     if not is_cumulative:
         return frozenset(positions)
     last = max(positions)
     return frozenset(entry.position for entry in topic.log if entry.position <= last)
 
 
-def _asked(consumer: Consumer, positions: tuple[Position, ...]) -> Consumer:
+def _asked(consumer: TrackedConsumer, positions: tuple[Position, ...]) -> TrackedConsumer:
     if consumer.kind in IN_ORDER:
         asked_after = consumer.last or EARLIEST
         return replace(consumer, is_rewound=True, asked_after=asked_after, holds=frozenset(), skipped=frozenset())
@@ -113,8 +113,8 @@ def _is_of_the_log(name: str, came: CommandMessage, stored: Mapping[Position, Lo
 
 @carries("CHUNK-05", "CHUNK-07")
 def _sent(
-    topic: Topic, subscription: Subscription, name: str, consumer: Consumer, came: CommandMessage
-) -> Consumer | Broken:
+    topic: ChunkTopic, subscription: ChunkSubscription, name: str, consumer: TrackedConsumer, came: CommandMessage
+) -> TrackedConsumer | Broken:
     """An ordered consumer is sent the next unacknowledged entry, or the first one after a redelivery request."""
     sent = replace(consumer, holds=consumer.holds | {came.position})
     if consumer.is_returning:
@@ -140,7 +140,9 @@ def _sent(
     return _by_broker(rule, f"the broker dispatched {came.part} of {came.producer} at {at} to {name} {after}, {why}")
 
 
-def _between(topic: Topic, subscription: Subscription, after: Position | None, before: Position) -> list[Position]:
+def _between(
+    topic: ChunkTopic, subscription: ChunkSubscription, after: Position | None, before: Position
+) -> list[Position]:
     """The unacknowledged entries between two positions, or before one."""
     return [
         entry.position
@@ -170,7 +172,7 @@ def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Coll
 
 
 @carries("CHUNK-14")
-def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, Consumer]) -> Broken | None:
+def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, TrackedConsumer]) -> Broken | None:
     """All entries of a complete message are pending at one consumer of a shared subscription.
 
     A message that may have been sent twice, because of a redelivery request for everything, is not judged.
@@ -190,7 +192,7 @@ def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, Consumer]) -> 
     return deviating
 
 
-def _is_reassigned_in_between(having: Sequence[Consumer], whole: Collection[Position]) -> bool:
+def _is_reassigned_in_between(having: Sequence[TrackedConsumer], whole: Collection[Position]) -> bool:
     """Whether all consumers but the last one had their chunks of a message when its hash may have been reassigned."""
     *before, _ = sorted(having, key=lambda one: max(one.holds & set(whole)))
     return all(one.kind == "Key_Shared" and one.holds & set(whole) <= one.reassigned for one in before)
@@ -199,8 +201,8 @@ def _is_reassigned_in_between(having: Sequence[Consumer], whole: Collection[Posi
 @carries("CHUNK-09", "CHUNK-14")
 def starved(
     subscription_id: SubscriptionId,
-    topic: Topic,
-    consumers: Sequence[Consumer],
+    topic: ChunkTopic,
+    consumers: Sequence[TrackedConsumer],
     owed: Sequence[Position],
     *,
     is_stuck: bool,
@@ -221,7 +223,7 @@ def starved(
     return _by_broker("CHUNK-03" if len(consumers) < 2 else "CHUNK-14", what)
 
 
-def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer], first: Position) -> bool:
+def _may_be_assigned_beyond_permits(topic: ChunkTopic, consumers: Sequence[TrackedConsumer], first: Position) -> bool:
     """Whether one of several Shared consumers has only the first chunks of a message, for lack of permits.
 
     ``first``: the first due entry, which must be the next chunk. The stall ends when that consumer leaves: its entries
@@ -237,7 +239,9 @@ def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer],
     return False
 
 
-def _are_blocked_by_first_chunks(topic: Topic, consumers: Sequence[Consumer], owed: Sequence[Position]) -> bool:
+def _are_blocked_by_first_chunks(
+    topic: ChunkTopic, consumers: Sequence[TrackedConsumer], owed: Sequence[Position]
+) -> bool:
     """Whether a Key_Shared consumer held the first chunks of each message owed when another one joined or left.
 
     The hash may then drain at that consumer until it acknowledges these chunks, which it does with the whole message.

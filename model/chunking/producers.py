@@ -11,7 +11,7 @@ from msgspec import structs
 
 from model.chunking import sends, stored_chunks
 from model.chunking.sends import TOO_LARGE
-from model.chunking.state import Act, Chunking, Producer, Reloaded, SentMessage, Topic
+from model.chunking.state import Act, Chunking, ChunkingProducer, ChunkTopic, Reloaded, SentMessage
 from model.events import Answer, ChunkRate, Duplicate, Refused, Sent, Stored
 from model.judgement import Allowed, Broken
 from model.operations import ReadChunkRate
@@ -74,7 +74,7 @@ def _joined(before: tuple[SentMessage, ...], now: tuple[SentMessage, ...]) -> tu
     return tuple(by_id[number] for number in sorted(by_id))
 
 
-def _acts(before: Producer, outcome: Sent) -> Iterator[Act]:
+def _acts(before: ChunkingProducer, outcome: Sent) -> Iterator[Act]:
     """The events of a producer at the broker, in order."""
     for number, life in enumerate(outcome.lives):
         if (number == 0 and before.is_unloaded) or number == outcome.unloaded_after != 0:
@@ -122,7 +122,7 @@ def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: f
 
 
 def _of_producer(
-    topic: Topic, name: str, producer: Producer, own: Sequence[LoggedPart], known: frozenset[str]
+    topic: ChunkTopic, name: str, producer: ChunkingProducer, own: Sequence[LoggedPart], known: frozenset[str]
 ) -> tuple[str, ...] | Broken:
     explained = stored_chunks.explanation(topic, name, producer, own)
     if isinstance(explained, Broken):
@@ -137,7 +137,7 @@ def _of_producer(
     return explained if broken is None else broken
 
 
-def exercised_by(topic: Topic, producer: Producer, own: Sequence[LoggedPart]) -> set[str]:
+def exercised_by(topic: ChunkTopic, producer: ChunkingProducer, own: Sequence[LoggedPart]) -> set[str]:
     """The rules that a producer's entries in the log exercise."""
     has_chunks = any(entry.part.is_chunk for entry in own)
     if not has_chunks:

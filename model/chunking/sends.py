@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from model.chunking.chunks import room, split
-from model.chunking.state import Producer, SentMessage, Topic
+from model.chunking.state import ChunkingProducer, ChunkTopic, SentMessage
 from model.chunking.stored_chunks import wholes
 from model.judgement import Broken
 from model.rules.catalogue import carries
@@ -81,7 +81,7 @@ def _follows(before: Part, send: Part) -> bool:
 
 
 @carries("CHUNK-01", "CHUNK-02")
-def stored(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken | None:
+def stored(topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]) -> Broken | None:
     """Each complete message in the log is split exactly as its size requires."""
     for whole in wholes(entries):
         asked = producer.of(whole[0].part.sequence_id)
@@ -93,7 +93,7 @@ def stored(topic: Topic, name: str, producer: Producer, entries: Sequence[Logged
     return None
 
 
-def _as_it_should_be(topic: Topic, name: str, asked: SentMessage, whole: Sequence[LoggedPart]) -> Broken | None:
+def _as_it_should_be(topic: ChunkTopic, name: str, asked: SentMessage, whole: Sequence[LoggedPart]) -> Broken | None:
     what = f"message {asked.sequence_id} of {name}"
     is_split = whole[0].part.is_chunk
     sizes = [entry.size_bytes for entry in whole]
@@ -126,7 +126,9 @@ def _as_it_should_be(topic: Topic, name: str, asked: SentMessage, whole: Sequenc
 
 
 @carries("CHUNK-03", "CHUNK-13")
-def confirmed_is_whole(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken | None:
+def confirmed_is_whole(
+    topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]
+) -> Broken | None:
     """Every confirmed message is complete in the log."""
     there = {whole[0].part.sequence_id for whole in wholes(entries)}
     for asked in producer.asked:

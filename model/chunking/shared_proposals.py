@@ -37,7 +37,7 @@ Item = Chunk | Marker
 """An entry of the log."""
 
 
-class Member(Struct, frozen=True, cache_hash=True, gc=False):
+class SharedConsumer(Struct, frozen=True, cache_hash=True, gc=False):
     """A consumer: its pending entries, its buffers, and the unacknowledged messages of its application.
 
     ``stitched``: complete messages that wait for their marker.
@@ -50,7 +50,7 @@ class Member(Struct, frozen=True, cache_hash=True, gc=False):
     unacknowledged: frozenset[Whole] = frozenset()
 
 
-class Sending(Struct, frozen=True, gc=False):
+class MarkerDispatch(Struct, frozen=True, gc=False):
     """A marker that is being sent: its position, its consumer, and the chunks that are left to send before it."""
 
     marker: int
@@ -58,7 +58,7 @@ class Sending(Struct, frozen=True, gc=False):
     left: tuple[int, ...]
 
 
-class Shared(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+class SharedSubscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """One shared subscription."""
 
     markers: bool
@@ -68,17 +68,17 @@ class Shared(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     read: int = 0
     acknowledged: frozenset[int] = frozenset()
     replay: frozenset[int] = frozenset()
-    members: tuple[Member, ...] = ()
-    sending: Sending | None = None
+    members: tuple[SharedConsumer, ...] = ()
+    sending: MarkerDispatch | None = None
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> SharedConsumer:
         return next(member for member in self.members if member.name == name)
 
-    def pending_of(self, uuid: str, member: Member) -> frozenset[int]:
+    def pending_of(self, uuid: str, member: SharedConsumer) -> frozenset[int]:
         return frozenset(position for position in member.pending if self.log[position].uuid == uuid)
 
 
-def candidates(shared: Shared) -> tuple[int, ...]:
+def candidates(shared: SharedSubscription) -> tuple[int, ...]:
     """The entries that may be sent next: the replay queue, in any order or in the log's, then the next new entry."""
     if shared.sending is not None:
         return ()
@@ -89,13 +89,13 @@ def candidates(shared: Shared) -> tuple[int, ...]:
 
 
 @carries("CHUNK-12")
-def is_skipped(shared: Shared, position: int) -> bool:
+def is_skipped(shared: SharedSubscription, position: int) -> bool:
     """Whether it is a chunk that is sent only with its marker (CHUNK-12)."""
     return shared.markers and isinstance(shared.log[position], Chunk) and not shared.variant.chunks_not_skipped
 
 
 @carries("CHUNK-11")
-def receivers(shared: Shared, position: int) -> tuple[str, ...]:
+def receivers(shared: SharedSubscription, position: int) -> tuple[str, ...]:
     """The eligible consumers: by option 1 the one with pending chunks of the message, otherwise all (CHUNK-11)."""
     uuid = shared.log[position].uuid
     if not shared.markers and not shared.variant.mapping_not_kept:
@@ -105,24 +105,24 @@ def receivers(shared: Shared, position: int) -> tuple[str, ...]:
     return tuple(member.name for member in shared.members)
 
 
-def skip(shared: Shared, position: int) -> Shared:
+def skip(shared: SharedSubscription, position: int) -> SharedSubscription:
     """An entry is read or replayed, and not sent."""
     return replace(shared, read=max(shared.read, position + 1), replay=shared.replay - {position})
 
 
 @carries("CHUNK-11", "CHUNK-12")
-def send(shared: Shared, position: int, name: str) -> tuple[Shared, Whole | None]:
+def send(shared: SharedSubscription, position: int, name: str) -> tuple[SharedSubscription, Whole | None]:
     """Sends an entry to a consumer; a marker begins with its chunks. Returns the message that the entry completes.
 
     By option 1 the message is delivered then, by option 2 with its marker.
     """
     after, item = skip(shared, position), shared.log[position]
     if isinstance(item, Marker):
-        return replace(after, sending=Sending(position, name, _to_send(shared, item))), None
+        return replace(after, sending=MarkerDispatch(position, name, _to_send(shared, item))), None
     return _give(after, position, item, name)
 
 
-def _to_send(shared: Shared, marker: Marker) -> tuple[int, ...]:
+def _to_send(shared: SharedSubscription, marker: Marker) -> tuple[int, ...]:
     """The chunks that are sent with a marker: all, even acknowledged ones."""
     if shared.variant.chunks_acknowledged_first:
         return tuple(position for position in marker.positions if position not in shared.acknowledged)
@@ -130,7 +130,7 @@ def _to_send(shared: Shared, marker: Marker) -> tuple[int, ...]:
 
 
 @carries("CHUNK-12")
-def send_on(shared: Shared) -> tuple[Shared, Whole | None]:
+def send_on(shared: SharedSubscription) -> tuple[SharedSubscription, Whole | None]:
     """Sends the next chunk of the marker that is being sent, or finally the marker, which completes the message.
 
     ValueError if no marker is being sent.
@@ -154,7 +154,9 @@ def send_on(shared: Shared) -> tuple[Shared, Whole | None]:
     return _with(replace(shared, sending=None), member), whole
 
 
-def _give(shared: Shared, position: int, chunk: Chunk, name: str) -> tuple[Shared, Whole | None]:
+def _give(
+    shared: SharedSubscription, position: int, chunk: Chunk, name: str
+) -> tuple[SharedSubscription, Whole | None]:
     member = shared.member(name)
     buffers, came = assembly.arrive(member.buffers, chunk, position, variant=shared.variant)
     member = replace(member, pending=member.pending | {position}, buffers=buffers)
@@ -166,7 +168,7 @@ def _give(shared: Shared, position: int, chunk: Chunk, name: str) -> tuple[Share
 
 
 @carries("CHUNK-12")
-def acknowledge(shared: Shared, name: str, whole: Whole) -> Shared:
+def acknowledge(shared: SharedSubscription, name: str, whole: Whole) -> SharedSubscription:
     """The application acknowledges a message: chunks and marker together, or in a variant some of them first."""
     member = shared.member(name)
     entries, left = frozenset(whole.entries), frozenset[Whole]()
@@ -178,7 +180,7 @@ def acknowledge(shared: Shared, name: str, whole: Whole) -> Shared:
     return _with(replace(shared, acknowledged=shared.acknowledged | entries), member)
 
 
-def request_redelivery(shared: Shared, name: str, positions: Iterable[int]) -> Shared:
+def request_redelivery(shared: SharedSubscription, name: str, positions: Iterable[int]) -> SharedSubscription:
     """A consumer requests redelivery of entries, to any eligible consumer."""
     member, entries = shared.member(name), frozenset(positions)
     unacknowledged = frozenset(whole for whole in member.unacknowledged if entries.isdisjoint(whole.entries))
@@ -187,7 +189,7 @@ def request_redelivery(shared: Shared, name: str, positions: Iterable[int]) -> S
     return _with(replace(shared, replay=shared.replay | entries), after)
 
 
-def leave(shared: Shared, name: str) -> Shared:
+def leave(shared: SharedSubscription, name: str) -> SharedSubscription:
     """A consumer crashes: its pending entries enter the replay queue."""
     sending = None if shared.sending and shared.sending.consumer == name else shared.sending
     begun = {shared.sending.marker} if shared.sending and sending is None else set()
@@ -199,12 +201,12 @@ def leave(shared: Shared, name: str) -> Shared:
     )
 
 
-def restart(shared: Shared) -> Shared:
+def restart(shared: SharedSubscription) -> SharedSubscription:
     """The broker crashes: its consumers reconnect, and unacknowledged entries are read again."""
-    members = tuple(Member(member.name) for member in shared.members)
+    members = tuple(SharedConsumer(member.name) for member in shared.members)
     return replace(shared, members=members, replay=frozenset(), read=0, sending=None)
 
 
-def _with(shared: Shared, member: Member) -> Shared:
+def _with(shared: SharedSubscription, member: SharedConsumer) -> SharedSubscription:
     members = (member if one.name == member.name else one for one in shared.members)
     return replace(shared, members=tuple(members))

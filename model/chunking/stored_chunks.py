@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from model.chunking.chunks import Chunk
-from model.chunking.deduplication import Judgement, Known, judge, recovered_known, remember
-from model.chunking.state import Act, Producer, Reloaded, Topic
+from model.chunking.deduplication import ChunkJudgement, Known, judge, recovered_known, remember
+from model.chunking.state import Act, ChunkingProducer, ChunkTopic, Reloaded
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
@@ -44,14 +44,16 @@ NEVER = ChunksVariant(never_judged=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LogProgress:
     """How much of the log is explained, and the broker's knowledge of the producer."""
 
     explained: int
     known: Known
 
 
-def explanation(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> tuple[str, ...] | Broken:
+def explanation(
+    topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]
+) -> tuple[str, ...] | Broken:
     """The deviations that explain this producer's entries in the log by its sends; none if it follows the document."""
     hypotheses = BROKER_HYPOTHESES if topic.deduplication else (((), NEVER),)
     for deviations, variant in hypotheses:
@@ -67,17 +69,19 @@ def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
 
 @carries("CHUNK-03", "CHUNK-13")
 def _is_explained(name: str, acts: Sequence[Act], entries: Sequence[LoggedPart], variant: ChunksVariant) -> bool:
-    states = {Progress(0, Known(name))}
+    states = {LogProgress(0, Known(name))}
     for act in acts:
         if isinstance(act, Reloaded):
             # The replay begins after the snapshot, so only unfinished messages after it are counted.
-            states |= {Progress(one.explained, recovered_known(one.known, variant=variant)) for one in states}
+            states |= {LogProgress(one.explained, recovered_known(one.known, variant=variant)) for one in states}
         else:
             states = {after for one in states for after in _lived(one, act, entries, variant)}
     return any(one.explained == len(entries) for one in states)
 
 
-def _lived(before: Progress, life: Life, entries: Sequence[LoggedPart], variant: ChunksVariant) -> Iterator[Progress]:
+def _lived(
+    before: LogProgress, life: Life, entries: Sequence[LoggedPart], variant: ChunksVariant
+) -> Iterator[LogProgress]:
     """The possible states after a connection of a producer: all its sends arrived, or all up to some send."""
     all_answered = not life.has_unanswered
     at, known = before.explained, before.known
@@ -86,29 +90,29 @@ def _lived(before: Progress, life: Life, entries: Sequence[LoggedPart], variant:
         chunk = chunk_of(send)
         judgement = judge(known, chunk, variant=variant)
         if not all_answered or life.refused:
-            yield from _if_confirmed(Progress(at, known), before.explained, life, entries, duplicates, is_all=False)
+            yield from _if_confirmed(LogProgress(at, known), before.explained, life, entries, duplicates, is_all=False)
         match judgement:
-            case Judgement.DUPLICATE:
+            case ChunkJudgement.DUPLICATE:
                 duplicates[send.sequence_id] += 1
-            case Judgement.STORED:
+            case ChunkJudgement.STORED:
                 if at >= len(entries) or entries[at].part != send:
                     return
                 at += 1
                 known = remember((known,), known.producer, chunk)[0]
-            case Judgement.REFUSED:
+            case ChunkJudgement.REFUSED:
                 pass
-    yield from _if_confirmed(Progress(at, known), before.explained, life, entries, duplicates, is_all=all_answered)
+    yield from _if_confirmed(LogProgress(at, known), before.explained, life, entries, duplicates, is_all=all_answered)
 
 
 def _if_confirmed(
-    after: Progress,
+    after: LogProgress,
     explained: int,
     life: Life,
     entries: Sequence[LoggedPart],
     duplicates: Counter[int],
     *,
     is_all: bool,
-) -> Iterator[Progress]:
+) -> Iterator[LogProgress]:
     """This state, if it agrees with the send receipts of the connection."""
     stored = {entry.position for entry in entries[explained : after.explained]}
     confirmed = {position for _, position in life.receipts if position is not None}
@@ -146,7 +150,7 @@ def wholes(entries: Sequence[LoggedPart]) -> Iterator[tuple[LoggedPart, ...]]:
             yield tuple(begun.pop(part.uuid))
 
 
-def _diagnose(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken:
+def _diagnose(topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]) -> Broken:
     lives = [act for act in producer.acts if isinstance(act, Life)]
     sends = [send for life in lives for send in life.sends]
     has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Reloaded) for act in producer.acts)

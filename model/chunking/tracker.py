@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from model.chunking import acks, consumers, producers
 from model.chunking.deliveries import fresh_hypotheses
-from model.chunking.state import Chunking, Consumer, Producer, Subscription, Topic
+from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.events import (
     Acknowledged,
     AnyOutcome,
@@ -65,7 +65,7 @@ def judge(
     """The possible states after this operation and outcome. An unknown deviation breaks its rule."""
     match operation, outcome:
         case CreateTopic(topic), Created(limit_bytes=int() as limit_bytes):
-            made = Topic(
+            made = ChunkTopic(
                 limit_bytes,
                 outcome.deduplication,
                 look_ahead=LookAhead(*outcome.look_ahead),
@@ -74,7 +74,7 @@ def judge(
             return Allowed(state.with_topic(topic, made))
         case OpenProducer(_, topic, producer), Opened():
             is_new = producer not in state.topics[topic].producers
-            return Allowed(state.with_producer(topic, producer, Producer()) if is_new else state)
+            return Allowed(state.with_producer(topic, producer, ChunkingProducer()) if is_new else state)
         case Send(), Sent():
             return _sent(state, sessions, operation, outcome)
         case ReadChunkRate(session=session), ChunkRate():
@@ -125,7 +125,7 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     subscription_id = SubscriptionId(operation.topic, operation.subscription)
     hypotheses = fresh_hypotheses(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
-    consumer = Consumer(
+    consumer = TrackedConsumer(
         topic=subscription_id.topic,
         subscription=subscription_id.name,
         kind=operation.kind,
@@ -133,7 +133,11 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
         queue=operation.queue,
     )
     state = state.with_reassigned_hashes(subscription_id).with_consumer(operation.consumer, consumer)
-    return state if subscription_id in state.subscriptions else state.with_subscription(subscription_id, Subscription())
+    return (
+        state
+        if subscription_id in state.subscriptions
+        else state.with_subscription(subscription_id, ChunkSubscription())
+    )
 
 
 def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:

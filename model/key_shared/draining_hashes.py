@@ -24,13 +24,13 @@ from msgspec.structs import replace
 from model.rules.catalogue import carries
 
 
-class State(enum.Enum):
+class DrainingState(enum.Enum):
     FREE = "not draining"
     DRAINING = "draining"
     BLOCKING = "draining, and something was blocked"
 
 
-class Input(enum.Enum):
+class DrainingInput(enum.Enum):
     MOVED = "it is reassigned while messages of it are pending"
     OFFERED_TO_ANOTHER = "a message of it is about to be sent to a consumer that does not drain it"
     OFFERED_TO_ITS_OWN = "a message of it is about to be sent to the consumer that drains it"
@@ -39,7 +39,7 @@ class Input(enum.Enum):
     LAST_CLOSED = "its consumer disconnects: a pending message of it is removed, and no more are counted"
 
 
-class Effect(enum.Enum):
+class DrainingEffect(enum.Enum):
     NOTHING = "nothing"
     COUNT = "its pending messages are counted"
     COUNT_DOWN = "the count decreases by one"
@@ -50,33 +50,47 @@ class Effect(enum.Enum):
     UNBLOCK = "the hash leaves the set, and the messages that it blocked are sent"
 
 
-class Transition(Struct, frozen=True):
-    effect: Effect
-    after: State
+class DrainingTransition(Struct, frozen=True):
+    effect: DrainingEffect
+    after: DrainingState
 
 
-TABLE: dict[tuple[State, Input], Transition] = {
-    (State.FREE, Input.MOVED): Transition(Effect.COUNT, State.DRAINING),
-    (State.FREE, Input.OFFERED_TO_ANOTHER): Transition(Effect.SEND, State.FREE),
-    (State.FREE, Input.LAST_REMOVED): Transition(Effect.NOTHING, State.FREE),
-    (State.FREE, Input.LAST_CLOSED): Transition(Effect.NOTHING, State.FREE),
-    (State.DRAINING, Input.MOVED): Transition(Effect.COUNT, State.DRAINING),
-    (State.DRAINING, Input.OFFERED_TO_ANOTHER): Transition(Effect.BLOCK, State.BLOCKING),
-    (State.DRAINING, Input.OFFERED_TO_ITS_OWN): Transition(Effect.RETURN, State.FREE),
-    (State.DRAINING, Input.REMOVED): Transition(Effect.COUNT_DOWN, State.DRAINING),
-    (State.DRAINING, Input.LAST_REMOVED): Transition(Effect.CLEAR, State.FREE),
-    (State.DRAINING, Input.LAST_CLOSED): Transition(Effect.CLEAR, State.FREE),
-    (State.BLOCKING, Input.MOVED): Transition(Effect.COUNT, State.BLOCKING),
-    (State.BLOCKING, Input.OFFERED_TO_ANOTHER): Transition(Effect.BLOCK, State.BLOCKING),
-    (State.BLOCKING, Input.OFFERED_TO_ITS_OWN): Transition(Effect.RETURN, State.FREE),
-    (State.BLOCKING, Input.REMOVED): Transition(Effect.COUNT_DOWN, State.BLOCKING),
-    (State.BLOCKING, Input.LAST_REMOVED): Transition(Effect.UNBLOCK, State.FREE),
-    (State.BLOCKING, Input.LAST_CLOSED): Transition(Effect.CLEAR, State.FREE),
+TABLE: dict[tuple[DrainingState, DrainingInput], DrainingTransition] = {
+    (DrainingState.FREE, DrainingInput.MOVED): DrainingTransition(DrainingEffect.COUNT, DrainingState.DRAINING),
+    (DrainingState.FREE, DrainingInput.OFFERED_TO_ANOTHER): DrainingTransition(DrainingEffect.SEND, DrainingState.FREE),
+    (DrainingState.FREE, DrainingInput.LAST_REMOVED): DrainingTransition(DrainingEffect.NOTHING, DrainingState.FREE),
+    (DrainingState.FREE, DrainingInput.LAST_CLOSED): DrainingTransition(DrainingEffect.NOTHING, DrainingState.FREE),
+    (DrainingState.DRAINING, DrainingInput.MOVED): DrainingTransition(DrainingEffect.COUNT, DrainingState.DRAINING),
+    (DrainingState.DRAINING, DrainingInput.OFFERED_TO_ANOTHER): DrainingTransition(
+        DrainingEffect.BLOCK, DrainingState.BLOCKING
+    ),
+    (DrainingState.DRAINING, DrainingInput.OFFERED_TO_ITS_OWN): DrainingTransition(
+        DrainingEffect.RETURN, DrainingState.FREE
+    ),
+    (DrainingState.DRAINING, DrainingInput.REMOVED): DrainingTransition(
+        DrainingEffect.COUNT_DOWN, DrainingState.DRAINING
+    ),
+    (DrainingState.DRAINING, DrainingInput.LAST_REMOVED): DrainingTransition(DrainingEffect.CLEAR, DrainingState.FREE),
+    (DrainingState.DRAINING, DrainingInput.LAST_CLOSED): DrainingTransition(DrainingEffect.CLEAR, DrainingState.FREE),
+    (DrainingState.BLOCKING, DrainingInput.MOVED): DrainingTransition(DrainingEffect.COUNT, DrainingState.BLOCKING),
+    (DrainingState.BLOCKING, DrainingInput.OFFERED_TO_ANOTHER): DrainingTransition(
+        DrainingEffect.BLOCK, DrainingState.BLOCKING
+    ),
+    (DrainingState.BLOCKING, DrainingInput.OFFERED_TO_ITS_OWN): DrainingTransition(
+        DrainingEffect.RETURN, DrainingState.FREE
+    ),
+    (DrainingState.BLOCKING, DrainingInput.REMOVED): DrainingTransition(
+        DrainingEffect.COUNT_DOWN, DrainingState.BLOCKING
+    ),
+    (DrainingState.BLOCKING, DrainingInput.LAST_REMOVED): DrainingTransition(
+        DrainingEffect.UNBLOCK, DrainingState.FREE
+    ),
+    (DrainingState.BLOCKING, DrainingInput.LAST_CLOSED): DrainingTransition(DrainingEffect.CLEAR, DrainingState.FREE),
 }
 """The life of a draining hash. A hash that does not drain has no count and no consumer."""
 
 
-class DrainingHash(Struct, frozen=True, gc=False):
+class DrainingHashEntry(Struct, frozen=True, gc=False):
     """A draining hash: its consumer, its number of pending messages there, and of attempts that it blocked."""
 
     consumer: str
@@ -84,21 +98,21 @@ class DrainingHash(Struct, frozen=True, gc=False):
     blocked: int = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> DrainingState:
         """Its state in the table."""
-        return State.BLOCKING if self.blocked else State.DRAINING
+        return DrainingState.BLOCKING if self.blocked else DrainingState.DRAINING
 
 
 class DrainingHashes(Struct, frozen=True, cache_hash=True, gc=False):
     """The draining hashes of a subscription, in order, and how many left the set so far (KEY-11)."""
 
-    entries: tuple[tuple[int, DrainingHash], ...] = ()
+    entries: tuple[tuple[int, DrainingHashEntry], ...] = ()
     cleared: int = 0
 
-    def of(self, hashed: int) -> DrainingHash | None:
+    def of(self, hashed: int) -> DrainingHashEntry | None:
         return next((entry for one, entry in self.entries if one == hashed), None)
 
-    def with_entry(self, hashed: int, entry: DrainingHash | None) -> DrainingHashes:
+    def with_entry(self, hashed: int, entry: DrainingHashEntry | None) -> DrainingHashes:
         others = tuple(pair for pair in self.entries if pair[0] != hashed)
         if entry is None:
             return replace(self, entries=others, cleared=self.cleared + (len(others) < len(self.entries)))
@@ -108,9 +122,9 @@ class DrainingHashes(Struct, frozen=True, cache_hash=True, gc=False):
 NONE_DRAINING = DrainingHashes()
 
 
-def transition(entry: DrainingHash | None, happens: Input) -> Transition:
+def transition(entry: DrainingHashEntry | None, happens: DrainingInput) -> DrainingTransition:
     """The transition of a hash (None: not draining); ValueError for an input that cannot happen."""
-    state = State.FREE if entry is None else entry.state
+    state = DrainingState.FREE if entry is None else entry.state
     found = TABLE.get((state, happens))
     if found is None:
         raise ValueError(f"it cannot be that {happens.value}: it is {state.value}")
@@ -126,8 +140,8 @@ def moved(draining: DrainingHashes, hashed: int, *, consumer: str, pending: int)
     entry = draining.of(hashed)
     if entry is not None and entry.consumer != consumer:
         raise ValueError(f"hash {hashed} drains at {entry.consumer}, and messages of it are pending at {consumer}")
-    transition(entry, Input.MOVED)
-    return draining.with_entry(hashed, DrainingHash(consumer, pending, entry.blocked if entry else 0))
+    transition(entry, DrainingInput.MOVED)
+    return draining.with_entry(hashed, DrainingHashEntry(consumer, pending, entry.blocked if entry else 0))
 
 
 @carries("KEY-03", "KEY-04", "KEY-07")
@@ -138,8 +152,10 @@ def offered(draining: DrainingHashes, hashed: int, *, consumer: str) -> tuple[Dr
     """
     entry = draining.of(hashed)
     is_its_own = entry is not None and entry.consumer == consumer
-    effect = transition(entry, Input.OFFERED_TO_ITS_OWN if is_its_own else Input.OFFERED_TO_ANOTHER).effect
-    if effect is Effect.BLOCK:
+    effect = transition(
+        entry, DrainingInput.OFFERED_TO_ITS_OWN if is_its_own else DrainingInput.OFFERED_TO_ANOTHER
+    ).effect
+    if effect is DrainingEffect.BLOCK:
         assert entry is not None
         return draining.with_entry(hashed, replace(entry, blocked=entry.blocked + 1)), False
     return draining.with_entry(hashed, None), True
@@ -148,7 +164,7 @@ def offered(draining: DrainingHashes, hashed: int, *, consumer: str) -> tuple[Dr
 @carries("KEY-05", "KEY-06", "KEY-11")
 def removed(
     draining: DrainingHashes, hashed: int, *, consumer: str, closing: bool = False
-) -> tuple[DrainingHashes, Effect]:
+) -> tuple[DrainingHashes, DrainingEffect]:
     """A pending message of the hash is removed, also if it does not drain. Returns the effect (KEY-05).
 
     ``closing``: its consumer disconnects. That sends blocked messages by itself, so the dispatcher is not woken.
@@ -158,9 +174,11 @@ def removed(
     if entry is not None and entry.consumer != consumer:
         raise ValueError(f"hash {hashed} drains at {entry.consumer}, but a message of it was pending at {consumer}")
     is_last = entry is None or entry.pending == 1
-    happens = Input.REMOVED if not is_last else Input.LAST_CLOSED if closing else Input.LAST_REMOVED
+    happens = (
+        DrainingInput.REMOVED if not is_last else DrainingInput.LAST_CLOSED if closing else DrainingInput.LAST_REMOVED
+    )
     effect = transition(entry, happens).effect
-    if effect is Effect.COUNT_DOWN:
+    if effect is DrainingEffect.COUNT_DOWN:
         assert entry is not None
         return draining.with_entry(hashed, replace(entry, pending=entry.pending - 1)), effect
     return draining.with_entry(hashed, None), effect

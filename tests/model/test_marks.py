@@ -132,9 +132,9 @@ def reached(family: str) -> tuple[set[str], set[tuple[object, object]]]:
             return
         known = frame.f_locals
         if family == "CHUNK":
-            state: object = assembly.State.NOTHING if known["buffer"] is None else assembly.State.FILLING
+            state: object = assembly.BufferState.NOTHING if known["buffer"] is None else assembly.BufferState.FILLING
         else:
-            state = draining_hashes.State.FREE if known["entry"] is None else known["entry"].state
+            state = draining_hashes.DrainingState.FREE if known["entry"] is None else known["entry"].state
         looked_up.add((state, known["happens"]))
 
     return called_while(reference.explore, reference.modules, noting=note), looked_up

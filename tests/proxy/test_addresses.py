@@ -12,7 +12,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.frames import decode_frame, encode_frame
 from conformance.proxy.addresses import rerouted
 from conformance.proxy.event_buffer import EventBuffer
-from conformance.proxy.events import Opened
+from conformance.proxy.events import ConnectionOpened
 from conformance.proxy.proxy import Proxy
 from tests.clients.wire.peer import Peer, peer
 
@@ -105,7 +105,7 @@ def test_a_client_reaches_the_owner_through_the_proxy(first: Peer, second: Peer,
         serving.join()
         assert producer.is_open
         assert second.socket.getpeername()[1] in proxy.ports
-        assert sum(isinstance(event, Opened) for event in buffer.events()) == 2
+        assert sum(isinstance(event, ConnectionOpened) for event in buffer.events()) == 2
         client.abort()
 
 

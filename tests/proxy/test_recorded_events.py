@@ -8,7 +8,7 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from conformance.proxy.event_buffer import EventBuffer
-from conformance.proxy.events import Chunk, Closed, Opened
+from conformance.proxy.events import ChunkFields, ConnectionClosed, ConnectionOpened
 from conformance.proxy.frame_reader import payload_digest
 from conformance.proxy.proxy import Proxy
 from model.log import Position
@@ -79,7 +79,7 @@ def test_the_chunks_of_pulsar_client_are_recorded_with_their_ids(
     assert isinstance(outcome, Receipt)
     sends = events.commands("SEND")
     uuid = sends[0].chunk.uuid if sends[0].chunk is not None else ""
-    assert [one.chunk for one in sends] == [Chunk(uuid, i, 3, len(LARGE)) for i in range(3)]
+    assert [one.chunk for one in sends] == [ChunkFields(uuid, i, 3, len(LARGE)) for i in range(3)]
     assert [one.chunk for one in events.commands("MESSAGE")] == [one.chunk for one in sends]
     assert [one.digest for one in events.commands("MESSAGE")] == [one.digest for one in sends]
     entries = read_log(client, topic, timeout_s=TIMEOUT_S)
@@ -94,13 +94,13 @@ def test_connections_are_recorded_with_the_ports_that_both_sides_see(
         one.subscribe(topic, "s", kind="Shared", consumer_name=name, timeout_s=TIMEOUT_S)
         for one, name in ((through, "through"), (client, "past"))
     ]
-    opened = [event for event in events.events() if isinstance(event, Opened)][-1]
+    opened = [event for event in events.events() if isinstance(event, ConnectionOpened)][-1]
     assert opened.client_port == through.port
     seen = {one.consumer_name: one.address for one in admin.stats(topic).subscriptions["s"].consumers}
     assert seen["through"] == f"/127.0.0.1:{opened.broker_port}"
     assert (proxy.carries(seen["through"]), proxy.carries(seen["past"])) == (True, False)
     through.abort()
-    eventually(lambda: any(isinstance(event, Closed) and event.by == "client" for event in events.events()))
+    eventually(lambda: any(isinstance(event, ConnectionClosed) and event.by == "client" for event in events.events()))
     assert consumers[1].is_open
 
 
@@ -123,6 +123,6 @@ def test_the_events_of_several_clients_are_kept_apart(proxy: Proxy, events: Even
 def test_an_event_buffer_keeps_the_last_events_and_counts_all() -> None:
     events = EventBuffer(2)
     for number in (1, 2, 3):
-        events(Closed(connection=number, at_s=0.0, by="proxy"))
-    assert [event.connection for event in events.events() if isinstance(event, Closed)] == [2, 3]
+        events(ConnectionClosed(connection=number, at_s=0.0, by="proxy"))
+    assert [event.connection for event in events.events() if isinstance(event, ConnectionClosed)] == [2, 3]
     assert events.count == 3

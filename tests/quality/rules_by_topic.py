@@ -28,7 +28,7 @@ from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.deviations import DEVIATIONS
 from model.example import Example, judge
 from model.judgement import Broken
@@ -89,7 +89,7 @@ def run(machine: str, broker: str, rounds: int, seed: int) -> Counter[tuple[str,
     counts: Counter[tuple[str, Kind]] = Counter()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            world = World(started, place=Place(started))
+            world = World(started, place=RunPlace(started))
             journal = Journal(Path(folder) / "journal.jsonl")
 
             def begin() -> RunningExample:

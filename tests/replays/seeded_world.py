@@ -24,7 +24,7 @@ from conformance.known import shipped
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.example import Example
 from model.operations import AnyOperation
 
@@ -42,7 +42,7 @@ class SeededWorld:
         self._started = [broker]
         self.world = World(
             broker,
-            place=self._stack.enter_context(Place(broker)),
+            place=self._stack.enter_context(RunPlace(broker)),
             on_start=self._on_start,
             another=lambda: parse_broker(name, settings={**QUICK, **SUITE_SETTINGS}),
         )

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.events import AnyEvent, HarnessErrorHappened
 from conformance.faults import catalogue
-from conformance.hunt_result import Failed, Found, Hunted, Missed, NotItsDoing, exit_status, fold
+from conformance.hunt_result import DefectFound, DefectMissed, Hunted, HuntFailed, NotItsDoing, exit_status, fold
 from conformance.report.docs.hunts import problem_of
 from tests.report.samples import FOUND, MINIMISED, REPLAYED_SOUNDLY, STARTED, example, finished, run
 
@@ -22,7 +22,7 @@ def hunted(*events: AnyEvent) -> Hunted:
 
 def test_a_violation_that_needs_the_defect_finds_it() -> None:
     found = hunted(*run(FOUND, MINIMISED, REPLAYED_SOUNDLY))
-    assert isinstance(found, Found)
+    assert isinstance(found, DefectFound)
     assert (found.catch.machine, found.catch.violation.rule) == (FOUND.machine, "DEDUP-03")
     assert (found.catch.operations, found.catch.steps) == (FOUND.operations, MINIMISED.steps)
     assert found.catch.seconds == FOUND.at_s - STARTED.at_s, "from when the broker was up"
@@ -36,13 +36,13 @@ def test_a_violation_without_the_defect_does_not_find_it() -> None:
 def test_of_several_violations_the_minimized_one_counts() -> None:
     earlier = msgspec.structs.replace(FOUND, history="histories/0.json", operations=7)
     found = hunted(*run(earlier, FOUND, MINIMISED, REPLAYED_SOUNDLY))
-    assert isinstance(found, Found)
+    assert isinstance(found, DefectFound)
     assert found.catch.operations == FOUND.operations
 
 
 def test_a_run_without_a_violation_missed_the_defect() -> None:
     missed = hunted(*run(example(8.0, deviations=3)))
-    assert missed == Missed(defect=DEFECT, operations=finished().operations, seconds=8.0 - STARTED.at_s)
+    assert missed == DefectMissed(defect=DEFECT, operations=finished().operations, seconds=8.0 - STARTED.at_s)
     assert "should break DEDUP-03" in str(problem_of(missed))
 
 
@@ -60,7 +60,7 @@ def test_a_run_without_a_violation_missed_the_defect() -> None:
 )
 def test_a_run_that_did_not_finish_gives_no_result(events: tuple[AnyEvent, ...]) -> None:
     failed = hunted(*events)
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, HuntFailed)
     assert failed.why
 
 

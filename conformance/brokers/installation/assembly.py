@@ -59,7 +59,7 @@ Configuration:
 """
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class AssemblyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How an assembled release came to be."""
 
     version: str
@@ -96,16 +96,16 @@ def assembled(version: str, folder: Path) -> Path:
                 _link(jar.file, made / "lib" / f"{jar.coordinates.group}-{jar.file.name}")
             has_own = _write_configuration(version, made / "conf")
             seconds = round(time.monotonic() - started_s, 1)
-            origin = Origin(version=version, jars=len(jars), has_own_configuration=has_own, seconds=seconds)
+            origin = AssemblyRecord(version=version, jars=len(jars), has_own_configuration=has_own, seconds=seconds)
             (made / ORIGIN_FILE).write_bytes(msgspec.json.encode(origin))
             made.replace(folder)
     return folder
 
 
-def origin_of(folder: Path) -> Origin | None:
+def origin_of(folder: Path) -> AssemblyRecord | None:
     """How the release in a folder came to be; None for an unpacked distribution."""
     file = folder / ORIGIN_FILE
-    return msgspec.json.decode(file.read_bytes(), type=Origin) if file.exists() else None
+    return msgspec.json.decode(file.read_bytes(), type=AssemblyRecord) if file.exists() else None
 
 
 def _resolved(version: str, workshop: Path, on_file: Callable[[], None]) -> list[Resolved]:

@@ -35,7 +35,7 @@ _DRIVERS = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class JavaProgram:
     """A class with a main method, its arguments, and how much memory it gets, as Java's options."""
 
     main: str
@@ -44,7 +44,7 @@ class Program:
 
 
 def java_command(
-    release: Release, java: Java, folder: Path, program: Program, *, options: Sequence[str] = ()
+    release: Release, java: Java, folder: Path, program: JavaProgram, *, options: Sequence[str] = ()
 ) -> list[str]:
     """Return the command that runs a program of the release, with all that it writes below ``folder``.
 

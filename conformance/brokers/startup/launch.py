@@ -10,7 +10,7 @@ from conformance.brokers.installation.java import Java
 from conformance.brokers.release import Release
 from conformance.brokers.startup.agent import agent_jar, agent_options
 from conformance.brokers.startup.configuration import configured
-from conformance.brokers.startup.jvm import BROKER_MEMORY, Program, java_command
+from conformance.brokers.startup.jvm import BROKER_MEMORY, JavaProgram, java_command
 from conformance.brokers.startup.ports import HOST, free_ports
 
 SHIPPED = "standalone.conf"
@@ -56,7 +56,7 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
     Raises:
         HarnessError: the agent's jar cannot be fetched.
     """
-    program = Program(
+    program = JavaProgram(
         main="org.apache.pulsar.PulsarStandaloneStarter",
         arguments=_starter_flags(release, folder, ports),
         memory=BROKER_MEMORY,

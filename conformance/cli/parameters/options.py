@@ -11,7 +11,7 @@ import click
 
 from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
-from conformance.cli.parameters.types import CLIENT, Setting, Tenant, brokers
+from conformance.cli.parameters.types import CLIENT, SettingParameter, Tenant, brokers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ known_option = click.option(
 )
 client_option = click.option("--client", type=CLIENT, help="Another pulsar-client.  [default: the one installed]")
 setting_option = click.option(
-    "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
+    "--setting", "settings", type=SettingParameter(), multiple=True, help="A setting of the broker; may be repeated."
 )
 verbose_option = click.option(
     "--verbose", is_flag=True, help="Print known deviations and long histories in full as well."

@@ -62,7 +62,7 @@ class Ending(enum.Enum):
     INTERRUPTED = "interrupted"
 
 
-class Watcher(Protocol):
+class RunWatcher(Protocol):
     """Receives the events of a run while it is in progress."""
 
     def take(self, event: AnyEvent) -> None:
@@ -77,7 +77,7 @@ def supervise(
     *,
     folder: Path,
     budget_s: float,
-    watcher: Watcher,
+    watcher: RunWatcher,
     asked: RunAsked | None = None,
     security: Security = NO_SECURITY,
 ) -> Ending:
@@ -93,7 +93,7 @@ def supervise(
         _started(command, output_file(folder), security) as engine,
         _interrupts() as interrupts,
     ):
-        run = _Run(engine=engine, interrupts=interrupts, kept=kept, budget_s=budget_s, watcher=watcher)
+        run = _EngineRun(engine=engine, interrupts=interrupts, kept=kept, budget_s=budget_s, watcher=watcher)
         if asked is not None:
             run.record(asked)
         ending = run.to_the_end()
@@ -226,11 +226,11 @@ def _interrupts() -> Iterator[_Interrupts]:
             signal.signal(number, handler)
 
 
-class _Run:
+class _EngineRun:
     """A run of the engine, until all its output is read."""
 
     def __init__(
-        self, *, engine: _Engine, interrupts: _Interrupts, kept: BinaryIO, budget_s: float, watcher: Watcher
+        self, *, engine: _Engine, interrupts: _Interrupts, kept: BinaryIO, budget_s: float, watcher: RunWatcher
     ) -> None:
         self._engine = engine
         self._interrupts = interrupts

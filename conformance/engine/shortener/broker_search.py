@@ -48,7 +48,7 @@ def minimise(
     """
     assert original.violation is not None
     now = time.monotonic()
-    search = _Search(run, original, now + limit_s, now + replay_limit_s, original.took_s, patience)
+    search = _BrokerSearch(run, original, now + limit_s, now + replay_limit_s, original.took_s, patience)
     best = original if recording is None else _from_recording(search, recording)
     best = search.better(best, _of_one_topic(best))
     best = search.better(best, _of_what_was_performed(best))
@@ -73,7 +73,7 @@ def minimise(
     return replace(shortest, recorded=recorded, stages=(*before.stages, stage))
 
 
-def _from_recording(search: _Search, recording: Recording) -> Attempt:
+def _from_recording(search: _BrokerSearch, recording: Recording) -> Attempt:
     """The shortest part of a recording, with the further steps that the broker needs to break the rule.
 
     Bisection finds these: of the parts that were left out of the recording one by one, it puts back the first one
@@ -120,7 +120,7 @@ def _of_what_was_performed(attempt: Attempt) -> Operations:
     return [step.operation for step in attempt.steps[: attempt.chosen] if not isinstance(step.outcome, Skipped)]
 
 
-def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
+def _without_parts(search: _BrokerSearch, best: Attempt, size: int) -> Attempt:
     """Leave out each run of ``size`` operations, from the last to the first, if the rule breaks without it."""
     for part in parts(best.chosen, size):
         if search.is_over:
@@ -130,7 +130,7 @@ def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
     return best
 
 
-def _without_entries(search: _Search, best: Attempt) -> Attempt:
+def _without_entries(search: _BrokerSearch, best: Attempt) -> Attempt:
     """Leave out single entries of sends and sources, if the rule breaks without them."""
     for candidate in _fewer_entries(best.operations):
         found = search.better(best, candidate)
@@ -146,7 +146,7 @@ def _length(operations: Operations) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
-class _Search:
+class _BrokerSearch:
     run: RunOperations
     original: Attempt
     deadline: float

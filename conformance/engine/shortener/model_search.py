@@ -50,7 +50,7 @@ def shorten_recording(whole: Attempt, known: frozenset[str], *, limit_s: float) 
     """
     assert whole.violation is not None
     began = time.monotonic()
-    search = _Search(whole.steps, whole.violation, known, began + limit_s)
+    search = _ModelSearch(whole.steps, whole.violation, known, began + limit_s)
     if not search.accepts(tuple(range(len(whole.steps)))):
         return None
     for name in search.names():
@@ -73,7 +73,7 @@ def shorten_recording(whole: Attempt, known: frozenset[str], *, limit_s: float) 
 
 
 @dataclass(slots=True)
-class _Search:
+class _ModelSearch:
     """``states``: the model's possible states before each step of the shortest part so far."""
 
     steps: tuple[Step, ...]

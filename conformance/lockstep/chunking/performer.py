@@ -471,7 +471,7 @@ def _patiently(open_: Callable[[], T]) -> T | Refused:
             time.sleep(_PAUSE_S)
 
 
-def _logged(entry: logs.LoggedEntry) -> LoggedPart:
+def _logged(entry: logs.ParsedEntry) -> LoggedPart:
     payload = entry.messages[0][1]
     metadata = entry.metadata
     before_split = pb.MessageMetadata()

@@ -19,7 +19,7 @@ from conformance.clients.admin.http import AdminError
 from conformance.clients.admin.markers import read_marker
 from conformance.clients.admin.stored_log import last_stored, stored_positions
 from conformance.clients.admin.types import InternalStats, ReplicationStats, RestEntry
-from conformance.clusters import Cluster
+from conformance.clusters import RunningCluster
 from conformance.harness_error import HarnessError
 from conformance.lockstep.clusters import PERIOD_MS, Link, ReplicationWorld, now_ms
 from conformance.wait import Deadline, retry
@@ -179,7 +179,7 @@ class Reading:
         ]
         return _Look(logs, self._world.replicators(self._labels, self._topic))
 
-    def _cluster_of(self, label: str) -> Cluster:
+    def _cluster_of(self, label: str) -> RunningCluster:
         return self._world.clusters.cluster(label)
 
     def _internal(self, label: str) -> InternalStats:

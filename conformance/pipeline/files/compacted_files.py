@@ -33,7 +33,7 @@ class Damaged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFile:
     """A file in a worker: its address, and its content if it is not local."""
 
     path: str
@@ -78,8 +78,8 @@ def by_partition(files: Sequence[File]) -> list[File]:
     return sorted((file for file in files if file.is_local), key=lambda file: -file.size_bytes)
 
 
-def opened(rows: Iterable[pa.RecordBatch]) -> Iterator[Opened]:
+def opened(rows: Iterable[pa.RecordBatch]) -> Iterator[OpenedFile]:
     """The files of :func:`each_a_row`, in a worker."""
     for batch in rows:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-            yield Opened(path.as_py(), content.as_buffer())
+            yield OpenedFile(path.as_py(), content.as_buffer())

@@ -21,10 +21,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun, together
 from conformance.history.parquet import ORDER, SCHEMA, compacted_together, in_force
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.files.file_systems import listed
 from conformance.pipeline.files.footers import File, examined
-from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, Fault
+from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, RecordedFault
 
 FAULTS_AT_MOST = 100_000
 """How many faults of whole clusters are sent to every worker."""
@@ -36,7 +36,7 @@ _SORTED_BYTES = 32 * 2**20
 """How many bytes of files that are not compacted one sorted partition has."""
 
 _KINDS = frozenset(map(str, Kind))
-_OUTCOMES = frozenset(map(str, Outcome))
+_OUTCOMES = frozenset(map(str, CallOutcome))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def events_of(spark: SparkSession, files: Files) -> DataFrame:
 class OfNoTopic:
     """Events without a topic: faults of whole clusters, and a sentence for each that cannot be judged."""
 
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RecordedFault, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -183,8 +183,8 @@ def _strange(row: Row) -> str:
     return f"{BACKWARDS}: {event}" if is_backwards else ""
 
 
-def _fault(row: Row) -> Fault:
-    return Fault(
+def _fault(row: Row) -> RecordedFault:
+    return RecordedFault(
         run=row["run"],
         cluster=row["cluster"],
         name=row["fault"],

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from model.chunking import shared_proposals
 from model.chunking.assembly import Buffers, Whole
 from model.chunking.chunks import Chunk, split
-from model.chunking.shared_proposals import Marker, Member, Shared
+from model.chunking.shared_proposals import Marker, SharedConsumer, SharedSubscription
 from model.chunking.variants import DOCUMENT, ChunksVariant
 
 
@@ -41,7 +41,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         return split(uuid=uuid, sequence_id=1, payload_bytes=self.messages[number], room_bytes=1)
 
 
-class Producer(Struct, frozen=True, cache_hash=True, gc=False):
+class SharedTopicProducer(Struct, frozen=True, cache_hash=True, gc=False):
     """A producer: where its chunks are stored, how often it died, and whether it is through."""
 
     stored: tuple[int, ...] = ()
@@ -52,8 +52,8 @@ class Producer(Struct, frozen=True, cache_hash=True, gc=False):
 class World(Struct, frozen=True, cache_hash=True, gc=False):
     """A state of the exploration."""
 
-    shared: Shared
-    producers: tuple[Producer, ...]
+    shared: SharedSubscription
+    producers: tuple[SharedTopicProducer, ...]
     leaves: int
     backs: int
     deaths: int
@@ -94,13 +94,13 @@ def kinds(setup: Setup) -> frozenset[str]:
 
 def initial(setup: Setup) -> World:
     """Nothing was sent yet, and both consumers are there."""
-    shared = Shared(
+    shared = SharedSubscription(
         markers=setup.markers,
         sorted_replay=setup.sorted_replay,
         variant=setup.variant,
-        members=(Member("A"), Member("B")),
+        members=(SharedConsumer("A"), SharedConsumer("B")),
     )
-    producers = tuple(Producer() for _ in setup.messages)
+    producers = tuple(SharedTopicProducer() for _ in setup.messages)
     return World(shared, producers, setup.leaves, setup.backs, setup.deaths, setup.crashes)
 
 
@@ -116,7 +116,7 @@ def steps(setup: Setup, world: World) -> Next:
         yield Step("crashes", "the broker crashes, and its consumers come back"), after
 
 
-def produces(setup: Setup, world: World, number: int, producer: Producer) -> Next:
+def produces(setup: Setup, world: World, number: int, producer: SharedTopicProducer) -> Next:
     """A producer stores its next chunk or its marker, or dies and begins anew."""
     chunks, stored, log = setup.chunks_of(number, producer.life), producer.stored, world.shared.log
     uuid = chunks[0].uuid
@@ -132,7 +132,7 @@ def produces(setup: Setup, world: World, number: int, producer: Producer) -> Nex
         after = replace(producer, is_through=True)
         yield Step("publishes", words), _appended(world, number, after, Marker(uuid, stored))
     if world.deaths and stored:
-        reborn = _replaced(world, number, Producer(life=producer.life + 1))
+        reborn = _replaced(world, number, SharedTopicProducer(life=producer.life + 1))
         words = f"the producer of {uuid} dies, and begins anew"
         yield Step("dies", words), replace(reborn, deaths=world.deaths - 1)
 
@@ -188,7 +188,7 @@ def consumers(world: World) -> Next:
             yield Step("leaves", f"{name} crashes", name), after
 
 
-def _all_again(shared: Shared, member: Member) -> Shared:
+def _all_again(shared: SharedSubscription, member: SharedConsumer) -> SharedSubscription:
     """A consumer asks for what it set aside, and for what it keeps of the same messages."""
     uuids = {shared.log[position].uuid for position in member.buffers.awaiting_redelivery}
     entries = {position for uuid in uuids for position in shared.pending_of(uuid, member)}
@@ -198,17 +198,17 @@ def _all_again(shared: Shared, member: Member) -> Shared:
     return shared_proposals.request_redelivery(replace(shared, members=members), member.name, entries)
 
 
-def _appended(world: World, number: int, producer: Producer, item: shared_proposals.Item) -> World:
+def _appended(world: World, number: int, producer: SharedTopicProducer, item: shared_proposals.Item) -> World:
     shared = replace(world.shared, log=(*world.shared.log, item))
     return replace(_replaced(world, number, producer), shared=shared)
 
 
-def _replaced(world: World, number: int, producer: Producer) -> World:
+def _replaced(world: World, number: int, producer: SharedTopicProducer) -> World:
     producers = tuple(producer if n == number else one for n, one in enumerate(world.producers))
     return replace(world, producers=producers)
 
 
-def in_words(shared: Shared, position: int) -> str:
+def in_words(shared: SharedSubscription, position: int) -> str:
     """An entry in words."""
     item = shared.log[position]
     if isinstance(item, Marker):

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from model.chunking import assembly
 from model.chunking.assembly import Buffers, Whole
-from model.explorations.chunking.world import ROOM_BYTES, Entry, Setup, Step, World
+from model.explorations.chunking.world import ROOM_BYTES, ChunkEntry, Setup, Step, World
 from model.explore import Always, EveryStep
 
 Statements = tuple[tuple[Always[World], ...], tuple[EveryStep[World, Step], ...]]
@@ -42,7 +42,7 @@ def statements(setup: Setup) -> Statements:
 
 
 @lru_cache(maxsize=100_000)
-def wholes(log: tuple[Entry, ...]) -> tuple[Whole, ...]:
+def wholes(log: tuple[ChunkEntry, ...]) -> tuple[Whole, ...]:
     """The messages that are whole in a log, in the order in which they are complete."""
     buffers, found = Buffers(), []
     for position, entry in enumerate(log):

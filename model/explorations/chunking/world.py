@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.chunking import assembly, deduplication
-from model.chunking.assembly import Buffers, Effect, Whole
+from model.chunking.assembly import BufferEffect, Buffers, Whole
 from model.chunking.chunks import Chunk, room, split
-from model.chunking.deduplication import Judgement, Memory
+from model.chunking.deduplication import ChunkJudgement, Memory
 from model.chunking.variants import DOCUMENT, ChunksVariant
 
 LIMIT_BYTES, METADATA_BYTES = 12, 2
@@ -64,7 +64,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         return tuple(sorted(chunks, key=lambda one: one.chunk_id)) if self.variant.two_at_once else chunks
 
 
-class Producer(Struct, frozen=True, cache_hash=True, gc=False):
+class SplittingProducer(Struct, frozen=True, cache_hash=True, gc=False):
     """A producer: which of its chunks comes next, which messages are confirmed, its lives, whether it is gone."""
 
     name: str
@@ -74,7 +74,7 @@ class Producer(Struct, frozen=True, cache_hash=True, gc=False):
     is_gone: bool = False
 
 
-class Entry(Struct, frozen=True, cache_hash=True, gc=False):
+class ChunkEntry(Struct, frozen=True, cache_hash=True, gc=False):
     """An entry of the log: whose it is, and which chunk."""
 
     producer: str
@@ -86,7 +86,7 @@ class Entry(Struct, frozen=True, cache_hash=True, gc=False):
         return self.producer, self.chunk.sequence_id
 
 
-class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
+class AssemblingConsumer(Struct, frozen=True, cache_hash=True, gc=False):
     """The consumer: what it reads next, its buffers, and what the application has."""
 
     read: int = 0
@@ -100,10 +100,10 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
     be delivered again.
     """
 
-    producers: tuple[Producer, ...]
-    log: tuple[Entry, ...] = ()
+    producers: tuple[SplittingProducer, ...]
+    log: tuple[ChunkEntry, ...] = ()
     memory: Memory = ()
-    consumer: Consumer = Consumer()
+    consumer: AssemblingConsumer = AssemblingConsumer()
     acknowledged: frozenset[int] = frozenset()
     done: frozenset[tuple[str, int]] = frozenset()
     lost: frozenset[tuple[str, int]] = frozenset()
@@ -157,8 +157,8 @@ def kinds(setup: Setup) -> frozenset[str]:
 def initial(setup: Setup) -> World:
     """Nothing was sent yet."""
     return World(
-        tuple(Producer(name) for name, _ in setup.sources),
-        consumer=Consumer(buffers=Buffers(setup.limit, setup.acks_discarded)),
+        tuple(SplittingProducer(name) for name, _ in setup.sources),
+        consumer=AssemblingConsumer(buffers=Buffers(setup.limit, setup.acks_discarded)),
         cuts=setup.cuts,
         deaths=setup.deaths,
         unloads=setup.unloads,
@@ -180,33 +180,33 @@ def steps(setup: Setup, world: World) -> Next:
     yield from harness_errors(setup, world)
 
 
-def sends(setup: Setup, world: World, producer: Producer) -> Next:
+def sends(setup: Setup, world: World, producer: SplittingProducer) -> Next:
     """A producer sends its next chunk, which is stored or not, and confirmed."""
     chunks = setup.chunks_of(producer.name, producer.life)
     if producer.next_chunk == len(chunks):
         return
     chunk = chunks[producer.next_chunk]
-    judgement = Judgement.STORED
+    judgement = ChunkJudgement.STORED
     if setup.deduplication:
         judgement = deduplication.judge(
             deduplication.known_of(world.memory, producer.name), chunk, variant=setup.variant
         )
     after = replace(producer, next_chunk=producer.next_chunk + 1)
-    if chunk.is_last and judgement is not Judgement.REFUSED:
+    if chunk.is_last and judgement is not ChunkJudgement.REFUSED:
         after = replace(after, confirmed=after.confirmed | {chunk.sequence_id})
     sent = _with(world, after)
     sentence = f"{producer.name} sends {chunk_in_words(producer.name, chunk)}"
-    if judgement is Judgement.STORED:
-        log = (*world.log, Entry(producer.name, chunk))
+    if judgement is ChunkJudgement.STORED:
+        log = (*world.log, ChunkEntry(producer.name, chunk))
         memory = deduplication.remember(world.memory, producer.name, chunk) if setup.deduplication else ()
         yield Step("stored", f"{sentence}: entry {len(world.log)}"), replace(sent, log=log, memory=memory)
-    elif judgement is Judgement.DUPLICATE:
+    elif judgement is ChunkJudgement.DUPLICATE:
         yield Step("duplicate", f"{sentence}: {judgement.value}"), sent
     else:
         yield Step("refused", f"{sentence}: {judgement.value}"), sent
 
 
-def returns(setup: Setup, world: World, producer: Producer) -> Next:
+def returns(setup: Setup, world: World, producer: SplittingProducer) -> Next:
     """A producer reconnects and sends again what it sent last, or dies and comes back, or does not."""
     chunks = setup.chunks_of(producer.name, producer.life)
     is_under_way = producer.next_chunk < len(chunks) and chunks[producer.next_chunk].chunk_id > 0
@@ -224,7 +224,9 @@ def returns(setup: Setup, world: World, producer: Producer) -> Next:
         yield step, replace(_with(world, after), deaths=world.deaths - 1)
 
 
-def _deaths(setup: Setup, producer: Producer, chunks: tuple[Chunk, ...]) -> Iterator[tuple[Step, Producer]]:
+def _deaths(
+    setup: Setup, producer: SplittingProducer, chunks: tuple[Chunk, ...]
+) -> Iterator[tuple[Step, SplittingProducer]]:
     starts = [at for at, chunk in enumerate(chunks) if chunk.chunk_id == 0] + [len(chunks)]
     match setup.restart:
         case "from its source":
@@ -260,14 +262,20 @@ def reads(setup: Setup, world: World) -> Next:
     out = "".join(f", and {buffer.uuid} is discarded" for buffer in came.crowded_out)
     lost = world.lost | {world.log[p].message for p in came.acknowledged}
     acknowledged = world.acknowledged | set(came.acknowledged)
-    kind = "keeps" if came.effect in (Effect.OPEN, Effect.APPEND) else came.effect.name.lower().replace("_", " ")
+    kind = (
+        "keeps"
+        if came.effect in (BufferEffect.OPEN, BufferEffect.APPEND)
+        else came.effect.name.lower().replace("_", " ")
+    )
     yield (
         Step(kind, f"{sentence}: {came.effect.value}{out}"),
         replace(world, consumer=after, lost=lost, acknowledged=acknowledged),
     )
 
 
-def _delivers(setup: Setup, world: World, consumer: Consumer, whole: Whole, sentence: str) -> tuple[Step, World]:
+def _delivers(
+    setup: Setup, world: World, consumer: AssemblingConsumer, whole: Whole, sentence: str
+) -> tuple[Step, World]:
     """A message is whole, and the application has it; in a variant it waits for those that are not."""
     if setup.variant.waits_for_unfinished and consumer.buffers.kept:
         waits = replace(consumer, waiting=(*consumer.waiting, whole))
@@ -356,12 +364,12 @@ def _seeks(setup: Setup, world: World) -> Next:
 def _afresh(setup: Setup, world: World) -> World:
     """With a new consumer, which is sent everything that is not acknowledged."""
     first = 0 if setup.variant.acknowledged_delivered else world.first_unacknowledged
-    consumer = Consumer(read=first, buffers=Buffers(setup.limit, setup.acks_discarded))
+    consumer = AssemblingConsumer(read=first, buffers=Buffers(setup.limit, setup.acks_discarded))
     unacknowledged = {world.log[whole.positions[-1]].message for whole in world.consumer.unacknowledged}
     return replace(world, consumer=consumer, again=world.again | unacknowledged)
 
 
-def _with(world: World, producer: Producer) -> World:
+def _with(world: World, producer: SplittingProducer) -> World:
     others = (producer if one.name == producer.name else one for one in world.producers)
     return replace(world, producers=tuple(others))
 

@@ -11,7 +11,7 @@ from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.info import info_of
 from model.cursors.log import Place, TopicLog
-from model.cursors.reference import Record, Subscription
+from model.cursors.reference import CursorSubscription, Record
 from model.explorations.cursors.world import FIRST_DELAY, Setup, Step, World, closed, is_dirty
 from model.explore import Always, EveryStep
 from model.log import Position
@@ -93,7 +93,7 @@ def _contiguous(world: World) -> bool:
     return all(_is_contiguous(one, world.log) for one in world.subscriptions)
 
 
-def _is_contiguous(subscription: Subscription, log: TopicLog) -> bool:
+def _is_contiguous(subscription: CursorSubscription, log: TopicLog) -> bool:
     done = entries(acknowledged(subscription.acked, log), log)
     passed = list(takewhile(done.__contains__, sorted(log.entries)))
     info = reference.stats_position(subscription, log)
@@ -218,7 +218,7 @@ def _stored(before: World, _: Step, after: World) -> bool:
     )
 
 
-def _is_stored_well(before: Subscription, after: Subscription, stored_ranges: int) -> bool:
+def _is_stored_well(before: CursorSubscription, after: CursorSubscription, stored_ranges: int) -> bool:
     info = info_of(before.acked)
     if len(info.ranges) < stored_ranges:
         return after.stored == info

@@ -16,12 +16,12 @@ from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.dispatch import Dispatch
 from model.cursors.log import Place
-from model.cursors.reference import Subscription
+from model.cursors.reference import CursorSubscription
 from model.explorations.cursors.world import (
     FIRST_DELAY,
     NAMES,
     SUBSCRIPTIONS,
-    Client,
+    AckingClient,
     HeldBack,
     Nacked,
     Setup,
@@ -78,7 +78,7 @@ def _ack(setup: Setup, world: World, number: int, place: Place, *, is_cumulative
 
 
 def _acked(setup: Setup, world: World, number: int, place: Place, *, is_cumulative: bool) -> World:
-    def change(subscription: Subscription) -> Subscription:
+    def change(subscription: CursorSubscription) -> CursorSubscription:
         if is_cumulative:
             return reference.acknowledge_up_to(subscription, world.log, place)
         return reference.acknowledge(subscription, world.log, (place,))
@@ -86,7 +86,9 @@ def _acked(setup: Setup, world: World, number: int, place: Place, *, is_cumulati
     return _changed(setup, world, number, change)
 
 
-def _changed(setup: Setup, world: World, number: int, change: Callable[[Subscription], Subscription]) -> World:
+def _changed(
+    setup: Setup, world: World, number: int, change: Callable[[CursorSubscription], CursorSubscription]
+) -> World:
     """A subscription's state is another one, and perhaps a write was begun."""
     after = reference.on_one(world.subscriptions, number, change)
     pairs = zip(world.subscriptions, after, world.persisted_lately, strict=True)
@@ -99,7 +101,7 @@ def _changed(setup: Setup, world: World, number: int, change: Callable[[Subscrip
     )
 
 
-def _settled(setup: Setup, subscription: Subscription) -> Subscription:
+def _settled(setup: Setup, subscription: CursorSubscription) -> CursorSubscription:
     """What takes no time here is done: without a limit intervals are over at once, and a quick disk has written."""
     while not setup.is_limited and subscription.limited:
         subscription = reference.interval_passed(subscription)
@@ -124,7 +126,7 @@ def persists(setup: Setup, world: World) -> Next:
             yield Step("written", f"the state{of} is written", number), after
 
 
-def _with(world: World, number: int, subscription: Subscription) -> World:
+def _with(world: World, number: int, subscription: CursorSubscription) -> World:
     return replace(world, subscriptions=_set(world.subscriptions, number, to=subscription))
 
 
@@ -146,7 +148,7 @@ def dispatches(world: World) -> Next:
             yield Step("sent", words, consumer=consumer.name, position=position, number=count), after
 
 
-def acks_of(setup: Setup, world: World, client: Client) -> Next:
+def acks_of(setup: Setup, world: World, client: AckingClient) -> Next:
     """An application acks what it received, and its client sends that, at once or later."""
     subscription, name = world.subscriptions[0], client.name
     nacked = {one.position for one in client.nacked}
@@ -172,14 +174,14 @@ def acks_of(setup: Setup, world: World, client: Client) -> Next:
         yield Step("sends acks", f"{name}'s client sends its acks", consumer=name), _sent(setup, world, client)
 
 
-def _sent(setup: Setup, world: World, client: Client) -> World:
+def _sent(setup: Setup, world: World, client: AckingClient) -> World:
     """The client sent what it held back."""
     for ack in client.held_back:
         world = _acked(setup, world, 0, ack.place, is_cumulative=ack.is_cumulative)
     return world.with_client(replace(client, held_back=()))
 
 
-def nacks_of(world: World, client: Client) -> Next:
+def nacks_of(world: World, client: AckingClient) -> Next:
     """An application nacks a message, its client waits, and asks for it again."""
     name, pending = client.name, world.dispatch.consumer(client.name).pending
     nacked = tuple(one for one in client.nacked if one.position in pending)
@@ -211,7 +213,9 @@ def consumers(setup: Setup, world: World) -> Next:
     """A consumer joins, or leaves, as long as one stays or may join."""
     if world.joins:
         name = NAMES[setup.consumers + setup.joins - world.joins]
-        after = replace(world, dispatch=dispatch.join(world.dispatch, name), clients=(*world.clients, Client(name)))
+        after = replace(
+            world, dispatch=dispatch.join(world.dispatch, name), clients=(*world.clients, AckingClient(name))
+        )
         yield Step("joins", f"{name} joins", consumer=name), replace(after, joins=world.joins - 1)
     for client in world.clients if world.leaves and len(world.clients) + world.joins > 1 else ():
         name = client.name
@@ -271,15 +275,15 @@ def loads(setup: Setup, world: World) -> Next:
             yield Step("kill", "the broker is killed"), _loaded(setup, world, after, kills=world.kills - 1)
 
 
-def _products(choices: list[tuple[Subscription, ...]]) -> list[tuple[Subscription, ...]]:
+def _products(choices: list[tuple[CursorSubscription, ...]]) -> list[tuple[CursorSubscription, ...]]:
     """One choice for each, without repetitions."""
-    found: list[tuple[Subscription, ...]] = [()]
+    found: list[tuple[CursorSubscription, ...]] = [()]
     for several in choices:
         found = [(*before, one) for before in found for one in dict.fromkeys(several)]
     return found
 
 
-def _loaded(setup: Setup, world: World, subscriptions: tuple[Subscription, ...], **left: int) -> World:
+def _loaded(setup: Setup, world: World, subscriptions: tuple[CursorSubscription, ...], **left: int) -> World:
     to = world.dispatch
     again = Dispatch(variant=to.variant, kind=to.kind, active=to.active)
     for client in world.clients:
@@ -296,12 +300,12 @@ def _loaded(setup: Setup, world: World, subscriptions: tuple[Subscription, ...],
     return replace(after, **left)
 
 
-def _connected_again(setup: Setup, client: Client) -> Client:
+def _connected_again(setup: Setup, client: AckingClient) -> AckingClient:
     """A client that lost its connection, and with it the acks that it held back."""
     hidden = client.hidden
     if setup.variant.lost_ack_filters_redelivery:
         hidden |= {ack.place for ack in client.held_back}
-    return Client(client.name, hidden=hidden)
+    return AckingClient(client.name, hidden=hidden)
 
 
 def administers(setup: Setup, world: World) -> Next:
@@ -310,7 +314,7 @@ def administers(setup: Setup, world: World) -> Next:
         return
     log, before = world.log, replace(world, administration=world.administration - 1)
 
-    def after(change: Callable[[Subscription], Subscription]) -> World:
+    def after(change: Callable[[CursorSubscription], CursorSubscription]) -> World:
         return _changed(setup, before, 0, change)
 
     for count in (1, 2):

@@ -15,7 +15,7 @@ from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.dispatch import Dispatch
 from model.cursors.log import Place, TopicLog, appended
-from model.cursors.reference import Subscription
+from model.cursors.reference import CursorSubscription
 from model.cursors.variants import DOCUMENT, CursorVariant
 from model.judgement import Broken
 from model.log import Ledgers, Position
@@ -79,7 +79,7 @@ class Nacked(Struct, frozen=True, gc=False):
     waited: int = 0
 
 
-class Client(Struct, frozen=True, gc=False):
+class AckingClient(Struct, frozen=True, gc=False):
     """A consumer's client: what it holds back, what was nacked, and what it keeps from the application."""
 
     name: str
@@ -96,9 +96,9 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
     log: TopicLog
     ledgers: Ledgers
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[CursorSubscription, ...]
     dispatch: Dispatch
-    clients: tuple[Client, ...]
+    clients: tuple[AckingClient, ...]
     persisted_lately: tuple[bool, ...]
     publishes: int
     joins: int
@@ -111,11 +111,11 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
     deleted: int = 0
     is_reopened: bool = False
 
-    def client(self, name: str) -> Client:
+    def client(self, name: str) -> AckingClient:
         """A consumer's client."""
         return next(client for client in self.clients if client.name == name)
 
-    def with_client(self, changed: Client) -> World:
+    def with_client(self, changed: AckingClient) -> World:
         """The world with this client changed."""
         return replace(self, clients=tuple(changed if one.name == changed.name else one for one in self.clients))
 
@@ -182,7 +182,7 @@ def initial(setup: Setup) -> World:
         ledgers,
         tuple(reference.created(Acked(), setup.variant) for _ in range(setup.subscriptions)),
         dispatch.elect(to, names[0]) if setup.kind == "Failover" else to,
-        tuple(Client(name) for name in names),
+        tuple(AckingClient(name) for name in names),
         (False,) * setup.subscriptions,
         setup.publishes,
         setup.joins,
@@ -200,7 +200,7 @@ def append(log: TopicLog, position: Position, size: int) -> TopicLog | Broken:
     return appended(log, position, tuple(f"{position}/{index}" for index in range(size)))
 
 
-def is_dirty(subscription: Subscription) -> bool:
+def is_dirty(subscription: CursorSubscription) -> bool:
     """Whether something is acknowledged that is not persisted, nor about to be."""
     newest = subscription.writes[-1] if subscription.writes else subscription.persisted
     return reference.record_of(subscription.acked) != newest

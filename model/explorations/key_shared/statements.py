@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from model.explorations.key_shared.world import ASIDE, REFUSED, Setup, Step, World
 from model.explore import Always, EveryStep
-from model.key_shared.dispatcher import Consumer, Subscription
+from model.key_shared.dispatcher import KeySharedConsumer, KeySharedSubscription
 
 Statements = tuple[tuple[Always[World], ...], tuple[EveryStep[World, Step], ...]]
 
@@ -28,7 +28,7 @@ def statements(setup: Setup) -> Statements:
     return tuple(always), tuple(every_step)
 
 
-def _hashes_of(subscription: Subscription, consumer: Consumer) -> set[int]:
+def _hashes_of(subscription: KeySharedSubscription, consumer: KeySharedConsumer) -> set[int]:
     return {subscription.hashes[position] for position in consumer.pending}
 
 
@@ -62,7 +62,7 @@ def _drains_where_pending(world: World) -> bool:
     return True
 
 
-def _could_be_sent(subscription: Subscription, position: int) -> bool:
+def _could_be_sent(subscription: KeySharedSubscription, position: int) -> bool:
     """Whether nothing that the document knows of keeps this message from being sent to whoever has its hash."""
     hashed = subscription.hashes[position]
     owner = subscription.owner(hashed)
@@ -73,7 +73,7 @@ def _could_be_sent(subscription: Subscription, position: int) -> bool:
     ) and not _waiting_before(subscription, position)
 
 
-def _waiting_before(subscription: Subscription, position: int) -> bool:
+def _waiting_before(subscription: KeySharedSubscription, position: int) -> bool:
     """Whether a message of the same hash that comes before is neither acknowledged nor pending."""
     return any(
         subscription.hashes[earlier] == subscription.hashes[position] and _waits(subscription, earlier)
@@ -81,7 +81,7 @@ def _waiting_before(subscription: Subscription, position: int) -> bool:
     )
 
 
-def _waits(subscription: Subscription, position: int) -> bool:
+def _waits(subscription: KeySharedSubscription, position: int) -> bool:
     return position not in subscription.acknowledged and all(
         position not in consumer.pending for consumer in subscription.consumers
     )
@@ -132,7 +132,7 @@ def _given_back(_: World, step: Step, after: World) -> bool:
     return _comes_again(after.subscription, step.position) and _waits(after.subscription, step.position)
 
 
-def _comes_again(subscription: Subscription, position: int) -> bool:
+def _comes_again(subscription: KeySharedSubscription, position: int) -> bool:
     return position in subscription.replay or position >= subscription.read
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.key_shared import dispatcher
-from model.key_shared.dispatcher import Outcome, Owners, Subscription
+from model.key_shared.dispatcher import DispatchOutcome, KeySharedSubscription, Owners
 from model.key_shared.variants import DOCUMENT, KeysVariant
 
 NAMES = "ABCDE"
@@ -56,7 +56,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 class World(Struct, frozen=True, cache_hash=True, gc=False):
     """A state of the exploration: the subscription, who may still join, and how much may still happen."""
 
-    subscription: Subscription
+    subscription: KeySharedSubscription
     next_name: int
     joins: int
     leaves: int
@@ -79,19 +79,19 @@ Next = Iterator[tuple[Step, World]]
 """What can happen next: each with the world after it."""
 
 ASIDE = {
-    Outcome.NO_PERMITS: "no permits",
-    Outcome.BEHIND_REPLAY: "behind replay",
-    Outcome.DRAINS: "draining",
-    Outcome.RECENT: "joined recently",
-    Outcome.NOBODY: "nobody's",
+    DispatchOutcome.NO_PERMITS: "no permits",
+    DispatchOutcome.BEHIND_REPLAY: "behind replay",
+    DispatchOutcome.DRAINS: "draining",
+    DispatchOutcome.RECENT: "joined recently",
+    DispatchOutcome.NOBODY: "nobody's",
 }
 """The kinds of steps in which a message that was read is added to the replay queue."""
 
 REFUSED = {
-    Outcome.GONE: "gone",
-    Outcome.MOVED: "moved",
-    Outcome.DRAINS: "draining at last",
-    Outcome.BEHIND_REPLAY: "behind replay at last",
+    DispatchOutcome.GONE: "gone",
+    DispatchOutcome.MOVED: "moved",
+    DispatchOutcome.DRAINS: "draining at last",
+    DispatchOutcome.BEHIND_REPLAY: "behind replay at last",
 }
 """The kinds of steps in which a message that was on its way is not sent."""
 
@@ -143,7 +143,7 @@ def dispatches(setup: Setup, world: World) -> Next:
     if sending is not None:
         after, outcome = dispatcher.add(world.subscription)
         message = in_words(setup, sending.position)
-        if outcome is Outcome.SENT:
+        if outcome is DispatchOutcome.SENT:
             step = Step("sent", f"{sending.consumer} is sent {message}", sending.consumer, sending.position)
         else:
             words = f"{message} does not go to {sending.consumer}: {outcome.value}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from model.explorations.replication.world import ANSWERED, Consumer, Setup, Step, World
+from model.explorations.replication.world import ANSWERED, RoamingConsumer, Setup, Step, World
 from model.explore import Always, EveryStep
 from model.replication.cluster import Cluster, LinkState
 from model.replication.entries import Message, Request, Response, Snapshot, Update, is_sent
@@ -48,7 +48,7 @@ def statements(setup: Setup) -> Statements:
     return tuple(always), tuple(every_step)
 
 
-def _consumer(world: World, cluster: Cluster, name: str) -> Consumer:
+def _consumer(world: World, cluster: Cluster, name: str) -> RoamingConsumer:
     """Whose processing counts for a subscription in a cluster: the consumer there, or else the one of that name."""
     of_name = [consumer for consumer in world.consumers if consumer.subscription == name]
     return next((consumer for consumer in of_name if consumer.cluster == cluster.name), of_name[0])

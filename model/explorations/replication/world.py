@@ -59,7 +59,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     variant: ReplicationVariant = DOCUMENT
 
 
-class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
+class RoamingConsumer(Struct, frozen=True, cache_hash=True, gc=False):
     """A consumer of a subscription: the cluster where it is, and the messages that it has processed anywhere."""
 
     subscription: str
@@ -72,7 +72,7 @@ class World(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """A state of the exploration: the clusters, the consumers, and how much may still happen."""
 
     clusters: Clusters
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[RoamingConsumer, ...]
     unpublished: str
     snapshots: str
     failovers: str
@@ -136,8 +136,11 @@ def kinds(setup: Setup) -> frozenset[str]:
 
 def initial(setup: Setup) -> World:
     """The subscriptions are there, each where its consumer is, and the messages that are stored at first."""
-    consumers = [Consumer("s", setup.clusters[0], may_leave=True), *(Consumer(name, "A") for name in setup.others)]
-    consumers += [Consumer(name, where) for name, where in setup.plain]
+    consumers = [
+        RoamingConsumer("s", setup.clusters[0], may_leave=True),
+        *(RoamingConsumer(name, "A") for name in setup.others),
+    ]
+    consumers += [RoamingConsumer(name, where) for name, where in setup.plain]
     clusters = tuple(_first(setup, consumers, name) for name in setup.clusters)
     for name in setup.stored:
         clusters = _replicated(
@@ -156,7 +159,7 @@ def initial(setup: Setup) -> World:
     return settled(world)
 
 
-def _first(setup: Setup, consumers: list[Consumer], name: str) -> Cluster:
+def _first(setup: Setup, consumers: list[RoamingConsumer], name: str) -> Cluster:
     """A cluster at first: nothing is stored, and the subscriptions are there whose consumers are."""
     remotes = [other for other in setup.clusters if other != name]
     cluster = topic.new_cluster(name, remotes, cached=setup.cached, variant=setup.variant)
@@ -324,7 +327,7 @@ def crashes(world: World, cluster: Cluster) -> Next:
             yield step, replace(_with(world, after), crashes=world.crashes.replace(cluster.name, "", 1))
 
 
-def of_consumer(setup: Setup, world: World, consumer: Consumer) -> Next:
+def of_consumer(setup: Setup, world: World, consumer: RoamingConsumer) -> Next:
     """A consumer acknowledges what it holds, or fails over."""
     name, cluster = consumer.subscription, world.cluster(consumer.cluster)
     subscription = cluster.subscription(name)
@@ -336,7 +339,7 @@ def of_consumer(setup: Setup, world: World, consumer: Consumer) -> Next:
         yield from fails_over(world, consumer)
 
 
-def caches(world: World, consumer: Consumer) -> Next:
+def caches(world: World, consumer: RoamingConsumer) -> Next:
     """A snapshot is read for a consumer."""
     name, cluster = consumer.subscription, world.cluster(consumer.cluster)
     entry, subscription = to_read(cluster, name), cluster.subscription(name)
@@ -348,7 +351,7 @@ def caches(world: World, consumer: Consumer) -> Next:
 
 def acknowledges(
     world: World,
-    consumer: Consumer,
+    consumer: RoamingConsumer,
     cluster: Cluster,
     subscription: Subscription,
     position: int,
@@ -376,7 +379,7 @@ def _told_moved(before: Cluster, after: Cluster) -> str:
     return "".join(f", and publishes {in_words(one)} in entry {one.source}" for one in updates)
 
 
-def fails_over(world: World, consumer: Consumer) -> Next:
+def fails_over(world: World, consumer: RoamingConsumer) -> Next:
     """A consumer goes to another cluster, and subscribes there."""
     name, there = consumer.subscription, world.cluster(world.failovers[0])
     left = topic.disconnect(world.cluster(consumer.cluster), name)
@@ -449,7 +452,7 @@ def good_ending(world: World) -> bool:
     )
 
 
-def _is_through(world: World, consumer: Consumer) -> bool:
+def _is_through(world: World, consumer: RoamingConsumer) -> bool:
     cluster = world.cluster(consumer.cluster)
     subscription = cluster.subscription(consumer.subscription)
     return subscription is not None and subscription.mark_delete == cluster.last

@@ -6,7 +6,7 @@ import pytest
 
 from model.chunking import consumers
 from model.chunking.deliveries import fresh_hypotheses
-from model.chunking.state import Chunking, Consumer, Subscription, Topic
+from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.judgement import Allowed, Broken
@@ -21,11 +21,12 @@ KNOWN = frozenset(DEVIATIONS)
 def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chunking:
     """Consumers of a topic with this log; pulsar-client's."""
     state = Chunking(
-        topics={"t": Topic(100, deduplication=False, log=logged(log))}, subscriptions={SUBSCRIPTION_ID: Subscription()}
+        topics={"t": ChunkTopic(100, deduplication=False, log=logged(log))},
+        subscriptions={SUBSCRIPTION_ID: ChunkSubscription()},
     )
     for name in names:
         hypotheses = fresh_hypotheses(pending=0, acks_discarded=False)
-        consumer = Consumer(topic="t", subscription="s", kind=kind, hypotheses=hypotheses)
+        consumer = TrackedConsumer(topic="t", subscription="s", kind=kind, hypotheses=hypotheses)
         state = state.with_consumer(name, consumer)
     return state
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from model.chunking.chunks import Chunk, split
-from model.chunking.deduplication import Judgement, Known, Memory, judge, known_of, recovered, remember
+from model.chunking.deduplication import ChunkJudgement, Known, Memory, judge, known_of, recovered, remember
 from model.chunking.variants import ChunksVariant
 
-NEW, DUPLICATE, REFUSED = Judgement.STORED, Judgement.DUPLICATE, Judgement.REFUSED
+NEW, DUPLICATE, REFUSED = ChunkJudgement.STORED, ChunkJudgement.DUPLICATE, ChunkJudgement.REFUSED
 
 
 def chunks_of(sequence_id: int, uuid: str = "u") -> tuple[Chunk, ...]:
@@ -14,7 +14,9 @@ def chunks_of(sequence_id: int, uuid: str = "u") -> tuple[Chunk, ...]:
     return split(uuid=uuid, sequence_id=sequence_id, payload_bytes=3, room_bytes=1)
 
 
-def sent(*chunks: Chunk, memory: Memory = (), variant: ChunksVariant | None = None) -> tuple[list[Judgement], Memory]:
+def sent(
+    *chunks: Chunk, memory: Memory = (), variant: ChunksVariant | None = None
+) -> tuple[list[ChunkJudgement], Memory]:
     """The judgements of chunks that producer P sends, and the memory afterwards."""
     judgements = []
     for chunk in chunks:

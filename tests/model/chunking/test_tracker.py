@@ -8,7 +8,15 @@ import pytest
 
 from model.chunking import deliveries, dispatch, producers, sends, stored_chunks
 from model.chunking.deliveries import compared, fresh_hypotheses, met
-from model.chunking.state import Chunking, Consumer, Producer, Reloaded, SentMessage, Subscription, Topic
+from model.chunking.state import (
+    Chunking,
+    ChunkingProducer,
+    ChunkSubscription,
+    ChunkTopic,
+    Reloaded,
+    SentMessage,
+    TrackedConsumer,
+)
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
@@ -36,13 +44,13 @@ from model.traffic import (
 from model.vocabulary import Entry, LookAhead, Message, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
 
-PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
+PLAIN, DEDUPLICATING = ChunkTopic(100, deduplication=False), ChunkTopic(100, deduplication=True)
 ALL = "a0/2 a1/2"
 
 
-def explanation(topic: Topic, log: str, *acts: object) -> tuple[str, ...] | str:
+def explanation(topic: ChunkTopic, log: str, *acts: object) -> tuple[str, ...] | str:
     """The deviations that explain a log, or the rule that it breaks."""
-    producer = Producer(acts=acts)  # type: ignore[arg-type]
+    producer = ChunkingProducer(acts=acts)  # type: ignore[arg-type]
     found = stored_chunks.explanation(topic, "p", producer, logged(log))
     return found.rule if isinstance(found, Broken) else found
 
@@ -128,17 +136,17 @@ def whole(sizes: list[int], *, total: int | None = None, metadata_bytes: int = 1
 )
 def test_a_payload_is_split_by_the_room_that_its_metadata_leaves(sizes: list[int], rule: str | None) -> None:
     asked = SentMessage(sequence_id=7, digest="0", size_bytes=sum(sizes))
-    broken = sends.stored(PLAIN, "p", Producer(asked=(asked,)), whole(sizes))
+    broken = sends.stored(PLAIN, "p", ChunkingProducer(asked=(asked,)), whole(sizes))
     assert (broken and broken.rule) == rule
     assert broken is None or broken.side == "client"
 
 
 def test_chunks_with_a_wrong_total_or_wrong_bytes_break_their_rule() -> None:
     asked = SentMessage(sequence_id=7, digest="0", size_bytes=91)
-    wrong_total = sends.stored(PLAIN, "p", Producer(asked=(asked,)), whole([90, 1], total=92))
+    wrong_total = sends.stored(PLAIN, "p", ChunkingProducer(asked=(asked,)), whole([90, 1], total=92))
     assert wrong_total is not None
     assert wrong_total.rule == "CHUNK-02"
-    too_short = sends.stored(PLAIN, "p", Producer(asked=(replace(asked, size_bytes=92),)), whole([90, 1]))
+    too_short = sends.stored(PLAIN, "p", ChunkingProducer(asked=(replace(asked, size_bytes=92),)), whole([90, 1]))
     assert too_short is not None
     assert too_short.rule == "CHUNK-02"
 
@@ -174,7 +182,7 @@ def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
 
 def test_a_confirmed_message_is_complete_in_the_log() -> None:
     asked = SentMessage(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
-    producer = Producer(asked=(asked,))
+    producer = ChunkingProducer(asked=(asked,))
     assert sends.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
     broken = sends.confirmed_is_whole(DEDUPLICATING, "p", producer, logged("a0/2"))
     assert broken is not None
@@ -184,9 +192,9 @@ def test_a_confirmed_message_is_complete_in_the_log() -> None:
 # --------------------------------------------------------------------------------------------- the receiving client
 
 
-def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
+def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsumer:
     hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
-    return Consumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
+    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
 
 
 def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
@@ -244,7 +252,7 @@ def test_redelivered_messages_may_be_delivered_again_and_incomplete_ones_start_a
 def sent_by_broker(log: str, *passed: ConsumerCommand, acknowledged: tuple[int, ...] = ()) -> str | None:
     """The rule that is broken by what a broker sent to an ordered consumer."""
     topic = replace(PLAIN, log=logged(log))
-    subscription = Subscription(acknowledged=frozenset(map(at, acknowledged)))
+    subscription = ChunkSubscription(acknowledged=frozenset(map(at, acknowledged)))
     judged = dispatch.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
     return judged.rule if isinstance(judged, Broken) else None
 
@@ -412,7 +420,7 @@ def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> N
 def needed(*passed: ConsumerCommand) -> str | None:
     """The deviation that a broker needs to send this to an ordered consumer of three entries."""
     topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
-    judged = dispatch.met(topic, Subscription(), "c", consumer(), passed, (), is_read=True)
+    judged = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, (), is_read=True)
     return judged.deviation if isinstance(judged, Broken) else None
 
 
@@ -433,7 +441,7 @@ def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again
 
     def skipped(*passed: ConsumerCommand) -> set[object]:
         known = {REDELIVERY_READS_IN_PARALLEL}
-        judged = dispatch.met(topic, Subscription(), "c", consumer(), passed, known, is_read=True)
+        judged = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, known, is_read=True)
         assert not isinstance(judged, Broken)
         return set(judged[1].skipped)
 
@@ -451,7 +459,7 @@ def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again
     [(Stored(at(0)), True), (Duplicate(), True), (Refused("MessageTooBig"), False), (Unknown("w"), False)],
 )
 def test_a_message_is_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answer, is_confirmed: bool) -> None:
-    state = Chunking(topics={"t": Topic(100, deduplication=True, producers={"p": Producer()})})
+    state = Chunking(topics={"t": ChunkTopic(100, deduplication=True, producers={"p": ChunkingProducer()})})
     session = Session("t", "p", "official", is_chunking=True)
     judged = producers.sent(
         state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,))
