@@ -49,7 +49,7 @@ REFERENCES = (
                     snapshots=True,
                     crashes=1,
                     failures=1,
-                    restart="with what comes next",
+                    restart="with its next message",
                 ),
                 DeduplicationSetup(
                     sources=(deduplication.source("A", 1),),

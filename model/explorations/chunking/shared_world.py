@@ -20,10 +20,10 @@ from model.chunking.variants import DOCUMENT, ChunksVariant
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A small configuration: the option, the producers' messages by how many chunks each has, and what may happen.
+    """A small configuration: the option, the number of chunks of each producer's message, and what may happen.
 
     There are the consumers A and B. ``leaves`` of them may crash, messages are nacked ``backs`` times, producers
-    die ``deaths`` times, and the broker crashes ``crashes`` times.
+    crash ``deaths`` times, and the broker crashes ``crashes`` times.
     """
 
     markers: bool
@@ -42,7 +42,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 class SharedTopicProducer(Struct, frozen=True, cache_hash=True, gc=False):
-    """A producer: where its chunks are stored, how often it died, and whether it is through."""
+    """A producer: the entries of its chunks, how often it crashed, and whether it has finished."""
 
     stored: tuple[int, ...] = ()
     life: int = 0
@@ -61,7 +61,7 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened: its kind, in words, and who was sent which entry, where it is that."""
+    """A step: its kind, its description and, if an entry was sent, that entry and its consumer."""
 
     kind: str
     words: str
@@ -74,11 +74,11 @@ class Step(Struct, frozen=True, gc=False):
 
 
 Next = Iterator[tuple[Step, World]]
-"""What can happen next: each with the world after it."""
+"""The possible next steps, each with the world after it."""
 
 
 def kinds(setup: Setup) -> frozenset[str]:
-    """The kinds of steps that this configuration has room for."""
+    """The kinds of steps that can happen in this configuration."""
     conditional = {
         "publishes": setup.markers,
         "skips": setup.markers,
@@ -93,7 +93,7 @@ def kinds(setup: Setup) -> frozenset[str]:
 
 
 def initial(setup: Setup) -> World:
-    """Nothing was sent yet, and both consumers are there."""
+    """No chunk is stored, and both consumers are connected."""
     shared = SharedSubscription(
         markers=setup.markers,
         sorted_replay=setup.sorted_replay,
@@ -105,7 +105,7 @@ def initial(setup: Setup) -> World:
 
 
 def steps(setup: Setup, world: World) -> Next:
-    """Everything that can happen next."""
+    """Every possible next step."""
     for number, producer in enumerate(world.producers):
         if not producer.is_through:
             yield from produces(setup, world, number, producer)
@@ -113,11 +113,11 @@ def steps(setup: Setup, world: World) -> Next:
     yield from consumers(world)
     if world.crashes:
         after = replace(world, shared=shared_proposals.restart(world.shared), crashes=world.crashes - 1)
-        yield Step("crashes", "the broker crashes, and its consumers come back"), after
+        yield Step("crashes", "the broker crashes, and its consumers reconnect"), after
 
 
 def produces(setup: Setup, world: World, number: int, producer: SharedTopicProducer) -> Next:
-    """A producer stores its next chunk or its marker, or dies and begins anew."""
+    """A producer stores its next chunk or its marker, or crashes and starts again from the first chunk."""
     chunks, stored, log = setup.chunks_of(number, producer.life), producer.stored, world.shared.log
     uuid = chunks[0].uuid
     if len(stored) < len(chunks):
@@ -133,19 +133,19 @@ def produces(setup: Setup, world: World, number: int, producer: SharedTopicProdu
         yield Step("publishes", words), _appended(world, number, after, Marker(uuid, stored))
     if world.deaths and stored:
         reborn = _replaced(world, number, SharedTopicProducer(life=producer.life + 1))
-        words = f"the producer of {uuid} dies, and begins anew"
+        words = f"the producer of {uuid} crashes, and starts again"
         yield Step("dies", words), replace(reborn, deaths=world.deaths - 1)
 
 
 def dispatches(world: World) -> Next:
-    """The broker sends what may be sent next, or goes on with a marker that is being sent."""
+    """The broker sends the next possible entry, or continues with the marker that it is sending."""
     shared = world.shared
     if shared.sending is not None:
         left, consumer = shared.sending.left, shared.sending.consumer
         position = left[0] if left else shared.sending.marker
         after, whole = shared_proposals.send_on(shared)
         kind = "sends" if left else "sends marker"
-        words = f"{consumer} is sent {in_words(shared, position)}{_told_whole(whole)}"
+        words = f"{consumer} is sent {in_words(shared, position)}{_whole_in_words(whole)}"
         yield Step(kind, words, consumer, position, whole), replace(world, shared=after)
         return
     for position in shared_proposals.candidates(shared):
@@ -160,12 +160,12 @@ def dispatches(world: World) -> Next:
                 words = f"{consumer} is chosen for {in_words(shared, position)}{again}"
                 yield Step("begins", words, consumer, position), replace(world, shared=after)
             else:
-                words = f"{consumer} is sent {in_words(shared, position)}{again}{_told_whole(whole)}"
+                words = f"{consumer} is sent {in_words(shared, position)}{again}{_whole_in_words(whole)}"
                 yield Step("sends", words, consumer, position, whole), replace(world, shared=after)
 
 
 def consumers(world: World) -> Next:
-    """A consumer acknowledges a message, gives it back, asks for what it had set aside, or crashes."""
+    """A consumer acknowledges or nacks a message, requests redelivery of incomplete ones, or crashes."""
     shared = world.shared
     for member in shared.members:
         name = member.name
@@ -182,14 +182,14 @@ def consumers(world: World) -> Next:
                 yield Step("nacks", f"{name} nacks {whole.uuid}", name), after
         if member.buffers.awaiting_redelivery:
             after = replace(world, shared=_all_again(shared, member))
-            yield Step("asks again", f"{name} asks for what it could not put together", name), after
+            yield Step("requests redelivery", f"{name} requests redelivery of incomplete messages", name), after
         if world.leaves:
             after = replace(world, shared=shared_proposals.leave(shared, name), leaves=world.leaves - 1)
             yield Step("leaves", f"{name} crashes", name), after
 
 
 def _all_again(shared: SharedSubscription, member: SharedConsumer) -> SharedSubscription:
-    """A consumer asks for what it set aside, and for what it keeps of the same messages."""
+    """A consumer requests redelivery of discarded chunks and of buffered chunks of the same messages."""
     uuids = {shared.log[position].uuid for position in member.buffers.awaiting_redelivery}
     entries = {position for uuid in uuids for position in shared.pending_of(uuid, member)}
     kept = tuple(buffer for buffer in member.buffers.kept if buffer.uuid not in uuids)
@@ -216,5 +216,5 @@ def in_words(shared: SharedSubscription, position: int) -> str:
     return f"chunk {item.chunk_id + 1} of {item.uuid}"
 
 
-def _told_whole(whole: Whole | None) -> str:
-    return "" if whole is None else f", and {whole.uuid} is whole"
+def _whole_in_words(whole: Whole | None) -> str:
+    return "" if whole is None else f", and {whole.uuid} is complete"

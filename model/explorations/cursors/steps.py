@@ -1,7 +1,7 @@
-"""What can happen next in the world of document 003 (:mod:`model.explorations.cursors.world`).
+"""The possible next steps in the world of document 003 (:mod:`model.explorations.cursors.world`).
 
-It is what the reference leaves open: when clients ack and what they hold back, how fast the disk is, when consumers
-join and leave, what an administrator does, and when the broker dies.
+They are the choices that the reference leaves open: when clients ack and send acks, how fast the disk is, when
+consumers join and leave, what an administrator does, and when the broker is killed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from model.subscriptions import backoff
 
 T = TypeVar("T")
 Next = Iterator[tuple[Step, World]]
-"""What can happen next: each with the world after it."""
+"""The possible next steps, each with the world after it."""
 
 
 def steps(setup: Setup, world: World) -> Next:
-    """Everything that can happen next."""
+    """Every possible next step."""
     if setup.acks == "any":
         yield from any_acks(setup, world)
     else:
@@ -63,7 +63,7 @@ def steps(setup: Setup, world: World) -> Next:
 
 
 def any_acks(setup: Setup, world: World) -> Next:
-    """A client acks any message of any subscription, be it acknowledged already or not."""
+    """A client acks any message of any subscription, acknowledged or not."""
     for number in range(setup.subscriptions):
         for place in Acked().messages_left(world.log):
             yield _ack(setup, world, number, place, is_cumulative=False)
@@ -89,7 +89,7 @@ def _acked(setup: Setup, world: World, number: int, place: Place, *, is_cumulati
 def _changed(
     setup: Setup, world: World, number: int, change: Callable[[CursorSubscription], CursorSubscription]
 ) -> World:
-    """A subscription's state is another one, and perhaps a write was begun."""
+    """A subscription's state changed, and a write may have begun."""
     after = reference.on_one(world.subscriptions, number, change)
     pairs = zip(world.subscriptions, after, world.persisted_lately, strict=True)
     lately = tuple(was or len(now.writes) > len(then.writes) for then, now, was in pairs)
@@ -149,7 +149,7 @@ def dispatches(world: World) -> Next:
 
 
 def acks_of(setup: Setup, world: World, client: AckingClient) -> Next:
-    """An application acks what it received, and its client sends that, at once or later."""
+    """An application acks a received message, and its client sends the ack at once or later."""
     subscription, name = world.subscriptions[0], client.name
     nacked = {one.position for one in client.nacked}
     held_back = {one.place for one in client.held_back}
@@ -164,7 +164,7 @@ def acks_of(setup: Setup, world: World, client: AckingClient) -> Next:
         for is_cumulative in (False, True) if setup.cumulative else (False,):
             up_to = " up to" if is_cumulative else ""
             if setup.holds_back:
-                words = f"{name} acks{up_to} {in_words(place)}, and its client holds that back"
+                words = f"{name} acks{up_to} {in_words(place)}, and its client groups the ack"
                 held = replace(client, held_back=(*client.held_back, HeldBack(place, is_cumulative)))
                 yield Step("holds back", words, 0, (place,), name), world.with_client(held)
             else:
@@ -175,14 +175,14 @@ def acks_of(setup: Setup, world: World, client: AckingClient) -> Next:
 
 
 def _sent(setup: Setup, world: World, client: AckingClient) -> World:
-    """The client sent what it held back."""
+    """The client flushed its grouped acks."""
     for ack in client.held_back:
         world = _acked(setup, world, 0, ack.place, is_cumulative=ack.is_cumulative)
     return world.with_client(replace(client, held_back=()))
 
 
 def nacks_of(world: World, client: AckingClient) -> Next:
-    """An application nacks a message, its client waits, and asks for it again."""
+    """An application nacks a message. Its client waits, then requests redelivery."""
     name, pending = client.name, world.dispatch.consumer(client.name).pending
     nacked = tuple(one for one in client.nacked if one.position in pending)
     for position in sorted(pending - {one.position for one in nacked}) if world.nacks else ():
@@ -197,20 +197,20 @@ def nacks_of(world: World, client: AckingClient) -> Next:
         if one.waited >= due[one]:
             again = dispatch.redeliver(world.dispatch, name, (one.position,))
             left = replace(client, nacked=tuple(other for other in nacked if other != one))
-            words = f"{name} asks for {one.position} again, after {one.waited}"
+            words = f"{name} requests redelivery of {one.position}, after {one.waited}"
             step = Step("redelivers", words, consumer=name, position=one.position, number=one.waited)
             yield step, replace(world, dispatch=again).with_client(left)
 
 
 def _delay(world: World, position: Position) -> float:
-    """How long the client waits before it asks for an entry again."""
+    """How long the client waits before it requests redelivery of an entry."""
     variant, times = world.dispatch.variant, dict(world.dispatch.redelivered).get(position, 0)
     first = FIRST_DELAY // 2 if variant.back_off_too_short else FIRST_DELAY
     return first if variant.nack_backoff_missing else backoff.delay(first, times)
 
 
 def consumers(setup: Setup, world: World) -> Next:
-    """A consumer joins, or leaves, as long as one stays or may join."""
+    """A consumer joins, or leaves if another one stays or may join."""
     if world.joins:
         name = NAMES[setup.consumers + setup.joins - world.joins]
         after = replace(
@@ -261,13 +261,13 @@ def publishes(setup: Setup, world: World) -> Next:
 
 
 def loads(setup: Setup, world: World) -> Next:
-    """The topic is unloaded, or its broker killed, and loaded again; its consumers connect again."""
+    """The topic is unloaded or its broker is killed. Then it is reloaded, and its consumers reconnect."""
     if world.unloads:
         choices = [reference.unloaded(one, world.log, setup.stored_ranges) for one in world.subscriptions]
         for after in _products(choices):
             stored = all(one.stored is not None for one in after)
             where = " to the metadata store" if stored else " to the cursor's ledger"
-            words = f"the topic is unloaded, its state goes{where}"
+            words = f"the topic is unloaded, its state is stored{where}"
             yield Step("unload", words, number=stored), _loaded(setup, world, after, unloads=world.unloads - 1)
     if world.kills:
         choices = [reference.killed(one, world.log) for one in world.subscriptions]
@@ -301,7 +301,7 @@ def _loaded(setup: Setup, world: World, subscriptions: tuple[CursorSubscription,
 
 
 def _connected_again(setup: Setup, client: AckingClient) -> AckingClient:
-    """A client that lost its connection, and with it the acks that it held back."""
+    """A client that lost its connection, and with it its grouped acks."""
     hidden = client.hidden
     if setup.variant.lost_ack_filters_redelivery:
         hidden |= {ack.place for ack in client.held_back}
@@ -332,7 +332,7 @@ def administers(setup: Setup, world: World) -> Next:
 
 
 def deletes(world: World) -> Next:
-    """Ledgers are deleted that nobody needs any more."""
+    """Ledgers that no subscription needs are deleted."""
     deletable = reference.deletable(world.log, closed(world), world.subscriptions)
     if len(deletable) > world.deleted:
         gone = deletable[world.deleted :]

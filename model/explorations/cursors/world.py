@@ -1,7 +1,7 @@
 """The world in which document 003 is explored: a topic, its subscriptions and their clients.
 
-A subscription is :mod:`model.cursors.reference`, who gets its messages :mod:`model.cursors.dispatch`. What can happen
-next is :mod:`model.explorations.cursors.steps`.
+:mod:`model.cursors.reference` is a subscription, :mod:`model.cursors.dispatch` its dispatcher, and
+:mod:`model.explorations.cursors.steps` has the possible next steps.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FIRST_DELAY = 2
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A small configuration: what is in the topic, and how much may happen.
+    """A small configuration: the entries of the topic, and how often each step may happen.
 
     ``sizes`` are how many messages each entry of the topic has, of which a ledger takes ``room``; ``publishes`` more
     are published. ``acks``: a client acks "any" message, in every order and repeatedly; or consumers, ``consumers`` at
     first and ``joins`` later, ack what they "received". With ``cumulative`` there are cumulative acks too, and with
-    ``holds_back`` clients send acks later. ``nacks`` is how often consumers may nack a message.
+    ``holds_back`` clients group acks and send them later. ``nacks`` is how often consumers may nack a message.
 
     With ``is_limited`` one ack at most is persisted in an interval, otherwise every ack; with ``is_quick`` that takes
     no time, so that there are fewer states. ``stored_ranges`` is how many ranges the metadata store takes.
@@ -73,14 +73,14 @@ class HeldBack(Struct, frozen=True, gc=False):
 
 
 class Nacked(Struct, frozen=True, gc=False):
-    """A message that a client asks for again once its delay is over, and how long it has waited."""
+    """A message whose redelivery a client requests after its delay, and how long it has waited."""
 
     position: Position
     waited: int = 0
 
 
 class AckingClient(Struct, frozen=True, gc=False):
-    """A consumer's client: what it holds back, what was nacked, and what it keeps from the application."""
+    """A consumer's client: its grouped acks, its nacked messages, and those that it hides from the application."""
 
     name: str
     held_back: tuple[HeldBack, ...] = ()
@@ -121,7 +121,7 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened in a transition: its kind, in words, and what it was about."""
+    """A transition: its kind, its description, and its subject."""
 
     kind: str
     words: str
@@ -136,7 +136,7 @@ class Step(Struct, frozen=True, gc=False):
 
 
 def kinds(setup: Setup) -> frozenset[str]:
-    """The kinds of steps that this configuration has room for."""
+    """The kinds of steps that can happen in this configuration."""
     received = setup.acks == "received"
     conditional = {
         "acks": not setup.holds_back,
@@ -207,7 +207,7 @@ def is_dirty(subscription: CursorSubscription) -> bool:
 
 
 def closed(world: World) -> tuple[int, ...]:
-    """The ledgers that are full, or were another broker's."""
+    """The ledgers that are full or belong to a former broker."""
     return tuple(ledger for ledger in world.log.ledgers if ledger < world.ledgers.next_position.ledger)
 
 
