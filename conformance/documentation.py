@@ -21,7 +21,7 @@ from conformance.report.sentences.forms import json_schema
 from model.chunking import assembly
 from model.deviations import BY_DOCUMENT
 from model.explorations import VARIANTS
-from model.key_shared import draining
+from model.key_shared import draining_hashes
 from model.rules.catalogue import CATALOGUE
 
 REFERENCE = "reference"
@@ -40,7 +40,7 @@ def pages(folder: Path) -> dict[str, str]:
         f"{REFERENCE}/defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         f"{REFERENCE}/exploration.md": exploration_page(VARIANTS),
         f"{REFERENCE}/second-round.md": rounds_page(),
-        f"{REFERENCE}/draining.md": draining_page(draining.TABLE),
+        f"{REFERENCE}/draining.md": draining_page(draining_hashes.TABLE),
         f"{REFERENCE}/chunk-buffers.md": buffers_page(assembly.TABLE),
         f"{REFERENCE}/settings.md": settings_page(),
         f"{REFERENCE}/capabilities.md": capabilities_page(),

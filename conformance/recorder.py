@@ -19,15 +19,15 @@ import pulsar
 
 from conformance.clients.admin.client import Admin
 from conformance.clients.driver.client import delivery_of
-from conformance.clients.handles import ConsumerHandle, Message, Subscription, message_of
+from conformance.clients.handles import ConsumerHandle, ReceivedMessage, SubscriptionConfig, message_of
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import Kind as SubscriptionType
 from conformance.history.about import About
-from conformance.history.recorded import Kind, Outcome, digest
-from conformance.history.recording import Recording, now_ns
+from conformance.history.lane_recorder import LaneRecorder, now_ns
+from conformance.history.recorded import CallOutcome, Kind, digest
 from conformance.proxy.dispatch_times import DispatchTimes
-from conformance.reading_back import read_back, read_beginning, read_passed_on
+from conformance.topic_reader import read_back, read_beginning, read_passed_on
 
 TYPE_NAMES: Final[Mapping[Any, SubscriptionType]] = {
     pulsar.ConsumerType.Exclusive: "Exclusive",
@@ -54,7 +54,7 @@ class Recorder:
     """
 
     def __init__(self, folder: Path, *, run: str, lane: str, cluster: str = "", about: About | None = None) -> None:
-        self.recording = Recording(folder, run=run, lane=lane, cluster=cluster, about=about)
+        self.recording = LaneRecorder(folder, run=run, lane=lane, cluster=cluster, about=about)
         self.dispatch_times = DispatchTimes(on_gone=self._gone)
         self._first_ledgers: dict[str, int | None] = {}
         self._consumers: dict[tuple[str, str], ConsumerEvents] = {}
@@ -77,7 +77,7 @@ class Recorder:
         ``is_confirmed``: its acks return only after the broker has confirmed them; pulsar-client's do not.
         ``is_replicated``: it was created with ``replicate_subscription_state_enabled``.
         """
-        subscription = Subscription(
+        subscription = SubscriptionConfig(
             topic=consumer.topic(),
             name=consumer.subscription_name(),
             kind=TYPE_NAMES[consumer_type],
@@ -86,11 +86,11 @@ class Recorder:
         )
         return RecordedConsumer(consumer, self._events(subscription, is_confirmed=is_confirmed))
 
-    def handle(self, handle: ConsumerHandle, subscription: Subscription, *, is_confirmed: bool) -> RecordedHandle:
+    def handle(self, handle: ConsumerHandle, subscription: SubscriptionConfig, *, is_confirmed: bool) -> RecordedHandle:
         """Record a consumer handle of the suite; ``is_confirmed`` as for :meth:`consumer`."""
         return RecordedHandle(handle, self._events(subscription, is_confirmed=is_confirmed))
 
-    def _events(self, subscription: Subscription, *, is_confirmed: bool) -> ConsumerEvents:
+    def _events(self, subscription: SubscriptionConfig, *, is_confirmed: bool) -> ConsumerEvents:
         events = ConsumerEvents(self.recording, self.dispatch_times, subscription, is_confirmed=is_confirmed)
         self._consumers[events.topic, events.name] = events
         return events
@@ -135,7 +135,7 @@ class Recorder:
 class RecordedProducer:
     """A producer whose sends are recorded; thread-safe."""
 
-    def __init__(self, recording: Recording, producer: Any) -> None:
+    def __init__(self, recording: LaneRecorder, producer: Any) -> None:
         self._recording = recording
         self._producer = producer
         self._topic: str = producer.topic()
@@ -149,7 +149,7 @@ class RecordedProducer:
         try:
             message_id = self._producer.send(content, sequence_id=fields["sequence_id"], **options)
         except pulsar.PulsarException:
-            self._recording.record(Kind.SEND, outcome=Outcome.UNKNOWN, **fields)
+            self._recording.record(Kind.SEND, outcome=CallOutcome.UNKNOWN, **fields)
             raise
         self._confirmed(fields, message_id)
         return message_id
@@ -167,7 +167,7 @@ class RecordedProducer:
             if result == pulsar.Result.Ok:
                 self._confirmed(fields, message_id)
             else:
-                self._recording.record(Kind.SEND, outcome=Outcome.UNKNOWN, **fields)
+                self._recording.record(Kind.SEND, outcome=CallOutcome.UNKNOWN, **fields)
             callback(result, message_id)
 
         self._producer.send_async(content, answered, sequence_id=fields["sequence_id"], **options)
@@ -202,7 +202,7 @@ class RecordedProducer:
 
     def _confirmed(self, fields: dict[str, Any], message_id: Any) -> None:
         if message_id.ledger_id() < 0 and message_id.entry_id() < 0:
-            self._recording.record(Kind.SEND, outcome=Outcome.DUPLICATE, **fields)
+            self._recording.record(Kind.SEND, outcome=CallOutcome.DUPLICATE, **fields)
             return
         topic = _of_partition(self._topic, message_id.partition())
         self._recording.record(Kind.SEND, **{**fields, **_place(message_id), "topic": topic})
@@ -213,16 +213,16 @@ class ConsumerEvents:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: LaneRecorder,
         dispatch_times: DispatchTimes,
-        subscription: Subscription,
+        subscription: SubscriptionConfig,
         *,
         is_confirmed: bool,
     ) -> None:
         """``is_confirmed``: an ack returns only after the broker has confirmed it."""
         self.topic = subscription.topic
         self.name = subscription.consumer_name or ""
-        self._ack_outcome = Outcome.OK if is_confirmed else Outcome.UNKNOWN
+        self._ack_outcome = CallOutcome.OK if is_confirmed else CallOutcome.UNKNOWN
         self._is_closed = False
         self._recording = recording
         self._dispatch_times = dispatch_times
@@ -234,7 +234,7 @@ class ConsumerEvents:
         replicated = bool(subscription.is_replicated)
         recording.record(Kind.SUBSCRIBE, topic=self.topic, replicated=replicated, invoked_ns=now_ns(), **self._who)
 
-    def dispatched(self, message: Message, topic: str) -> None:
+    def dispatched(self, message: ReceivedMessage, topic: str) -> None:
         """Record a received message of this topic or partition."""
         received_ns = now_ns()
         seen = self._dispatch_times.of(topic, self.name, message.position)
@@ -259,10 +259,10 @@ class ConsumerEvents:
     def acknowledges(self, kind: Kind, place: Mapping[str, int], topic: str) -> Iterator[None]:
         """Record an ack or nack of a message by the ``with`` block; if the block raises, the outcome is unknown."""
         invoked_ns = now_ns()
-        outcome = Outcome.UNKNOWN
+        outcome = CallOutcome.UNKNOWN
         try:
             yield
-            outcome = Outcome.OK if kind is Kind.NACK else self._ack_outcome
+            outcome = CallOutcome.OK if kind is Kind.NACK else self._ack_outcome
         finally:
             self._recording.record(kind, topic=topic, outcome=outcome, invoked_ns=invoked_ns, **place, **self._who)
 
@@ -334,21 +334,21 @@ class RecordedHandle:
         self._handle = handle
         self._events = events
 
-    def receive(self, *, timeout_s: float) -> Message | None:
+    def receive(self, *, timeout_s: float) -> ReceivedMessage | None:
         """As the handle."""
         message = self._handle.receive(timeout_s=timeout_s)
         if message is not None:
             self._events.dispatched(message, self._events.topic)
         return message
 
-    def ack(self, messages: Sequence[Message], *, cumulative: bool = False) -> None:
+    def ack(self, messages: Sequence[ReceivedMessage], *, cumulative: bool = False) -> None:
         """As the handle, one message after the other."""
         kind = Kind.ACK_CUMULATIVE if cumulative else Kind.ACK
         for message in messages:
             with self._events.acknowledges(kind, _place_of(message), self._events.topic):
                 self._handle.ack([message], cumulative=cumulative)
 
-    def redeliver(self, messages: Sequence[Message]) -> None:
+    def redeliver(self, messages: Sequence[ReceivedMessage]) -> None:
         """As the handle, one message after the other."""
         for message in messages:
             with self._events.acknowledges(Kind.NACK, _place_of(message), self._events.topic):
@@ -375,7 +375,7 @@ def _place(message_id: Any) -> dict[str, int]:
     }
 
 
-def _place_of(message: Message) -> dict[str, int]:
+def _place_of(message: ReceivedMessage) -> dict[str, int]:
     return {
         "ledger": message.position.ledger,
         "entry": message.position.entry,

@@ -1,4 +1,4 @@
-"""What the variants of all documents share: a name, an origin, switches."""
+"""The common part of the variants of all documents: a name, an origin, switches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Origin(enum.Enum):
-    """Where a variant comes from."""
+    """The origin of a variant."""
 
     DEFECT = "a defect"
     RELEASE = "what releases do"
@@ -21,9 +21,9 @@ V = TypeVar("V")
 
 
 class NamedVariant(Struct, Generic[V], frozen=True, kw_only=True):
-    """A variant with its name, what it does in one sentence, its origin, and for a release's the place in its code.
+    """A variant: its name, its effect in one sentence, its origin and, for a release's, the place in its code.
 
-    The name of what releases do is that of the deviation, where :mod:`model.deviations` has one.
+    A variant of releases has the name of the deviation, if :mod:`model.deviations` has one.
     """
 
     name: str

@@ -45,7 +45,7 @@ from stateful.cursors.network import (
 )
 from stateful.deduplication.machines import SWITCHES, DeduplicationMachine, FailuresMachine, OnTopics
 from stateful.deduplication.network import NetworkMachine
-from stateful.deduplication.plan import Pick, Plan, PlannedSession
+from stateful.deduplication.plan import DeduplicationPlan, Pick, PlannedSession
 from stateful.key_shared.machines import KeysAgainMachine, OnKeys
 from stateful.key_shared.variations import (
     KeysClaimedMachine,
@@ -130,7 +130,7 @@ class MixedMachine(LockstepMachine):
         self.shared = Shared(example)
         self.parts: list[Part] = []
         self.acts: list[tuple[Part, Sequence[Rule]]] = []
-        self.plan = Plan(mark="m")
+        self.plan = DeduplicationPlan(mark="m")
 
     @initialize(
         data=st.data(),

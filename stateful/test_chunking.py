@@ -12,7 +12,7 @@ from stateful.chunking.variations import (
     ChunksSharedMachine,
     ChunksStatsMachine,
 )
-from stateful.exploring import exploring
+from stateful.machine_tests import exploring
 
 MACHINES = machines(
     {

@@ -7,7 +7,7 @@ from stateful.cursors.chunks import AcknowledgmentChunksMachine
 from stateful.cursors.kills import AcknowledgmentKillsMachine
 from stateful.cursors.machines import AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.cursors.network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
-from stateful.exploring import exploring
+from stateful.machine_tests import exploring
 
 MACHINES = machines(
     {

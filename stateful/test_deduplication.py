@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.engine.machines import machines
 from stateful.deduplication.machines import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
 from stateful.deduplication.network import NetworkMachine
-from stateful.exploring import exploring
+from stateful.machine_tests import exploring
 
 MACHINES = machines(
     {

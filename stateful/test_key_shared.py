@@ -5,7 +5,6 @@ from __future__ import annotations
 from conformance.engine.machines import machines
 from stateful.cursors.chunks import KeysChunksMachine
 from stateful.cursors.network import KeysNetworkMachine
-from stateful.exploring import exploring
 from stateful.key_shared.machines import KeysAgainMachine, KeysMachine
 from stateful.key_shared.variations import (
     KeysClaimedMachine,
@@ -14,6 +13,7 @@ from stateful.key_shared.variations import (
     KeysRacesMachine,
     KeysSwitchedMachine,
 )
+from stateful.machine_tests import exploring
 
 MACHINES = machines(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.exploring import exploring
+from stateful.machine_tests import exploring
 from stateful.replication.machines import ClustersIdleMachine, ClustersKillsMachine, ClustersMachine
 
 MACHINES = machines(

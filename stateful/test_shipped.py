@@ -6,8 +6,8 @@ from conformance.engine.machines import machines, on_shipped_settings
 from stateful.chunking.machines import ChunksMachine
 from stateful.cursors.machines import AcknowledgmentMachine
 from stateful.deduplication.machines import DeduplicationMachine
-from stateful.exploring import exploring
 from stateful.key_shared.machines import KeysMachine
+from stateful.machine_tests import exploring
 
 MACHINES = tuple(
     on_shipped_settings(machine)

@@ -86,7 +86,7 @@ from model.operations import (
 )
 from model.subscription_operations import Receive, Skip, Subscribe
 from model.vocabulary import Client, Entry, Message, Quorum
-from tests.judging import Happened
+from tests.verdicts import Happened
 
 TOPIC, SUBSCRIPTION = "t", "s"
 LEDGER_ROOM = 5

@@ -21,6 +21,12 @@ MOST_LINES_OF_A_FILE = 540
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_MODULES_OF_A_FOLDER = 16
 GENERATED = {"protocol_pb2.py"}
+NOT_GERUNDS = {
+    "chunking": "the name of document 002 in every room",
+    "draining": "an adjective: draining hashes",
+    "pending": "an adjective: pending acks",
+}
+"""Words of names that end like a gerund, each with the reason why it may be one."""
 
 
 def tracked(pattern: str = "*") -> list[Path]:
@@ -51,6 +57,18 @@ def test_no_file_and_no_function_is_too_long(path: Path) -> None:
 def test_no_folder_has_too_many_modules() -> None:
     modules = Counter(path.parent for path in sources() if path.name != "__init__.py")
     assert {folder for folder, number in modules.items() if number > MOST_MODULES_OF_A_FOLDER} == set()
+
+
+def test_no_module_of_the_rooms_has_a_gerund_as_its_name() -> None:
+    modules = [path.relative_to(ROOT) for path in tracked("*.py")]
+    words = {
+        word
+        for path in modules
+        if path.parts[0] in {"model", "conformance", "stateful"}
+        for part in path.with_suffix("").parts
+        for word in part.split("_")
+    }
+    assert {word for word in words if word.endswith("ing")} == NOT_GERUNDS.keys()
 
 
 def test_every_mark_names_a_rule_and_every_deduplication_rule_is_marked() -> None:

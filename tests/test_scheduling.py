@@ -52,7 +52,7 @@ def test_a_test_that_requests_a_broker_outside_a_broker_share_is_a_usage_error(t
 
 def test_an_unavailable_broker_ends_a_parallel_run_with_one_sentence() -> None:
     run = of_two_processes(
-        "--broker", "no-such-thing", "tests/proxy/test_dispatch_times.py", "tests/proxy/test_recording.py"
+        "--broker", "no-such-thing", "tests/proxy/test_dispatch_times.py", "tests/proxy/test_recorded_events.py"
     )
     assert run.returncode == 2
     assert "'no-such-thing' names no broker" in run.stderr

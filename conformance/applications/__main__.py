@@ -6,18 +6,18 @@ from conformance.applications.producer import produce
 from conformance.applications.reader import read
 from conformance.applications.subscriber import subscribe
 from conformance.workers.line import Line
-from conformance.workers.protocol import Order, Produce, Read, Subscribe, read_order
+from conformance.workers.protocol import Order, ProduceOrder, ReadOrder, SubscribeOrder, read_order
 from conformance.workers.zygote import serve
 
 
 def run(line: Line[Order]) -> None:
     """Be the application that the first order names, until it ends."""
     match order := line.receive():
-        case Produce():
+        case ProduceOrder():
             produce(order, line)
-        case Read():
+        case ReadOrder():
             read(order, line)
-        case Subscribe():
+        case SubscribeOrder():
             subscribe(order, line)
         case _:
             raise ValueError(f"not an application: {order}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from conformance.clients.handles import Message, Subscription, WireConsumerHandle
+from conformance.clients.handles import ReceivedMessage, SubscriptionConfig, WireConsumerHandle
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.wait import Deadline, retry
@@ -16,7 +16,7 @@ from model.events import Delivery
 PAUSE_S: Final = 0.005
 
 
-def keep_on(receive: Callable[[], Iterator[Message]], deadline: Deadline) -> Iterator[Message]:
+def keep_on(receive: Callable[[], Iterator[ReceivedMessage]], deadline: Deadline) -> Iterator[ReceivedMessage]:
     """What is delivered, from a new consumer whenever one was closed or refused; raises that after the deadline.
 
     A consumer that subscribes right after it died is refused in several ways (3.3.6 has one without a text). None of
@@ -34,7 +34,7 @@ def keep_on(receive: Callable[[], Iterator[Message]], deadline: Deadline) -> Ite
 
 
 @contextmanager
-def consumer(service: Service, wanted: Subscription, deadline: Deadline) -> Iterator[WireConsumerHandle]:
+def consumer(service: Service, wanted: SubscriptionConfig, deadline: Deadline) -> Iterator[WireConsumerHandle]:
     """A consumer whose connection is cut in the end: nobody else may be refused because of it.
 
     It subscribes again while the topic is being loaded, or the broker has not noticed that the last one died. Raises
@@ -51,7 +51,7 @@ def consumer(service: Service, wanted: Subscription, deadline: Deadline) -> Iter
         handle.abort()
 
 
-def to_delivery(message: Message) -> Delivery:
+def to_delivery(message: ReceivedMessage) -> Delivery:
     """A message as the model has it; a batch of one message is a message without a batch.
 
     The size of its batch is left out: pulsar-client does not report it, and messages are compared across clients.

@@ -15,12 +15,22 @@ from typing import Final
 from conformance.clients.handles import OfficialProducerHandle, Ticket
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, ServerRefused
 from conformance.workers.line import Line
-from conformance.workers.protocol import Answered, Close, Die, Failed, Opened, Order, Produce, Report, Send
+from conformance.workers.protocol import (
+    Answered,
+    Close,
+    Die,
+    Failed,
+    Order,
+    ProduceOrder,
+    ProducerOpened,
+    Report,
+    SendOrder,
+)
 
 FOR_EVER_S: Final = threading.TIMEOUT_MAX
 
 
-def produce(order: Produce, line: Line[Order]) -> None:
+def produce(order: ProduceOrder, line: Line[Order]) -> None:
     """Open, and obey until the end."""
     try:
         producer = OfficialProducerHandle(order.service, order.topic, order.name, timeout_s=order.timeout_s)
@@ -30,12 +40,12 @@ def produce(order: Produce, line: Line[Order]) -> None:
     except (ConnectionLost, NoAnswer) as error:
         line.send(Failed(None, type(error).__name__, str(error), is_refused=False))
         return
-    line.send(Opened(producer.last_sequence_id))
+    line.send(ProducerOpened(producer.last_sequence_id))
     sent: queue.SimpleQueue[tuple[int, Ticket]] = queue.SimpleQueue()
     threading.Thread(target=_report_answers, args=(sent, line), daemon=True).start()
     while (what := line.receive()) is not None:
         match what:
-            case Send(sequence_id, payload):
+            case SendOrder(sequence_id, payload):
                 sent.put((sequence_id, producer.send(sequence_id, payload)))
             case Close():
                 producer.close()

@@ -8,15 +8,15 @@ from pathlib import Path
 from conformance.applications.death import Fate
 from conformance.applications.deliveries import consumer, keep_on, to_delivery
 from conformance.applications.store import Store
-from conformance.clients.handles import Message, Subscription, WireConsumerHandle
+from conformance.clients.handles import ReceivedMessage, SubscriptionConfig, WireConsumerHandle
 from conformance.clients.outcomes import CLIENT_ERRORS, NoAnswer
 from conformance.wait import Deadline
 from conformance.workers.line import Line
-from conformance.workers.protocol import Ended, GaveUp, Order, Read
+from conformance.workers.protocol import Ended, GaveUp, Order, ReadOrder
 from model.log import Position
 
 
-def read(order: Read, line: Line[Order]) -> None:
+def read(order: ReadOrder, line: Line[Order]) -> None:
     """Continue after the id in the database, and apply every message up to the topic's end as it is now."""
     store, fate, deadline = Store(Path(order.database)), Fate(order.death, line), Deadline.after(order.timeout_s)
     try:
@@ -30,10 +30,10 @@ def read(order: Read, line: Line[Order]) -> None:
     line.send(Ended(fate.received))
 
 
-def _messages(order: Read, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[Message]:
+def _messages(order: ReadOrder, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[ReceivedMessage]:
     """The messages after the last one. If that is part of a batch, its entry is read again: there may be more in it."""
     start = None if last is None else _start_after(*last)
-    wanted = Subscription(
+    wanted = SubscriptionConfig(
         topic=order.topic,
         name=f"reader-{Path(order.database).stem}",
         kind="Exclusive",
@@ -52,7 +52,7 @@ def _start_after(last: Position, batch_index: int) -> Position:
 
 def _up_to(
     end: Position, reader: WireConsumerHandle, last: tuple[Position, int] | None, deadline: Deadline
-) -> Iterator[Message]:
+) -> Iterator[ReceivedMessage]:
     while True:
         message = reader.receive(timeout_s=deadline.left_s)
         if message is None:

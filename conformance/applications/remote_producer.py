@@ -9,7 +9,7 @@ from conformance.clients.handles import CLOSE_TIMEOUT_S, Ticket
 from conformance.clients.outcomes import Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
-from conformance.workers.protocol import Answered, Close, Die, Failed, Opened, Produce, Report, Send
+from conformance.workers.protocol import Answered, Close, Die, Failed, ProduceOrder, ProducerOpened, Report, SendOrder
 from conformance.workers.starter import Starter, Worker
 
 OPENING_TIMEOUT_S: Final = CLOSE_TIMEOUT_S
@@ -46,9 +46,9 @@ class RemoteProducerHandle:
 
     def __init__(self, starter: Starter[Report], service: Service, topic: str, name: str, *, timeout_s: float) -> None:
         """Start the process, and have it open. Raises what is in ``CLIENT_ERRORS``."""
-        self._worker = starter.run(Produce(service, topic, name, timeout_s))
+        self._worker = starter.run(ProduceOrder(service, topic, name, timeout_s))
         match report := self._worker.receive(timeout_s + OPENING_TIMEOUT_S):
-            case Opened(last_sequence_id):
+            case ProducerOpened(last_sequence_id):
                 self.last_sequence_id = last_sequence_id
             case Failed(code=code, message=message, is_refused=is_refused):
                 self._worker.await_end()
@@ -61,7 +61,7 @@ class RemoteProducerHandle:
     ) -> Ticket:
         assert partition_key is None
         assert ordering_key is None
-        self._worker.send(Send(sequence_id, payload))
+        self._worker.send(SendOrder(sequence_id, payload))
         return _Ticket(self._worker, sequence_id)
 
     def send_batch(self, messages: Sequence[tuple[int, bytes]]) -> Ticket:

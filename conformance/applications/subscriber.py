@@ -10,14 +10,14 @@ from conformance.applications.deliveries import PAUSE_S, consumer, keep_on, to_d
 from conformance.applications.store import Store
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin
-from conformance.clients.handles import Message, Subscription
+from conformance.clients.handles import ReceivedMessage, SubscriptionConfig
 from conformance.clients.outcomes import CLIENT_ERRORS, NoAnswer
 from conformance.wait import Deadline
 from conformance.workers.line import Line
-from conformance.workers.protocol import Ended, GaveUp, Order, Subscribe
+from conformance.workers.protocol import Ended, GaveUp, Order, SubscribeOrder
 
 
-def subscribe(order: Subscribe, line: Line[Order]) -> None:
+def subscribe(order: SubscribeOrder, line: Line[Order]) -> None:
     """Apply every business id once, and acknowledge every message, until the broker says that none is left."""
     store, fate = Store(Path(order.database)), Fate(order.death, line)
     deadline = Deadline.after(order.timeout_s)
@@ -32,12 +32,12 @@ def subscribe(order: Subscribe, line: Line[Order]) -> None:
     line.send(Ended(fate.received))
 
 
-def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> Iterator[Message]:
+def _until_nothing_is_left(order: SubscribeOrder, fate: Fate, deadline: Deadline) -> Iterator[ReceivedMessage]:
     """What is delivered, acknowledged after it was applied, a batch as a whole after its last message.
 
     If nothing arrives for a moment, the broker says whether anything is left.
     """
-    wanted = Subscription(topic=order.topic, name=order.subscription, kind="Exclusive")
+    wanted = SubscriptionConfig(topic=order.topic, name=order.subscription, kind="Exclusive")
     with Admin(order.admin) as admin, consumer(order.service, wanted, deadline) as handle:
         while True:
             message = handle.receive(timeout_s=PAUSE_S)

@@ -19,7 +19,7 @@ from conformance.brokers.containers.leftovers import Claim, remove_leftovers
 from conformance.brokers.containers.standalone import (
     CONFIGURATION,
     HOME,
-    Ports,
+    ContainerPorts,
     archived,
     cluster_name,
     gateway_of,
@@ -27,10 +27,10 @@ from conformance.brokers.containers.standalone import (
     standalone_container,
 )
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.launching.probe import Probe
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
+from conformance.brokers.startup.ports import HOST
+from conformance.brokers.startup.probe import Probe
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 
@@ -62,7 +62,7 @@ class ContainerBroker:
         self._with_agent = with_agent
         self._settings = suite_settings(settings or {}, base)
         self._claim: Claim | None = None
-        self._ports: Ports | None = None
+        self._ports: ContainerPorts | None = None
         self._container: DockerContainer | None = None
         self._version: str | None = None
         self._gateway = HOST
@@ -187,7 +187,7 @@ class ContainerBroker:
         remove_leftovers(client)
         require_image(client, self._image)
         self._claim = Claim()
-        self._ports = Ports.chosen()
+        self._ports = ContainerPorts.chosen()
         self._container = standalone_container(
             client,
             self._image,
@@ -251,7 +251,7 @@ class ContainerBroker:
             raise self._not_started()
         return self._container.get_wrapped_container()
 
-    def _known_ports(self) -> Ports:
+    def _known_ports(self) -> ContainerPorts:
         if self._ports is None:
             raise self._not_started()
         return self._ports

@@ -13,17 +13,17 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
-from conformance.brokers.launching.agent import ATTACHABLE
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.processes.broker import BrokerProcess
-from conformance.brokers.processes.members import Members
+from conformance.brokers.processes.members import DeploymentProcesses
 from conformance.brokers.processes.preparation import Preparation
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.settings.known import known_settings
 from conformance.brokers.size import SMALLEST, Size
+from conformance.brokers.startup.agent import ATTACHABLE
+from conformance.brokers.startup.ports import HOST
 from conformance.harness_error import HarnessError
 
 
@@ -82,11 +82,11 @@ class Deployment:
         self.changed: Mapping[str, str] = {}
         """Further settings of restarted brokers and bookies."""
         self.cluster: str | None = None
-        self._members: Members | None = None
+        self._members: DeploymentProcesses | None = None
         self._settings_of_bookies: Mapping[str, str] | None = None
 
     @property
-    def members(self) -> Members:
+    def members(self) -> DeploymentProcesses:
         """Its processes, from its start until it is stopped. Raises HarnessError before that."""
         if self._members is None:
             raise HarnessError(f"The broker {self.name} has not been started.")
@@ -285,7 +285,7 @@ class Deployment:
         of_first = made[self.release.version]
         self.cluster = self.settings.get("clusterName") or _NAMES.take()
         metadata = of_first.metadata(self.cluster)
-        self._members = Members(
+        self._members = DeploymentProcesses(
             self.releases,
             of_first.java,
             name=self.name,

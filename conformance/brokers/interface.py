@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from conformance.brokers.launching.ports import HOST
+from conformance.brokers.startup.ports import HOST
 from conformance.clients.security.service import NO_SECURITY, Security, Service
 
 
@@ -40,7 +40,7 @@ class Addresses:
     """A broker's addresses: ``pulsar://host:port`` and ``http://host:port``, without a trailing slash, or with TLS.
 
     ``security``: how clients connect. ``tap_port``: the port that it advertises for a proxy
-    (:mod:`conformance.brokers.launching.listener`); None if the suite does not configure it. ``this_machine``: the host
+    (:mod:`conformance.brokers.startup.listener`); None if the suite does not configure it. ``this_machine``: the host
     of the suite, for the broker's process.
     """
 

@@ -1,6 +1,6 @@
 """An unpacked distribution of a Pulsar release: its folder, its version, and the differences in its start.
 
-:mod:`conformance.brokers.launching` and :mod:`conformance.brokers.processes` start it. The differences are read from
+:mod:`conformance.brokers.startup` and :mod:`conformance.brokers.processes` start it. The differences are read from
 the release's classes, if these show them.
 """
 
@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from conformance.brokers.obtaining.artifacts import Coordinates, NotPublished, artifact
-from conformance.brokers.obtaining.assembly import assembled
-from conformance.brokers.obtaining.cache import cache_folder
-from conformance.brokers.obtaining.unpack import unpacked
+from conformance.brokers.installation.artifacts import Coordinates, NotPublished, artifact
+from conformance.brokers.installation.assembly import assembled
+from conformance.brokers.installation.cache import cache_folder
+from conformance.brokers.installation.unpack import unpacked
 from conformance.brokers.settings.jars import Jars
 from conformance.harness_error import HarnessError
 

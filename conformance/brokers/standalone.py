@@ -11,16 +11,16 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability
-from conformance.brokers.launching.launch import SHIPPED, Ports, command, write_configuration
-from conformance.brokers.launching.listener import listener_settings
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.launching.probe import Probe
-from conformance.brokers.launching.registration import is_caught
-from conformance.brokers.launching.runs import GuardedProcess, RunFolder
-from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
+from conformance.brokers.startup.launch import SHIPPED, Ports, command, write_configuration
+from conformance.brokers.startup.listener import listener_settings
+from conformance.brokers.startup.ports import HOST
+from conformance.brokers.startup.probe import Probe
+from conformance.brokers.startup.registration import is_caught
+from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 

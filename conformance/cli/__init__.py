@@ -29,9 +29,9 @@ from conformance.cli.report import report
 from conformance.cli.rules import rules
 from conformance.cli.soak import soak
 from conformance.cli.verify import verify
-from conformance.commands.running.engine import Engine
-from conformance.commands.running.folders import bugs_kept_in
-from conformance.commands.running.interrupting import INTERRUPTED
+from conformance.commands.supervision.engine import Engine
+from conformance.commands.supervision.folders import bugs_kept_in
+from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.harness_error import HarnessError
 
 FAILED = 2

@@ -15,7 +15,7 @@ from conformance.cli.parameters.connection import connection_options, take_token
 from conformance.cli.parameters.output import NAME, consoles
 from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 from model.rules.catalogue import Selection
 
 MOST_LANES = 64
@@ -74,7 +74,7 @@ def check(
 
     seed = options.seed_or_new(seed)
     size = Size(brokers=brokers, bookies=bookies)
-    asked = checking.Asked(
+    asked = checking.CheckOptions(
         broker=broker,
         rules=rules.rules,
         named=rules.named,

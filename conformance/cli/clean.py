@@ -25,5 +25,5 @@ def clean(broker: str, tenant: str | None, force: bool, security: Security) -> i
     """Remove what killed runs left on a running cluster, and restore the settings that they changed."""
     from conformance.commands import clean as cleaning
 
-    asked = cleaning.Asked(broker=broker, within=tenant, force=force, security=security)
+    asked = cleaning.CleanOptions(broker=broker, within=tenant, force=force, security=security)
     return cleaning.clean(asked, out=consoles()[0])

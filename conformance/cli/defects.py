@@ -11,7 +11,7 @@ from conformance.cli.parameters import options
 from conformance.cli.parameters.output import STDOUT, consoles, write
 from conformance.cli.parameters.places import OutputFile
 from conformance.cli.parameters.types import DEFECT, Duration
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 
 
 @click.command()
@@ -58,7 +58,7 @@ def defects(
         else:
             write(listings.defects_as_json(chosen), json_)
         return 0
-    asked = hunting.Asked(
+    asked = hunting.HuntOptions(
         defects=chosen,
         broker=broker,
         budget_s=budget,

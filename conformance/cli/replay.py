@@ -13,7 +13,7 @@ from conformance.cli.parameters.connection import connection_options
 from conformance.cli.parameters.output import consoles
 from conformance.cli.parameters.types import DEFECT_OR_NONE, Duration
 from conformance.clients.security.service import Security
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 
 
 @click.command()
@@ -62,7 +62,7 @@ def replay(
     """Run one saved HISTORY again, step by step."""
     from conformance.commands import replay as replaying
 
-    asked = replaying.Asked(
+    asked = replaying.ReplayOptions(
         history=history,
         broker=broker,
         times=times,

@@ -58,7 +58,7 @@ def verify(
 
     if settled is not None and not follow:
         raise click.UsageError("--settled says when --follow ends: it needs --follow")
-    asked = verifying.Asked(
+    asked = verifying.VerifyOptions(
         histories=histories,
         rules=None if rules is None else rules.rules,
         master=master,

@@ -57,7 +57,7 @@ class ProducerHandle(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ReceivedMessage:
     """A message as a consumer received it."""
 
     position: Position
@@ -75,7 +75,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class SubscriptionConfig:
     """What a consumer subscribes to, and how."""
 
     topic: str
@@ -105,17 +105,17 @@ class ConsumerHandle(Protocol):
     def is_open(self) -> bool:
         """Whether it can receive more. pulsar-client's reconnects, so it is open until this side closes it."""
 
-    def receive(self, *, timeout_s: float) -> Message | None:
+    def receive(self, *, timeout_s: float) -> ReceivedMessage | None:
         """The next message; None if none arrives in time. Raises ``ConnectionLost``."""
 
-    def ack(self, messages: Sequence[Message], *, cumulative: bool = False) -> None:
+    def ack(self, messages: Sequence[ReceivedMessage], *, cumulative: bool = False) -> None:
         """Acknowledge whole entries by their messages, or with ``cumulative`` everything up to the only one.
 
         The wire client's sends one command, and waits for the broker's answer. pulsar-client's groups acks, and sends
         them within 100 ms. Raises what is in ``CLIENT_ERRORS``.
         """
 
-    def redeliver(self, messages: Sequence[Message] | None = None) -> None:
+    def redeliver(self, messages: Sequence[ReceivedMessage] | None = None) -> None:
         """Negatively acknowledge messages; None requests the redelivery of all unacknowledged ones."""
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class OfficialProducerHandle:
 class WireConsumerHandle:
     """A consumer of the wire client."""
 
-    def __init__(self, service: Service, wanted: Subscription, *, timeout_s: float) -> None:
+    def __init__(self, service: Service, wanted: SubscriptionConfig, *, timeout_s: float) -> None:
         """Connect, subscribe, and permit what is prefetched. Raises what is in ``CLIENT_ERRORS``."""
         self._prefetch = wanted.prefetch
         self._taken = 0
@@ -233,7 +233,7 @@ class WireConsumerHandle:
         """The port that it connects from."""
         return self._client.port
 
-    def receive(self, *, timeout_s: float) -> Message | None:
+    def receive(self, *, timeout_s: float) -> ReceivedMessage | None:
         """The next message. Half of the permits are given again once they are used."""
         delivery = self.consumer.receive(timeout_s=timeout_s)
         if delivery is None:
@@ -243,7 +243,7 @@ class WireConsumerHandle:
             with suppress(*CLIENT_ERRORS):  # what arrived before the consumer was closed is still received
                 self.consumer.flow(self._taken)
             self._taken = 0
-        return Message(
+        return ReceivedMessage(
             position=delivery.position,
             batch_index=delivery.batch_index,
             batch_size=delivery.batch_size,
@@ -253,11 +253,11 @@ class WireConsumerHandle:
             redelivery_count=delivery.redelivery_count,
         )
 
-    def ack(self, messages: Sequence[Message], *, cumulative: bool = False) -> None:
+    def ack(self, messages: Sequence[ReceivedMessage], *, cumulative: bool = False) -> None:
         """Acknowledge their entries in one command, and wait for the receipt."""
         self.consumer.ack({message.position for message in messages}, cumulative=cumulative)
 
-    def redeliver(self, messages: Sequence[Message] | None = None) -> None:
+    def redeliver(self, messages: Sequence[ReceivedMessage] | None = None) -> None:
         """Send the request at once."""
         self.consumer.redeliver(None if messages is None else {message.position for message in messages})
 
@@ -274,7 +274,7 @@ class OfficialConsumerHandle:
     is_open: Literal[True] = True
 
     def __init__(
-        self, service: Service, wanted: Subscription, *, timeout_s: float, client: OfficialClient | None = None
+        self, service: Service, wanted: SubscriptionConfig, *, timeout_s: float, client: OfficialClient | None = None
     ) -> None:
         """Connect and subscribe. Raises what is in ``CLIENT_ERRORS``."""
         self._is_alone = client is None
@@ -292,18 +292,18 @@ class OfficialConsumerHandle:
                 replicated=bool(wanted.is_replicated),
             )
 
-    def receive(self, *, timeout_s: float) -> Message | None:
+    def receive(self, *, timeout_s: float) -> ReceivedMessage | None:
         """The next message of the client's queue."""
         delivery = self.consumer.receive(timeout_s=timeout_s)
         return None if delivery is None else message_of(delivery)
 
-    def ack(self, messages: Sequence[Message], *, cumulative: bool = False) -> None:
+    def ack(self, messages: Sequence[ReceivedMessage], *, cumulative: bool = False) -> None:
         """Acknowledge each message; the client sends that later."""
         acknowledge = self.consumer.ack_cumulative if cumulative else self.consumer.ack
         for message in messages:
             acknowledge(_delivery(message))
 
-    def redeliver(self, messages: Sequence[Message] | None = None) -> None:
+    def redeliver(self, messages: Sequence[ReceivedMessage] | None = None) -> None:
         """Nack each message; the client requests the redelivery later. Request that of all at once."""
         if messages is None:
             self.consumer.redeliver_all()
@@ -321,9 +321,9 @@ class OfficialConsumerHandle:
             self._client.abort()
 
 
-def message_of(delivery: OfficialDelivery) -> Message:
+def message_of(delivery: OfficialDelivery) -> ReceivedMessage:
     """A delivery of pulsar-client as a message."""
-    return Message(
+    return ReceivedMessage(
         position=delivery.position,
         batch_index=delivery.batch_index,
         batch_size=0,
@@ -335,12 +335,12 @@ def message_of(delivery: OfficialDelivery) -> Message:
     )
 
 
-def _delivery(message: Message) -> OfficialDelivery:
+def _delivery(message: ReceivedMessage) -> OfficialDelivery:
     assert message.raw is not None, "messages of pulsar-client are acknowledged by its consumers only"
     return message.raw
 
 
-def open_consumer(client: Client, service: Service, wanted: Subscription, *, timeout_s: float) -> ConsumerHandle:
+def open_consumer(client: Client, service: Service, wanted: SubscriptionConfig, *, timeout_s: float) -> ConsumerHandle:
     """Subscribe with a client of this kind. Raises what is in ``CLIENT_ERRORS``."""
     handle = WireConsumerHandle if client == "wire" else OfficialConsumerHandle
     return handle(service, wanted, timeout_s=timeout_s)

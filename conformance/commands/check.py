@@ -13,12 +13,12 @@ from rich.console import Console
 
 from conformance.brokers.settings import Choice
 from conformance.brokers.size import SMALLEST, Size
-from conformance.commands.running.engine import Engine, Order
-from conformance.commands.running.folders import bugs_kept_in, report_folder
-from conformance.commands.running.interrupting import INTERRUPTED
-from conformance.commands.running.on_cluster import on_cluster
-from conformance.commands.running.packages import demand_installed
-from conformance.commands.running.supervisor import Ending, events_file, supervise
+from conformance.commands.supervision.engine import Engine, Order
+from conformance.commands.supervision.folders import bugs_kept_in, report_folder
+from conformance.commands.supervision.interrupts import INTERRUPTED
+from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.packages import demand_installed
+from conformance.commands.supervision.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunStarted, decode
 from conformance.harness_error import HarnessError
@@ -35,7 +35,7 @@ _RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CheckOptions:
     """The options of ``check``; ``command`` is the command line for the report."""
 
     broker: str
@@ -67,7 +67,7 @@ class Asked:
     """The folder for a history of all examples, for ``verify``."""
 
 
-def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
+def check(asked: CheckOptions, engine: Engine, *, out: Console, err: Console) -> int:
     """Run, show progress on ``err``, print the table on ``out``, write the reports; returns the exit status."""
     _demand_decided(asked)
     if asked.history is not None:
@@ -79,7 +79,7 @@ def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
         return _check(asked, folder, engine, out=out, err=err)
 
 
-def _demand_decided(asked: Asked) -> None:
+def _demand_decided(asked: CheckOptions) -> None:
     """Reject a named machine that decides none of the rules: it would not run."""
     rules = {rule.id for rule in asked.rules}
     for name in asked.machines:
@@ -91,7 +91,7 @@ def _demand_decided(asked: Asked) -> None:
             )
 
 
-def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
+def _check(asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
     command = [*engine.command, *_order(asked, folder).options()]
     with (
         on_cluster(asked.broker, asked.footprint, engine.security, err=err),
@@ -164,7 +164,7 @@ def release_of(broker: str) -> str | None:
     return named[1] if named else None
 
 
-def _order(asked: Asked, folder: Path) -> Order:
+def _order(asked: CheckOptions, folder: Path) -> Order:
     return Order(
         broker=asked.broker,
         seed=asked.seed,
@@ -182,7 +182,7 @@ def _order(asked: Asked, folder: Path) -> Order:
     )
 
 
-def _run_asked(asked: Asked) -> RunAsked:
+def _run_asked(asked: CheckOptions) -> RunAsked:
     return RunAsked(
         at_s=0.0,
         command=asked.command,

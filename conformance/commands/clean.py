@@ -9,14 +9,14 @@ from rich.console import Console
 from conformance.brokers.select import is_running_cluster, parse_broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Security
-from conformance.commands.running.on_cluster import described
+from conformance.commands.supervision.on_cluster import described
 from conformance.harness_error import HarnessError
-from conformance.tenancy.leftovers import State, remove, state_of
+from conformance.tenancy.leftovers import RunState, remove, state_of
 from conformance.tenancy.run_tenant import RunTenant, places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CleanOptions:
     """The options of ``clean``. ``force``: also remove what may belong to a run in progress elsewhere."""
 
     broker: str
@@ -25,7 +25,7 @@ class Asked:
     security: Security
 
 
-def clean(asked: Asked, *, out: Console) -> int:
+def clean(asked: CleanOptions, *, out: Console) -> int:
     """Remove it, and print what was removed and what was not; returns the exit status.
 
     Raises:
@@ -51,8 +51,8 @@ def _cleaned(admin: Admin, tenant: RunTenant, *, force: bool) -> str:
     """Remove what one run left, unless it may be in progress; returns a sentence on it."""
     state = state_of(tenant)
     until = tenant.name.over_at.strftime("%Y-%m-%d %H:%M UTC")
-    if state is State.RUNNING:
+    if state is RunState.RUNNING:
         return f"{tenant.name}: {state.value}. Left alone."
-    if state is State.UNKNOWN and not force:
+    if state is RunState.UNKNOWN and not force:
         return f"{tenant.name}: {state.value}, on another machine, until {until}. Left alone; --force removes it."
     return f"{tenant.name}: {state.value}. Removed: {described(remove(admin, tenant))}."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.commands.running.packages import demand_installed
+from conformance.commands.supervision.packages import demand_installed
 from conformance.report.sentences.lists import count
 
 NEEDED = ("pyarrow",)
@@ -19,8 +19,8 @@ def compact(folder: Path, *, out: Console, err: Console) -> int:
         HarnessError: pyarrow or the history is missing, a segment is damaged, or the folder cannot be written.
     """
     demand_installed(NEEDED, "compact")
-    from conformance.history.compacting import Compacted  # here, because `check` does not need pyarrow
-    from conformance.history.compacting import compact as compacted
+    from conformance.history.compaction import Compacted  # here, because `check` does not need pyarrow
+    from conformance.history.compaction import compact as compacted
 
     def show(bucket: Compacted) -> None:
         before, after = count(bucket.files_before, "file", "files"), count(bucket.files, "file", "files")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.brokers.launching.agent import agent_jar
-from conformance.brokers.obtaining.artifacts import checksum_of
-from conformance.brokers.obtaining.assembly import origin_of
-from conformance.brokers.obtaining.cache import cache_folder
-from conformance.brokers.obtaining.java import find_java
+from conformance.brokers.installation.artifacts import checksum_of
+from conformance.brokers.installation.assembly import origin_of
+from conformance.brokers.installation.cache import cache_folder
+from conformance.brokers.installation.java import find_java
 from conformance.brokers.release import fetched_release, release_archive
-from conformance.commands.running.clients import python_with_client
+from conformance.brokers.startup.agent import agent_jar
+from conformance.commands.supervision.clients import python_with_client
 
 
 def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> int:

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.commands.check import read_events, release_of
-from conformance.commands.running.engine import Engine, Order
-from conformance.commands.running.folders import bugs_kept_in, report_folder
-from conformance.commands.running.interrupting import INTERRUPTED
-from conformance.commands.running.supervisor import Ending, supervise
+from conformance.commands.supervision.engine import Engine, Order
+from conformance.commands.supervision.folders import bugs_kept_in, report_folder
+from conformance.commands.supervision.interrupts import INTERRUPTED
+from conformance.commands.supervision.supervisor import Ending, supervise
 from conformance.faults.defect import Defect
-from conformance.hunting import Hunted, exit_status, fold
+from conformance.hunt_result import Hunted, exit_status, fold
 from conformance.known import KnownDeviation, known_of
 from conformance.report.docs import hunts
 from conformance.report.sentences.lists import count
@@ -32,7 +32,7 @@ AFTERWARDS_S = 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class HuntOptions:
     """The options of a hunt; ``budget_s``: for one defect, with the start of its broker."""
 
     defects: Sequence[Defect]
@@ -43,7 +43,7 @@ class Asked:
     report: Path | None
 
 
-def hunt(asked: Asked, engine: Engine, *, err: Console) -> tuple[int, list[Hunted]]:
+def hunt(asked: HuntOptions, engine: Engine, *, err: Console) -> tuple[int, list[Hunted]]:
     """Hunt every defect with progress on ``err``; returns the exit status and the results."""
     defects = count(len(asked.defects), "defect", "defects")
     err.print(Text(f"Seed {asked.seed}, broker {asked.broker}, {defects}, {asked.budget_s:g} s for each"))
@@ -63,7 +63,7 @@ def hunt(asked: Asked, engine: Engine, *, err: Console) -> tuple[int, list[Hunte
     return INTERRUPTED if ending is Ending.INTERRUPTED else exit_status(hunted), hunted
 
 
-def _run(asked: Asked, defect: Defect, folder: Path, engine: Engine, err: Console) -> Ending:
+def _run(asked: HuntOptions, defect: Defect, folder: Path, engine: Engine, err: Console) -> Ending:
     order = Order(
         broker=asked.broker,
         seed=asked.seed,
@@ -81,5 +81,5 @@ def _run(asked: Asked, defect: Defect, folder: Path, engine: Engine, err: Consol
         [*engine.command, *order.options()],
         folder=folder,
         budget_s=asked.budget_s + SHORTENING_S + AFTERWARDS_S,
-        watcher=hunts.Progress(err),
+        watcher=hunts.HuntProgress(err),
     )

@@ -9,9 +9,9 @@ from packaging.version import InvalidVersion, Version
 from rich.console import Console
 from rich.text import Text
 
-from conformance.brokers.obtaining.artifacts import is_published
-from conformance.brokers.obtaining.assembly import broker_of, origin_of
-from conformance.brokers.obtaining.cache import cache_folder
+from conformance.brokers.installation.artifacts import is_published
+from conformance.brokers.installation.assembly import broker_of, origin_of
+from conformance.brokers.installation.cache import cache_folder
 from conformance.brokers.release import distribution_of
 from conformance.brokers.tried import How, Tried, tried
 from conformance.report.console import show_table

@@ -15,11 +15,11 @@ from rich.text import Text
 from conformance.brokers.settings import Base
 from conformance.brokers.size import Size
 from conformance.commands.check import read_events, release_of
-from conformance.commands.running.engine import Engine, Order
-from conformance.commands.running.folders import bugs_kept_in, report_folder
-from conformance.commands.running.interrupting import INTERRUPTED
-from conformance.commands.running.on_cluster import on_cluster
-from conformance.commands.running.supervisor import Ending, supervise
+from conformance.commands.supervision.engine import Engine, Order
+from conformance.commands.supervision.folders import bugs_kept_in, report_folder
+from conformance.commands.supervision.interrupts import INTERRUPTED
+from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.supervisor import Ending, supervise
 from conformance.events import (
     AnyEvent,
     ExampleFinished,
@@ -45,7 +45,7 @@ NO_DEFECT = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReplayOptions:
     """The options of ``replay``; ``defect``: a name, ``none``, or None for the history's own."""
 
     history: Path
@@ -71,7 +71,7 @@ class Asked:
         return Size(brokers=self.brokers or history.size.brokers, bookies=self.bookies or history.size.bookies)
 
 
-def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
+def replay(asked: ReplayOptions, engine: Engine, *, out: Console, err: Console) -> int:
     """Print the history, run it, and print how often a rule broke.
 
     Returns 1 if a rule broke at least once, 0 if the history ran as often as asked and no rule broke, 2 otherwise.
@@ -94,7 +94,14 @@ def _defect(asked: str | None, history: History) -> Defect | None:
 
 
 def _replay(
-    asked: Asked, history: History, defect: Defect | None, folder: Path, engine: Engine, *, out: Console, err: Console
+    asked: ReplayOptions,
+    history: History,
+    defect: Defect | None,
+    folder: Path,
+    engine: Engine,
+    *,
+    out: Console,
+    err: Console,
 ) -> int:
     if defect is not None:
         out.print(Text(f"With the defect {defect.name} switched on: {defect.summary}", style="bold"))
@@ -127,7 +134,7 @@ def _replay(
     return INTERRUPTED if ending is Ending.INTERRUPTED else status
 
 
-def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -> int:
+def _say(events: list[AnyEvent], history: History, asked: ReplayOptions, out: Console) -> int:
     broke = [event for event in events if isinstance(event, ViolationFound)]
     passed = [event for event in events if isinstance(event, ExampleFinished)]
     tries = len(broke) + len(passed)
@@ -163,7 +170,7 @@ def _say_short(made: ViolationMinimised, out: Console) -> None:
     out.print(Text(what, style="bold"))
 
 
-def _known_here(asked: Asked, events: list[AnyEvent]) -> set[str]:
+def _known_here(asked: ReplayOptions, events: list[AnyEvent]) -> set[str]:
     """The names of the deviations that are known of the broker's release and of our clients."""
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:

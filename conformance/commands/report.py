@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from conformance.commands import check
-from conformance.commands.running.folders import bugs_kept_in
+from conformance.commands.supervision.folders import bugs_kept_in
 
 
 def report(folder: Path, *, out: Console, verbose: bool = False) -> int:

@@ -6,12 +6,12 @@ import time
 
 from rich.console import Console
 
-from conformance.commands.running.interrupting import INTERRUPTED, at_first_interrupt
-from conformance.commands.running.on_cluster import on_cluster
-from conformance.commands.running.packages import demand_installed
+from conformance.commands.supervision.interrupts import INTERRUPTED, at_first_interrupt
+from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.report import soak as report
-from conformance.soak.request import SoakRequest, State
+from conformance.soak.request import SoakProgress, SoakRequest
 
 
 def soak(asked: SoakRequest, *, out: Console, err: Console) -> int:
@@ -38,11 +38,11 @@ def soak(asked: SoakRequest, *, out: Console, err: Console) -> int:
 class _Watcher:
     """Shows the progress of a soak, and ends its load at an interrupt."""
 
-    def __init__(self, shown: report.Display) -> None:
+    def __init__(self, shown: report.SoakDisplay) -> None:
         self._shown = shown
         self.wants_end = False
 
-    def show(self, state: State) -> None:
+    def show(self, state: SoakProgress) -> None:
         self._shown.show(state)
 
     def end(self) -> None:

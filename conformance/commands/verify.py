@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from conformance.commands.running.interrupting import at_first_interrupt
-from conformance.commands.running.packages import demand_installed
+from conformance.commands.supervision.interrupts import at_first_interrupt
+from conformance.commands.supervision.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation
 from model.rules.catalogue import Rule
@@ -19,7 +19,7 @@ from model.rules.catalogue import Rule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from conformance.pipeline.topic import Setting
+    from conformance.pipeline.topic import VerificationSetting
     from conformance.pipeline.verdict import Verification
 
 SO_FAR = "So far; the event that explains another one may be in a later file:"
@@ -32,7 +32,7 @@ NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class VerifyOptions:
     """The options of ``verify``; ``rules`` None: all; ``master`` None: Spark's own choice."""
 
     histories: Sequence[str]
@@ -55,7 +55,7 @@ class Asked:
     """Follow growing histories until no file has arrived for so long."""
 
 
-def verify(asked: Asked, *, out: Console) -> int:
+def verify(asked: VerifyOptions, *, out: Console) -> int:
     """Verify, print the table on ``out``, write the JSON; returns the exit status.
 
     Raises:
@@ -90,15 +90,17 @@ def _demand_readable(histories: Iterable[str]) -> None:
             raise HarnessError(f"{path} cannot be read: there is no such file or folder")
 
 
-def setting_of(asked: Asked) -> Setting:
+def setting_of(asked: VerifyOptions) -> VerificationSetting:
     """The setting that follows from the options."""
-    from conformance.pipeline.topic import Setting
+    from conformance.pipeline.topic import VerificationSetting
 
     within_s = asked.persisted_after_s
-    return Setting(persisted_after_ns=None if within_s is None else round(within_s * 1e9))
+    return VerificationSetting(persisted_after_ns=None if within_s is None else round(within_s * 1e9))
 
 
-def _follow(spark: SparkSession, asked: Asked, setting: Setting, settled_s: float, out: Console) -> Verification:
+def _follow(
+    spark: SparkSession, asked: VerifyOptions, setting: VerificationSetting, settled_s: float, out: Console
+) -> Verification:
     """The verdicts at the end; earlier ones are shown whenever one has changed."""
     from conformance.pipeline.follower import Arrivals, Follower, follow, watching
     from conformance.report import verification
@@ -120,7 +122,7 @@ def _follow(spark: SparkSession, asked: Asked, setting: Setting, settled_s: floa
     return found
 
 
-def _summarise(spark: SparkSession, found: Verification, asked: Asked, out: Console) -> None:
+def _summarise(spark: SparkSession, found: Verification, asked: VerifyOptions, out: Console) -> None:
     from conformance.pipeline import summary
     from conformance.pipeline.verdict import about_runs
     from conformance.report.pages import histories

@@ -10,12 +10,12 @@ from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import Base
 from conformance.clusters import QUICK
 from conformance.engine.plan import Plan
-from conformance.faults.seeding import SeededDefect, seed_defect
+from conformance.faults.seeded_defect import SeededDefect, seed_defect
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 
 
-class Deployment:
+class BrokerOfRun:
     """One broker at a time, with its world."""
 
     def __init__(self, plan: Plan, emit: events.Emitter) -> None:
@@ -38,7 +38,7 @@ class Deployment:
         self.seeded = seed_defect(broker, self._plan.defect)
         if self.seeded is not None:
             self._stack.callback(self.seeded.close)
-        place = self._stack.enter_context(Place(broker, self._plan.footprint))
+        place = self._stack.enter_context(RunPlace(broker, self._plan.footprint))
         for one in place.removed:
             what = f"removed what the run {one.name} had left, which is over"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))

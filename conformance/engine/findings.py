@@ -12,15 +12,15 @@ from pathlib import Path
 from conformance import events
 from conformance.brokers.settings import Base
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
-from conformance.engine.found import Found
+from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import ExampleEnded, Rounds
-from conformance.engine.shortening.attempt import Attempt, is_same
-from conformance.engine.shortening.minimise import FINAL_REPLAYS, minimise
-from conformance.engine.shortening.recording import Recording, shorten_recording
-from conformance.engine.shortening.replays import CONFIRMATIONS, Shortest, only_recorded, replay_on
-from conformance.faults.seeding import SeededDefect
+from conformance.engine.shortener.attempt import Attempt, is_same
+from conformance.engine.shortener.broker_search import FINAL_REPLAYS, minimise
+from conformance.engine.shortener.model_search import Recording, shorten_recording
+from conformance.engine.shortener.replays import CONFIRMATIONS, Shortest, only_recorded, replay_on
+from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
@@ -65,8 +65,8 @@ class Findings:
         self._seeded = seeded
         self._is_interrupted = is_interrupted
         self._on_failure = on_failure
-        self._found: list[Found] = []
-        self._doubted: list[tuple[Found, Shortest]] = []
+        self._found: list[FoundViolation] = []
+        self._doubted: list[tuple[FoundViolation, Shortest]] = []
         self._checked_in: Counter[str] = Counter()
         self._deviated: set[str] = set()
         self._longest_s: dict[str, float] = {}
@@ -84,11 +84,11 @@ class Findings:
         tail = self._rounds.world.broker.log_tail()
         self._emit(events.HarnessErrorHappened(at_s=self._emit.now_s, sentence=sentence, log_tail=tail))
 
-    def must_stop(self, found: list[Found]) -> bool:
+    def must_stop(self, found: list[FoundViolation]) -> bool:
         """Whether to stop: with a defect on, one violation that comes back suffices."""
         return self._seeded is not None and any(one.is_steady is not False for one in found)
 
-    def replay_new(self, found: list[Found]) -> None:
+    def replay_new(self, found: list[FoundViolation]) -> None:
         """With a defect on, replay the violations found; the search goes on if none comes back.
 
         A slow one counts as coming back: there would be no time to find a better one.
@@ -99,13 +99,13 @@ class Findings:
                 took_s = one.attempt.steps[-1].completed_ms / 1000
                 one.is_steady = took_s > SLOW_S or all(is_same(violation, one.violation) for violation in again)
 
-    def worth_shortening(self, found: list[Found]) -> list[Found]:
+    def worth_shortening(self, found: list[FoundViolation]) -> list[FoundViolation]:
         """All, or with a defect on the one that came back; if none did, the first."""
         if self._seeded is None:
             return found
         return [one for one in found if one.is_steady] or found[:1]
 
-    def ended(self, machine: Machine, ended: ExampleEnded, found: list[Found]) -> None:
+    def ended(self, machine: Machine, ended: ExampleEnded, found: list[FoundViolation]) -> None:
         if not ended.operations:
             return
         self.operations += ended.operations
@@ -127,7 +127,7 @@ class Findings:
             seconds=ended.seconds,
         )
 
-    def _keep(self, machine: str, attempt: Attempt, found: list[Found]) -> None:
+    def _keep(self, machine: str, attempt: Attempt, found: list[FoundViolation]) -> None:
         """Save a violation's history; of those alike, only the first, unless it did not come back."""
         violation = attempt.violation
         assert violation is not None
@@ -137,7 +137,7 @@ class Findings:
                 return
         path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
         document.write(self._history(machine, attempt), path)
-        one = Found(machine, attempt, violation, path)
+        one = FoundViolation(machine, attempt, violation, path)
         found.append(one)
         self._found.append(one)
         self._emit(self._violation_found(machine, violation, path))
@@ -170,7 +170,7 @@ class Findings:
             left_out=left_out,
         )
 
-    def shorten(self, one: Found) -> None:
+    def shorten(self, one: FoundViolation) -> None:
         """Shorten a violation's history: first its recording, without a broker, then by replays."""
         self.emit_phase(f"making the history of {one.violation.rule} short")
         recording = self._recording(one.attempt)
@@ -192,7 +192,7 @@ class Findings:
         limit_s = min(RECORDING_AT_MOST_S, self._limit_s() / 4)
         return shorten_recording(attempt, self.plan.known, limit_s=limit_s)
 
-    def _shortest(self, one: Found, recording: Recording | None) -> Shortest:
+    def _shortest(self, one: FoundViolation, recording: Recording | None) -> Shortest:
         """The shortest history, from the example that broke the rule first, or from one that comes back."""
         first = only_recorded(one.attempt, recording)
         tries = 0
@@ -210,7 +210,7 @@ class Findings:
             first = shortest if number == 0 else first
         return replace(first, tries=tries)
 
-    def _emit_shortened(self, one: Found, shortest: Shortest) -> None:
+    def _emit_shortened(self, one: FoundViolation, shortest: Shortest) -> None:
         """Save a violation's shortened history with its replays, and emit it."""
         if not shortest.tries and not shortest.left_out:
             return
@@ -232,7 +232,7 @@ class Findings:
             )
         )
 
-    def _replay_soundly(self, one: Found, shortest: Attempt, seeded: SeededDefect) -> None:
+    def _replay_soundly(self, one: FoundViolation, shortest: Attempt, seeded: SeededDefect) -> None:
         """Replay a violation without the defect, as it was found and shortened."""
         self.emit_phase("replaying it without the defect")
         enough = time.monotonic() + COMPARISON_S
@@ -289,14 +289,14 @@ class Findings:
         budget_s = self.plan.budget_s
         return self._began + budget_s + on_top_s(budget_s) - reserve_s(budget_s)
 
-    def _emit_doubt(self, one: Found, until: float) -> None:
+    def _emit_doubt(self, one: FoundViolation, until: float) -> None:
         """Emit that a violation is replayed, and when the run ends at the latest."""
         now_s = self._emit.now_s
         ends_s = now_s + until - time.monotonic() + reserve_s(self.plan.budget_s or 0.0)
         what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
         self._emit(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
 
-    def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> Found | None:
+    def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> FoundViolation | None:
         """Emit one replay: its violation with the history, or that there was none."""
         self.operations += ended.operations
         if attempt.violation is None:
@@ -305,7 +305,7 @@ class Findings:
         path = self.plan.report / f"replay-{number}.json"
         document.write(self._history(history.machine, attempt), path)
         self._emit(self._violation_found(history.machine, attempt.violation, path))
-        return Found(history.machine, attempt, attempt.violation, path)
+        return FoundViolation(history.machine, attempt, attempt.violation, path)
 
     def unexercised(self, rules: Iterable[str]) -> list[str]:
         """Those of these rules that no example has exercised, and that no known deviation contradicts."""

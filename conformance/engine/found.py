@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.engine.shortening.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt
 from conformance.history.document import Violation
 
 KEPT_ALIKE = 2
@@ -13,7 +13,7 @@ KEPT_ALIKE = 2
 
 
 @dataclass(slots=True)
-class Found:
+class FoundViolation:
     """A violation as it was found, waiting to be made short; ``is_steady``: it comes back, None until it was tried.
 
     ``machine``: the name of the one that found it. ``alike``: further examples that broke the rule in the same way, of

@@ -23,9 +23,9 @@ from conformance.brokers.settings.swarm import drawn
 from conformance.brokers.size import Size
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
-from conformance.engine.deployment import Deployment
+from conformance.engine.deployment import BrokerOfRun
+from conformance.engine.execution import spare_the_collector
 from conformance.engine.machines import Machine
-from conformance.engine.performing import spare_the_collector
 from conformance.engine.plan import Plan
 from conformance.engine.run import Run
 from conformance.harness_error import HarnessError
@@ -181,7 +181,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     config = request.config
     plan, emit = config.stash[_plan], config.stash[_emitter]
     plan.report.mkdir(parents=True, exist_ok=True)
-    deployment = Deployment(plan, emit)
+    deployment = BrokerOfRun(plan, emit)
     try:
         emit(events.Phase(at_s=emit.now_s, what=f"starting the broker {plan.broker}"))
         base, settings = _settings_of(plan, emit)

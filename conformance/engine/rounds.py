@@ -13,9 +13,9 @@ import msgspec
 
 from conformance.engine.durations import Durations
 from conformance.engine.example import RunningExample, WithOthers, alone
+from conformance.engine.execution import derived_seed, perform, run_round, weight
 from conformance.engine.machines import Machine
-from conformance.engine.performing import derived_seed, perform, run_round, weight
-from conformance.engine.shortening.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt
 from conformance.harness_error import HarnessError
 from conformance.history.document import Step, Violation
 from conformance.history.journal import Journal

@@ -17,7 +17,7 @@ from conformance.brokers.settings import Base
 from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s
 from conformance.engine.example import crashed
 from conformance.engine.findings import Findings
-from conformance.engine.found import Found
+from conformance.engine.found import FoundViolation
 from conformance.engine.lanes.exploration import SideBySide
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lanes import Lanes
@@ -26,7 +26,7 @@ from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import Rounds
 from conformance.engine.undecidable import undecidable
-from conformance.faults.seeding import SeededDefect
+from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history.document import History, Violation
 from conformance.lockstep.world import World
@@ -79,7 +79,7 @@ class Run:
         self._later: list[Machine] = []
         self._again = _Again()
         self._groups: dict[str, tuple[Machine, ...]] = {}
-        self._found_in_lanes: dict[str, list[Found]] = {}
+        self._found_in_lanes: dict[str, list[FoundViolation]] = {}
         self._lane_numbers = itertools.count(1)
         self._rounds = Rounds(
             world, plan.report / "journal.jsonl", seed=plan.seed, known=plan.known, deadline=self._deadline
@@ -139,7 +139,7 @@ class Run:
             found += self._concluded(self._explore_again(self._deadline))  # nothing else uses this time
         return [one.violation for one in found]
 
-    def _concluded(self, found: list[Found]) -> list[Found]:
+    def _concluded(self, found: list[FoundViolation]) -> list[FoundViolation]:
         """These violations, once their histories are short."""
         if self._interrupted:
             raise KeyboardInterrupt
@@ -147,7 +147,7 @@ class Run:
             self._findings.shorten(one)
         return found
 
-    def _explore_alone(self, machine: Machine) -> list[Found]:
+    def _explore_alone(self, machine: Machine) -> list[FoundViolation]:
         """Run a machine in the engine's own process."""
         self._emit(events.Phase(at_s=self._emit.now_s, what=machine.title))
         found = self._explore_until(machine, itertools.count(), self._until([machine]))
@@ -156,9 +156,9 @@ class Run:
 
     def _explore_until(
         self, machine: Machine, rounds: Iterator[int], until: float | None, rules: Set[str] = frozenset()
-    ) -> list[Found]:
+    ) -> list[FoundViolation]:
         """Run rounds of a machine, and once more after a harness error, or until these rules are exercised."""
-        found: list[Found] = []
+        found: list[FoundViolation] = []
         failure = self._explore_once(machine, rounds, until, found, rules)
         if failure is not None and self._is_served_after(failure):
             what = f"{machine.title} once more, which failed: {failure}"
@@ -185,11 +185,11 @@ class Run:
         now = time.monotonic()
         return now + again_s(max(0.0, self._deadline - now), self._later, missing, self._again.spent_s)
 
-    def _explore_again(self, until: float | None) -> list[Found]:
+    def _explore_again(self, until: float | None) -> list[FoundViolation]:
         """Run machines again until their overdue rules are exercised or the time is up."""
         rules = overdue(self._ran, self._later, self._missing())
         machines = [one for one in self._ran if is_relied_on(one) and not rules.isdisjoint(one.decides)]
-        found: list[Found] = []
+        found: list[FoundViolation] = []
         began = time.monotonic()
         if until is None:
             return found
@@ -207,7 +207,7 @@ class Run:
         self._again.spent_s += time.monotonic() - began
         return found
 
-    def _explore_in_lanes(self, machine: Machine) -> list[Found]:
+    def _explore_in_lanes(self, machine: Machine) -> list[FoundViolation]:
         """The violations of a machine that runs in parallel with its group. The group's first machine runs all."""
         if machine.title not in self._found_in_lanes:
             group = self._groups[machine.title]
@@ -244,7 +244,7 @@ class Run:
         self._findings.emit_harness_error(f"{machine.title} failed twice: {failure}{self._findings.undecided(machine)}")
 
     def _explore_once(
-        self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[Found], rules: Set[str]
+        self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[FoundViolation], rules: Set[str]
     ) -> HarnessError | None:
         """Run rounds of a machine until its time is up, these rules are exercised, or the suite fails.
 
@@ -325,7 +325,7 @@ class Run:
         If the plan has time for it, the first one's history is shortened.
         """
         self._emit(events.Phase(at_s=self._emit.now_s, what="replaying the history"))
-        broke: list[Found] = []
+        broke: list[FoundViolation] = []
         for number in range(1, times + 1):
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 break

@@ -26,7 +26,7 @@ _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failpoint:
+class FailpointRules:
     """The Byteman rules of a fault that can be armed on one topic, for so many times."""
 
     name: str
@@ -44,8 +44,8 @@ class BrokerDefect(Defect):
 
 
 @cache
-def failpoints() -> tuple[Failpoint, ...]:
-    return tuple(fault for fault in _all() if isinstance(fault, Failpoint))
+def failpoints() -> tuple[FailpointRules, ...]:
+    return tuple(fault for fault in _all() if isinstance(fault, FailpointRules))
 
 
 @cache
@@ -68,12 +68,12 @@ def find(name: str) -> Defect:
     return by_name[name]
 
 
-def find_failpoint(name: str) -> Failpoint:
+def find_failpoint(name: str) -> FailpointRules:
     """The failpoint of this name. Raises KeyError if there is none (users do not enter these names)."""
     return {failpoint.name: failpoint for failpoint in failpoints()}[name]
 
 
-def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
+def parse(file_name: str, text: str) -> FailpointRules | BrokerDefect:
     """Read one rule file. Raises ValueError with the reason if it is invalid."""
     lines = list(_read_header(text))
     header = dict(lines)
@@ -88,7 +88,7 @@ def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     if not rules or not all(rule.startswith(f"{kind} {name}") for rule in rules):
         raise ValueError(f"{file_name}: its rules need names that begin with '{kind} {name}'; found {rules}")
     if kind == "failpoint":
-        return Failpoint(name=name, text=text)
+        return FailpointRules(name=name, text=text)
     if not header.keys() >= {"breaks", "summary"}:
         raise ValueError(f"{file_name}: its header needs 'breaks', the rule that it breaks, and 'summary'")
     settings = tuple(_read_setting(file_name, value) for key, value in lines if key == "setting")
@@ -118,6 +118,6 @@ def _read_setting(file_name: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-def _all() -> list[Failpoint | BrokerDefect]:
+def _all() -> list[FailpointRules | BrokerDefect]:
     rules = (parse(file.name, file.read_text(encoding="utf-8")) for file in _RULES.glob("*/*.btm"))
     return sorted(rules, key=lambda fault: fault.name)

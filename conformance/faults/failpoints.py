@@ -24,7 +24,7 @@ MAX_DELAY_MS = 999_999
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FailpointOnTopic:
     """A failpoint on a topic (``name`` or ``persistent://tenant/namespace/name``), for the next ``count`` times.
 
     ``spared``: so many entries pass first. Only some failpoints have ``delay_ms`` and ``spared``.
@@ -43,11 +43,11 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Armed:
+class ArmedFailpoint:
     """An armed fault of a broker."""
 
     address: AgentAddress
-    fault: Fault
+    fault: FailpointOnTopic
     token: str
 
     def fired(self) -> int:
@@ -68,7 +68,7 @@ class Armed:
         return len(marks)
 
 
-def arm(address: AgentAddress, fault: Fault) -> Armed:
+def arm(address: AgentAddress, fault: FailpointOnTopic) -> ArmedFailpoint:
     """Arm a fault; it replaces one of the same kind on the same topic, and ends with the broker's process.
 
     Raises ``ValueError`` for a count or delay out of range or an incomplete topic name, and
@@ -84,11 +84,11 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
     _install(agent, fault.name)
     token = uuid.uuid4().hex
     agent.set_properties({key: f"{fault.count:06} {delay_ms:06} {spared:06} {token}"})
-    return Armed(address=address, fault=fault, token=token)
+    return ArmedFailpoint(address=address, fault=fault, token=token)
 
 
 @contextmanager
-def armed(address: AgentAddress, fault: Fault) -> Iterator[Armed]:
+def armed(address: AgentAddress, fault: FailpointOnTopic) -> Iterator[ArmedFailpoint]:
     """Arm a fault for a ``with`` block, at the end of which the broker must still run."""
     with_fault = arm(address, fault)
     try:
@@ -117,7 +117,7 @@ def _marks(agent: Agent, token: str) -> list[str]:
     return [name for name in agent.properties() if name.startswith(f"conformance.hit:{token}:")]
 
 
-def _key(fault: Fault) -> str:
+def _key(fault: FailpointOnTopic) -> str:
     """The property that a failpoint's rules look up: its name, and that of the topic's managed ledger."""
     place = fault.topic.removeprefix("persistent://")
     if place.count("/") != 2:

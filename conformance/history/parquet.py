@@ -3,7 +3,7 @@
 A folder has a sub-folder for each *bucket*, which a topic's name selects; events without a topic have their own. A
 writer collects some thousands of events of a bucket and writes them as one segment: a complete file under its final
 name, or none. So a ``kill -9`` loses only the last, open segments. Every file is sorted by :data:`ORDER`.
-``compacting`` rewrites a bucket's segments as a few large files with whole topics; :func:`in_force` decides which files
+``compaction`` rewrites a bucket's segments as a few large files with whole topics; :func:`in_force` decides which files
 count.
 
 The pipeline reads histories, on Spark.

@@ -55,7 +55,7 @@ class Kind(enum.StrEnum):
     """A subscription has no backlog up to ``position``, by the broker's stats, and its consumers received all."""
 
 
-class Outcome(enum.StrEnum):
+class CallOutcome(enum.StrEnum):
     """The known outcome of a call."""
 
     OK = "ok"
@@ -93,7 +93,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     topic: str | None = None
     """The topic or partition; None for a fault of the whole cluster."""
     kind: Kind
-    outcome: Outcome = Outcome.OK
+    outcome: CallOutcome = CallOutcome.OK
     deduplication: bool | None = None
     replicated: bool | None = None
     """Of a topic: its messages are replicated between this cluster and the others of the run with this flag. Of a

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.history.document import Step
-from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, Kind, Outcome, Recorded, digest
+from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, CallOutcome, Kind, Recorded, digest
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -223,13 +223,13 @@ class _Example:
         if name not in self.subscriptions:
             self.subscriptions.add(name)
             topic, subscription = name
-            yield self._position_event(Kind.BEGIN, topic, subscription, Position(*FIRST_OF_ALL), when, Outcome.OK)
+            yield self._position_event(Kind.BEGIN, topic, subscription, Position(*FIRST_OF_ALL), when, CallOutcome.OK)
 
     def _acknowledged(
         self, asked: Acknowledge | AckById, acknowledged: Acknowledged, when: Mapping[str, int]
     ) -> Iterator[Recorded]:
         kind = Kind.ACK_CUMULATIVE if asked.cumulative else Kind.ACK
-        outcome = Outcome.OK if acknowledged.receipt else Outcome.UNKNOWN
+        outcome = CallOutcome.OK if acknowledged.receipt else CallOutcome.UNKNOWN
         if isinstance(asked, AckById) and (consumer := self.consumers.get(asked.consumer)):
             self.blind.add((consumer.topic, consumer.subscription))
         for message in acknowledged.messages:
@@ -251,7 +251,7 @@ class _Example:
 
     def _administration(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
         is_done = isinstance(step.outcome, Done | CursorReset)
-        outcome = Outcome.OK if is_done else Outcome.UNKNOWN
+        outcome = CallOutcome.OK if is_done else CallOutcome.UNKNOWN
         match step.operation:
             case CreateSubscription(topic=topic, subscription=name, start=start):
                 if is_done and start == "earliest":
@@ -261,9 +261,9 @@ class _Example:
                 self.deleted[topic, name] += 1
                 self.subscriptions.discard((topic, name))
             case Skip(topic=topic, subscription=name) | SkipAll(topic=topic, subscription=name):
-                yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, Outcome.UNKNOWN)
+                yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, CallOutcome.UNKNOWN)
             case Expire(topic=topic, subscription=name):
-                yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, Outcome.UNKNOWN)
+                yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, CallOutcome.UNKNOWN)
             case ResetCursor(topic=topic, subscription=name):
                 yield self._position_event(Kind.SEEK, topic, name, _set_to(step), when, outcome)
             case Seek(consumer=consumer) if consumer in self.consumers:
@@ -293,7 +293,7 @@ class _Example:
                 pass
 
     def _position_event(
-        self, kind: Kind, topic: str, subscription: str, to: Position, when: Mapping[str, int], outcome: Outcome
+        self, kind: Kind, topic: str, subscription: str, to: Position, when: Mapping[str, int], outcome: CallOutcome
     ) -> Recorded:
         name = self._life(topic, subscription)
         return self._event(kind, topic, when, subscription=name, outcome=outcome, **_place(to))
@@ -306,7 +306,7 @@ class _Example:
                 self.logs[topic] = list(self._logged(topic, read, when))
             case asked, CursorRead(mark_delete=mark_delete):
                 topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that reads one
-                yield self._position_event(Kind.CURSOR, topic, name, mark_delete, when, Outcome.OK)
+                yield self._position_event(Kind.CURSOR, topic, name, mark_delete, when, CallOutcome.OK)
             case asked, AllReceived(messages=messages):
                 topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that takes all
                 yield from self._all_taken((topic, name), messages, when)
@@ -331,7 +331,7 @@ class _Example:
             drained = {"subscription": self._life(*name), "consumer": "drain"}
             yield self._event(Kind.DISPATCH, topic, _seen(when), **drained, **self._dispatched(message))
         if topic in self.last and name not in self.blind:
-            yield self._position_event(Kind.DRAINED, topic, subscription, self.last[topic], when, Outcome.OK)
+            yield self._position_event(Kind.DRAINED, topic, subscription, self.last[topic], when, CallOutcome.OK)
 
     # ----------------------------------------------------------------------------------------------------------- events
 
@@ -365,16 +365,16 @@ class _Example:
         return Recorded(run=self.run, lane=self.lane, kind=kind, topic=f"{self.run}/{topic}", **{**fields, **when})
 
 
-def _outcome(answer: Answer | None) -> tuple[Outcome, Position | None]:
+def _outcome(answer: Answer | None) -> tuple[CallOutcome, Position | None]:
     match answer:
         case Stored(position=position):
-            return Outcome.OK, position
+            return CallOutcome.OK, position
         case Duplicate():
-            return Outcome.DUPLICATE, None
+            return CallOutcome.DUPLICATE, None
         case Refused():
-            return Outcome.FAILED, None
+            return CallOutcome.FAILED, None
         case _:
-            return Outcome.UNKNOWN, None
+            return CallOutcome.UNKNOWN, None
 
 
 def _set_to(step: Step) -> Position:

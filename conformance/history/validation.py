@@ -17,7 +17,7 @@ import msgspec
 from conformance.history.document import History, Step
 from model.cluster_operations import LABELS
 from model.events import Skipped
-from model.key_shared.hashing import STICKY_HASHES
+from model.key_shared.hashes import STICKY_HASHES
 from model.log import Position
 from model.operations import (
     AnyOperation,

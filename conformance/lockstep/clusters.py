@@ -22,7 +22,7 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK, Clusters
 from conformance.lockstep.answers import LateToReturn
-from conformance.lockstep.reading import read_whole_log
+from conformance.lockstep.log_reader import read_whole_log
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.tenancy.cluster_settings import ClusterSettings

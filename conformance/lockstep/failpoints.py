@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from conformance.brokers.interface import AgentAddress
-from conformance.faults.failpoints import Armed, Fault, arm
+from conformance.faults.failpoints import ArmedFailpoint, FailpointOnTopic, arm
 from model.failpoints import FailpointKind
 
 
@@ -16,7 +16,7 @@ class Failpoints:
     def __init__(self, load_agents: Callable[[], Iterable[AgentAddress]]) -> None:
         """``load_agents`` loads the agents into the brokers' processes and returns their addresses."""
         self._load_agents = load_agents
-        self._armed: list[tuple[str, FailpointKind, tuple[Armed, ...]]] = []
+        self._armed: list[tuple[str, FailpointKind, tuple[ArmedFailpoint, ...]]] = []
 
     @property
     def are_armed(self) -> bool:
@@ -24,7 +24,7 @@ class Failpoints:
 
     def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
         """Arm a failpoint on a topic, by its full name."""
-        fault = Fault(kind, topic=topic, count=count, delay_ms=delay_ms, spared=spared)
+        fault = FailpointOnTopic(kind, topic=topic, count=count, delay_ms=delay_ms, spared=spared)
         self._armed.append((topic, kind, tuple(arm(agent, fault) for agent in self._load_agents())))
 
     def clear(self) -> list[tuple[str, FailpointKind, int]]:

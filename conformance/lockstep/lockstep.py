@@ -33,7 +33,7 @@ from model.operations import (
     RestoreBookies,
     Send,
 )
-from model.replication.ending import winding_up_clusters
+from model.replication.example_end import winding_up_clusters
 from model.subscription_operations import CreateSubscription, ReadCursor, ReceiveAll
 from model.vocabulary import Entry, Message
 

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from conformance.clients.security.service import Service
 from conformance.proxy import faults
-from conformance.proxy.armed import Armed
+from conformance.proxy.armed import ArmedFault
 from conformance.proxy.faults import Fault, Which
 from conformance.proxy.proxy import Proxy
 from model.events import AnyOutcome, Done, NetworkFaultsCleared, Skipped
@@ -29,7 +29,7 @@ class Network:
         self._service = service
         self._topics = topics
         self._proxy: Proxy | None = None
-        self._set: list[Armed] = []
+        self._set: list[ArmedFault] = []
 
     @property
     def service(self) -> Service:
@@ -69,7 +69,7 @@ class Network:
     def release(self) -> None:
         """Release held frames, before something waits for them."""
         for armed in self._set:
-            if isinstance(armed.fault, faults.Hold):
+            if isinstance(armed.fault, faults.HoldFrames):
                 armed.lift()
 
     def _mend(self) -> AnyOutcome:
@@ -100,9 +100,9 @@ def fault_of(fault: NetworkFault, topic: str | None = None, *, consumer: str | N
             return faults.Lose(which=which, then_cut=True)
         case Delay(kind, nth, delay_ms):
             which = Which(kind=kind, topic=topic, consumer=consumer, nth=nth)
-            return faults.Delay(which=which, delay_s=delay_ms / 1000)
+            return faults.DelayFrames(which=which, delay_s=delay_ms / 1000)
         case Hold(kind, nth):
-            return faults.Hold(which=Which(kind=kind, topic=topic, consumer=consumer, nth=nth))
+            return faults.HoldFrames(which=Which(kind=kind, topic=topic, consumer=consumer, nth=nth))
         case RefuseConnections(for_ms):
             return faults.Refuse(for_s=for_ms / 1000)
         case _:

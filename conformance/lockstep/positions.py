@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from model.cursors.log import EntryKey, key_of
 from model.events import Answer, Delivery, Stored
-from model.key_shared.hashing import sticky_hash
+from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.vocabulary import ChunkNumber, Entry, HashRange
 

@@ -15,14 +15,14 @@ from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, request_of
-from conformance.lockstep.applications.performer import Applications
+from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
+from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
-from conformance.lockstep.reading import Snapshots, read_whole_log
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
@@ -96,7 +96,7 @@ class RealPerformer:
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._network = Network(lambda: world.service, self._topics)
-        self._applications = Applications(world, self._example, self._topics, self._network)
+        self._applications = ApplicationPerformer(world, self._example, self._topics, self._network)
         self._positions = Positions()
         self._cursors = Cursors(world, self._topics, self._positions)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)

@@ -27,7 +27,7 @@ from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
-from conformance.tenancy.place import LanePlace, Place
+from conformance.tenancy.place import LanePlace, RunPlace
 from conformance.wait import wait_until
 from conformance.workers.protocol import read_report
 from conformance.workers.starter import Starter
@@ -70,7 +70,7 @@ class World:
         self,
         broker: Broker,
         *,
-        place: Place | LanePlace | ReplicatedPlace,
+        place: RunPlace | LanePlace | ReplicatedPlace,
         on_start: Callable[[Broker], None] | None = None,
         service: Service | None = None,
         another: Callable[[], Broker] | None = None,

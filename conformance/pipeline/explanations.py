@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from conformance.history.about import ByRun
-from conformance.history.recorded import GRACEFUL_RELOADS, RELOADS, Kind, Outcome
+from conformance.history.recorded import GRACEFUL_RELOADS, RELOADS, CallOutcome, Kind
 from conformance.known import KnownDeviation
 from conformance.pipeline.invariants.clusters import Replicated
 from conformance.pipeline.invariants.order import starts
 from conformance.pipeline.invariants.pending_acks import ends
-from conformance.pipeline.topic import NEVER, Case, Flags, Ints, Topic
+from conformance.pipeline.topic import NEVER, Case, Flags, Ints, TopicEvents
 from model.deviations.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
@@ -65,7 +65,7 @@ class Explanation:
 
     deviation: str
     invariants: tuple[str, ...]
-    precedes: Callable[[Topic, Case], bool]
+    precedes: Callable[[TopicEvents, Case], bool]
 
 
 def known_of_runs(known: Iterable[KnownDeviation], about: ByRun) -> dict[str, frozenset[str]]:
@@ -98,7 +98,7 @@ def explanations_of(invariant: str, known: frozenset[str]) -> tuple[Explanation,
     return tuple(one for one in EXPLANATIONS if one.deviation in known and invariant in one.invariants)
 
 
-def deviation_of(topic: Topic, case: Case, explanations: Iterable[Explanation]) -> str | None:
+def deviation_of(topic: TopicEvents, case: Case, explanations: Iterable[Explanation]) -> str | None:
     """The first deviation of these that explains a case."""
     return next((one.deviation for one in explanations if one.precedes(topic, case)), None)
 
@@ -106,7 +106,7 @@ def deviation_of(topic: Topic, case: Case, explanations: Iterable[Explanation]) 
 # ------------------------------------------------------------------------------------------------------- deduplication
 
 
-def _sent_during_recovery(topic: Topic, case: Case) -> bool:
+def _sent_during_recovery(topic: TopicEvents, case: Case) -> bool:
     """The first copy was sent before a reload of the topic, and the second during it or soon after."""
     first, second = case.rows
     since, until = _sent(topic, second)
@@ -119,7 +119,7 @@ def _sent_during_recovery(topic: Topic, case: Case) -> bool:
     )
 
 
-def _last_of_its_ledger(topic: Topic, case: Case) -> bool:
+def _last_of_its_ledger(topic: TopicEvents, case: Case) -> bool:
     """The first copy is the last entry of its ledger; then the topic was reloaded, without a higher id in between."""
     first, second = case.rows
     if not len(topic.at_a_position(np.array([first]))):
@@ -134,27 +134,27 @@ def _last_of_its_ledger(topic: Topic, case: Case) -> bool:
     return is_last and is_highest and _had_fault(topic, RELOADS, _sent(topic, first)[0], _sent(topic, second)[1])
 
 
-def _second_begins_later(topic: Topic, case: Case) -> bool:
+def _second_begins_later(topic: TopicEvents, case: Case) -> bool:
     """The first copy is not the first of its batch; the second is alone, or in a batch that begins later."""
     first, second = case.rows
     begins = [_lowest_of_entry(topic, row) for row in case.rows]
     return topic.numbers("batch_index", -1)[first] > 0 and begins[0] < begins[1] <= _id(topic, second)
 
 
-def _lowest_of_entry(topic: Topic, row: int) -> int:
+def _lowest_of_entry(topic: TopicEvents, row: int) -> int:
     logs = topic.rows(Kind.LOG)
     own = logs[topic.place[logs] == topic.place[row]]
     return int(topic.numbers("sequence_id", -1)[own].min())
 
 
-def _reloaded_there(topic: Topic, case: Case) -> bool:
+def _reloaded_there(topic: TopicEvents, case: Case) -> bool:
     """The topic was reloaded in the cluster that has both copies, after the send of the message began."""
     assert isinstance(topic, Replicated)
     sent_ns, _ = _sent(topic, case.rows[0])
     return _had_fault(topic.cluster_of(case.rows[1]), RELOADS, sent_ns, NEVER)
 
 
-def _too_large_to_replicate(topic: Topic, case: Case) -> bool:
+def _too_large_to_replicate(topic: TopicEvents, case: Case) -> bool:
     """The entry leaves no room for the fields that replicators add, and some cluster lacks the message.
 
     All payloads of a batch count together.
@@ -171,7 +171,7 @@ def _too_large_to_replicate(topic: Topic, case: Case) -> bool:
 # ------------------------------------------------------------------------------------------------------------ chunking
 
 
-def _sent_again_without_its_last(topic: Topic, case: Case) -> bool:
+def _sent_again_without_its_last(topic: TopicEvents, case: Case) -> bool:
     """Its source sent it again, or a fault hit the send; and the log has its last chunk once at most."""
     message = case.rows[-1]
     sends = topic.rows(Kind.SEND)
@@ -179,20 +179,20 @@ def _sent_again_without_its_last(topic: Topic, case: Case) -> bool:
     return len(_last_chunks(topic, message)) <= 1 and (is_sent_again or _had_fault(topic, None, *_sent(topic, message)))
 
 
-def _reloaded_while_sent(topic: Topic, case: Case) -> bool:
+def _reloaded_while_sent(topic: TopicEvents, case: Case) -> bool:
     """The topic was reloaded during the send of the message, and its last chunk is not in the log."""
     message = case.rows[0]
     return not len(_last_chunks(topic, message)) and _had_fault(topic, RELOADS, *_sent(topic, message))
 
 
-def _only_its_first(topic: Topic, case: Case) -> bool:
+def _only_its_first(topic: TopicEvents, case: Case) -> bool:
     """The log has only the first chunk of the confirmed message."""
     logs = topic.rows(Kind.LOG)
     own = logs[_same_message(topic, case.rows[0], logs)]
     return bool(len(own)) and bool(np.all(topic.numbers("chunk_id", -1)[own] == 0))
 
 
-def _last_chunks(topic: Topic, row: int) -> Ints:
+def _last_chunks(topic: TopicEvents, row: int) -> Ints:
     """The last chunks of a message, under any uuid."""
     logs = topic.rows(Kind.LOG)
     logs = logs[_same_message(topic, row, logs)]
@@ -203,7 +203,7 @@ def _last_chunks(topic: Topic, row: int) -> Ints:
 # ------------------------------------------------------------------------------------------------------ acknowledgment
 
 
-def _unloaded_as_ledger_opened(topic: Topic, case: Case) -> bool:
+def _unloaded_as_ledger_opened(topic: TopicEvents, case: Case) -> bool:
     """A graceful unload came shortly after the first acknowledgment of the subscription since the topic was loaded."""
     earlier, later = case.rows
     acks = topic.of(int(topic.codes("subscription")[earlier]), topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE))
@@ -218,7 +218,7 @@ def _unloaded_as_ledger_opened(topic: Topic, case: Case) -> bool:
     return False
 
 
-def _unloaded_with_a_partial_batch(topic: Topic, case: Case) -> bool:
+def _unloaded_with_a_partial_batch(topic: TopicEvents, case: Case) -> bool:
     """A graceful unload happened while a part of the message's batch was not acknowledged."""
     ack, given = case.rows
     if topic.numbers("batch_index", -1)[given] < 0:
@@ -232,10 +232,10 @@ def _unloaded_with_a_partial_batch(topic: Topic, case: Case) -> bool:
     )
 
 
-def _is_acknowledged_whole(topic: Topic, given: int, by_ns: int) -> bool:
+def _is_acknowledged_whole(topic: TopicEvents, given: int, by_ns: int) -> bool:
     """Whether all known messages of a message's batch were surely acknowledged by then."""
     batch = np.unique(topic.message[topic.place == topic.place[given]])
-    acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[Outcome.OK])
+    acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[CallOutcome.OK])
     acks = topic.at_a_position(topic.of(int(topic.codes("subscription")[given]), acks))
     acks = acks[topic.completed[acks] <= by_ns]
     is_cumulative = topic.are(Kind.ACK_CUMULATIVE, acks)
@@ -244,10 +244,10 @@ def _is_acknowledged_whole(topic: Topic, given: int, by_ns: int) -> bool:
     return bool(np.all(alone | (batch <= furthest)))
 
 
-def _overwritten_within_the_batch(topic: Topic, case: Case) -> bool:
+def _overwritten_within_the_batch(topic: TopicEvents, case: Case) -> bool:
     """After the message was acknowledged, a cumulative acknowledgment ended in its batch, before it."""
     ack, given = case.rows
-    acks = topic.rows(Kind.ACK_CUMULATIVE, outcomes=[Outcome.OK, Outcome.UNKNOWN])
+    acks = topic.rows(Kind.ACK_CUMULATIVE, outcomes=[CallOutcome.OK, CallOutcome.UNKNOWN])
     acks = topic.of(int(topic.codes("subscription")[given]), acks)
     index = topic.numbers("batch_index", -1)
     inside = (topic.place[acks] == topic.place[given]) & (index[acks] >= 0) & (index[acks] < index[given])
@@ -258,7 +258,7 @@ def _overwritten_within_the_batch(topic: Topic, case: Case) -> bool:
 # -------------------------------------------------------------------------------------------------- joins and leaves
 
 
-def _replayed_to_next_consumer(topic: Topic, case: Case) -> bool:
+def _replayed_to_next_consumer(topic: TopicEvents, case: Case) -> bool:
     """All consumers left while the message was pending; it was then dispatched exactly twice."""
     again = case.rows[1]
     given = topic.of(int(topic.codes("subscription")[again]), topic.rows(Kind.DISPATCH))
@@ -270,7 +270,7 @@ def _replayed_to_next_consumer(topic: Topic, case: Case) -> bool:
     )
 
 
-def _replayed_beside_new_messages(topic: Topic, case: Case) -> bool:
+def _replayed_beside_new_messages(topic: TopicEvents, case: Case) -> bool:
     """The message was returned, a new one was dispatched before its redelivery, and it was dispatched exactly twice."""
     first, again = case.rows
     subscription = int(topic.codes("subscription")[again])
@@ -295,7 +295,7 @@ def _replayed_beside_new_messages(topic: Topic, case: Case) -> bool:
     return is_beside and int(np.sum(is_it & (begun >= back_ns))) == 2
 
 
-def _markers_were_read(topic: Topic, came_first: Ints, since_ns: int, until_ns: int) -> bool:
+def _markers_were_read(topic: TopicEvents, came_first: Ints, since_ns: int, until_ns: int) -> bool:
     """Whether the dispatcher may have read markers in that time: new entries that no consumer receives.
 
     They are in gaps of the log, between a message dispatched by then and one dispatched later.
@@ -310,7 +310,7 @@ def _markers_were_read(topic: Topic, came_first: Ints, since_ns: int, until_ns: 
     return bool(np.any(is_gap & was_near))
 
 
-def _times_without_consumers(topic: Topic, row: int) -> list[int]:
+def _times_without_consumers(topic: TopicEvents, row: int) -> list[int]:
     """The times at which this row's subscription may have lost its last consumer."""
     subscription = int(topic.codes("subscription")[row])
     joins, leaves = (topic.of(subscription, topic.rows(kind)) for kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE))
@@ -320,7 +320,7 @@ def _times_without_consumers(topic: Topic, row: int) -> list[int]:
     ]
 
 
-def _read_before_all_left(topic: Topic, case: Case) -> bool:
+def _read_before_all_left(topic: TopicEvents, case: Case) -> bool:
     """All consumers left, and the consumer that joined next received the later message first."""
     overtaking, _ = case.rows
     joins = topic.of(int(topic.codes("subscription")[overtaking]), topic.rows(Kind.SUBSCRIBE))
@@ -329,7 +329,7 @@ def _read_before_all_left(topic: Topic, case: Case) -> bool:
     return any(left_ns <= joined.max(initial=-1) for left_ns in _times_without_consumers(topic, overtaking))
 
 
-def _left_without_pending_acks(topic: Topic, case: Case) -> bool:
+def _left_without_pending_acks(topic: TopicEvents, case: Case) -> bool:
     """A consumer without pending acks left; since then nothing was stored or dispatched."""
     _, reading = case.rows
     subscription = int(topic.codes("subscription")[reading])
@@ -343,7 +343,7 @@ def _left_without_pending_acks(topic: Topic, case: Case) -> bool:
     )
 
 
-def _acknowledged_in_replay_queue(topic: Topic, case: Case) -> bool:
+def _acknowledged_in_replay_queue(topic: TopicEvents, case: Case) -> bool:
     """A message in the replay queue was acknowledged; since then nothing was stored or dispatched."""
     _, reading = case.rows
     subscription = int(topic.codes("subscription")[reading])
@@ -360,7 +360,7 @@ def _acknowledged_in_replay_queue(topic: Topic, case: Case) -> bool:
     return False
 
 
-def _is_silent(topic: Topic, given: Ints, since_ns: int, until_ns: int) -> bool:
+def _is_silent(topic: TopicEvents, given: Ints, since_ns: int, until_ns: int) -> bool:
     """Whether nothing was dispatched in that time, and no send was confirmed."""
     sends = topic.completed[topic.rows(Kind.SEND)]
     return since_ns <= until_ns and not any(
@@ -368,7 +368,7 @@ def _is_silent(topic: Topic, given: Ints, since_ns: int, until_ns: int) -> bool:
     )
 
 
-def _joined_before_the_second(topic: Topic, case: Case) -> bool:
+def _joined_before_the_second(topic: TopicEvents, case: Case) -> bool:
     """The second consumer joined after the first one, and after the send of the message that it received."""
     holding, given = case.rows
     joins = topic.of(int(topic.codes("subscription")[given]), topic.rows(Kind.SUBSCRIBE))
@@ -385,7 +385,7 @@ def _joined_before_the_second(topic: Topic, case: Case) -> bool:
 # -------------------------------------------------------------------------------------------------------- shared parts
 
 
-def _had_fault(topic: Topic, names: frozenset[str] | None, since_ns: int, until_ns: int) -> bool:
+def _had_fault(topic: TopicEvents, names: frozenset[str] | None, since_ns: int, until_ns: int) -> bool:
     """Whether a fault of these names (None: any) overlaps this time."""
     return any(
         (names is None or name in names) and invoked_ns <= until_ns and completed_ns >= since_ns
@@ -393,7 +393,7 @@ def _had_fault(topic: Topic, names: frozenset[str] | None, since_ns: int, until_
     )
 
 
-def _sent(topic: Topic, row: int) -> tuple[int, int]:
+def _sent(topic: TopicEvents, row: int) -> tuple[int, int]:
     """The time in which the message of this row was sent, or may have been.
 
     It is that of the send that was confirmed at this position, or else of all sends of the message. A send with unknown
@@ -404,24 +404,24 @@ def _sent(topic: Topic, row: int) -> tuple[int, int]:
     own = own if len(own) else sends[_same_message(topic, row, sends)]
     if not len(own):
         return NEVER, -NEVER
-    is_open = np.isin(own, topic.rows(Kind.SEND, outcomes=[Outcome.UNKNOWN]))
+    is_open = np.isin(own, topic.rows(Kind.SEND, outcomes=[CallOutcome.UNKNOWN]))
     return int(topic.invoked[own].min()), NEVER if is_open.any() else int(topic.completed[own].max())
 
 
-def _sent_there(topic: Topic, row: int) -> Ints:
+def _sent_there(topic: TopicEvents, row: int) -> Ints:
     """The sends that were confirmed at the position of this row."""
     sends = topic.rows(Kind.SEND)
     there: Ints = sends[topic.message[sends] == topic.message[row]]
     return there
 
 
-def _same_message(topic: Topic, row: int, others: Ints) -> Flags:
+def _same_message(topic: TopicEvents, row: int, others: Ints) -> Flags:
     producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
     same: Flags = (producer[others] == producer[row]) & (ids[others] == ids[row])
     return same
 
 
-def _id(topic: Topic, row: int) -> int:
+def _id(topic: TopicEvents, row: int) -> int:
     return int(topic.numbers("sequence_id", -1)[row])
 
 

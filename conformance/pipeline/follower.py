@@ -27,9 +27,9 @@ from conformance.history.parquet import SCHEMA
 from conformance.known import KnownDeviation
 from conformance.pipeline.files.file_systems import listed
 from conformance.pipeline.files.footers import File
-from conformance.pipeline.files.reading import Files, examine, parts_of
-from conformance.pipeline.judging import DAMAGED
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.files.history_files import Files, examine, parts_of
+from conformance.pipeline.results import DAMAGED
+from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import (
     Verification,
     about_runs,
@@ -46,11 +46,11 @@ EVERY = "1 second"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class _JudgedFiles:
     """A part of the files, the setting that it was judged by, and its results."""
 
     files: Files
-    setting: Setting
+    setting: VerificationSetting
     rows: list[dict[str, Any]]
 
 
@@ -61,7 +61,7 @@ class Follower:
         self,
         spark: SparkSession,
         addresses: Sequence[str],
-        setting: Setting,
+        setting: VerificationSetting,
         rules: Sequence[Rule] | None = None,
         *,
         known: Sequence[KnownDeviation] = (),
@@ -71,7 +71,7 @@ class Follower:
         self._spark, self._addresses, self._setting, self._rules = spark, addresses, setting, rules
         self._known, self._release = known, release
         self._seen: dict[str, File] = {}
-        self._kept: dict[str, _Judged] = {}
+        self._kept: dict[str, _JudgedFiles] = {}
         self.judged: tuple[str, ...] = ()
         """The buckets that the last look judged."""
 
@@ -112,17 +112,17 @@ class Follower:
         )
 
     def _judge(
-        self, name: str, part: Files, setting: Setting, before: _Judged | None
-    ) -> tuple[_Judged, tuple[str, ...]]:
+        self, name: str, part: Files, setting: VerificationSetting, before: _JudgedFiles | None
+    ) -> tuple[_JudgedFiles, tuple[str, ...]]:
         """The results of a part, reused if nothing has changed, and problems of its files."""
         if before is not None and (before.files, before.setting) == (part, setting):
             return before, ()
         self.judged = (*self.judged, name)
         read, rows = judged(self._spark, part, setting)
-        return _Judged(files=part, setting=setting, rows=rows), read.problems
+        return _JudgedFiles(files=part, setting=setting, rows=rows), read.problems
 
 
-def _of_runs(setting: Setting, runs: frozenset[str]) -> Setting:
+def _of_runs(setting: VerificationSetting, runs: frozenset[str]) -> VerificationSetting:
     """The setting without the facts about other runs."""
     return replace(
         setting,

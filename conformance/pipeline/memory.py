@@ -15,9 +15,9 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from conformance.pipeline.files.compacted_files import by_partition
 from conformance.pipeline.files.file_systems import reason
 from conformance.pipeline.files.footers import File
-from conformance.pipeline.files.opening import by_partition
 from conformance.pipeline.topic import OutOfMemory
 
 BYTES_OF_AN_EVENT = 390

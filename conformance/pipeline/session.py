@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import conformance
 import model
-from conformance.brokers.obtaining.java import MINIMUM_MAJOR, system_java
+from conformance.brokers.installation.java import MINIMUM_MAJOR, system_java
 from conformance.harness_error import HarnessError
 
 LOCAL = "local[*]"

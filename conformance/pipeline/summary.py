@@ -19,8 +19,8 @@ from pyspark.sql.window import Window
 
 from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun
-from conformance.history.recorded import Kind, Outcome
-from conformance.pipeline.files.reading import Files, rows_of
+from conformance.history.recorded import CallOutcome, Kind
+from conformance.pipeline.files.history_files import Files, rows_of
 from conformance.pipeline.memory import failure
 from conformance.pipeline.verdict import Anomalies, RunCount
 
@@ -141,7 +141,7 @@ def latencies(events: DataFrame) -> DataFrame:
     subscription, with its time in the backlog. ``replication``: the same in another cluster. ``position``: from an
     acknowledgment on a replicated subscription until the mark-delete position of another cluster is read after it.
     """
-    ok = events.where(F.col("outcome") == str(Outcome.OK))
+    ok = events.where(F.col("outcome") == str(CallOutcome.OK))
     sends = ok.where((F.col("kind") == str(Kind.SEND)) & F.col("began_s").isNotNull())
     acks = ok.where(F.col("kind").isin(str(Kind.ACK), str(Kind.ACK_CUMULATIVE)) & F.col("began_s").isNotNull())
     given = events.where(F.col("kind") == str(Kind.DISPATCH))
@@ -182,7 +182,7 @@ def _followed(events: DataFrame) -> DataFrame:
     subscriptions = F.broadcast(begun.select("run", "topic", "subscription").distinct())
     own = events.drop("subscription").where(F.col("kind") == str(Kind.LOG)).join(subscriptions, ["run", "topic"])
     logs = own.withColumn("origin", F.coalesce("replicated_from", "cluster"))
-    read = events.where((F.col("kind") == str(Kind.CURSOR)) & (F.col("outcome") == str(Outcome.OK)))
+    read = events.where((F.col("kind") == str(Kind.CURSOR)) & (F.col("outcome") == str(CallOutcome.OK)))
     read = read.join(subscriptions, ["run", "topic", "subscription"]).withColumn("seen_s", F.col("ended_s"))
     further = Window.partitionBy("run", "topic", "cluster", "subscription").orderBy(
         F.desc("ledger"), F.desc("entry"), F.col("seen_s").isNull()

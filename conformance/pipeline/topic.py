@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conformance.history.recorded import KILL, Kind, Outcome
+from conformance.history.recorded import KILL, CallOutcome, Kind
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -46,11 +46,11 @@ IDENTITY = ("run", "topic", "cluster")
 """The columns that identify a topic."""
 
 _KINDS = {kind: code for code, kind in enumerate(Kind)}
-_OUTCOMES = {outcome: code for code, outcome in enumerate(Outcome)}
+_OUTCOMES = {outcome: code for code, outcome in enumerate(CallOutcome)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class RecordedFault:
     """A fault of a run that concerns all topics of one cluster, or (None) of all clusters."""
 
     run: str
@@ -61,7 +61,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class VerificationSetting:
     """The bounds and facts of a verification.
 
     ``persisted_after_ns``: how long after its confirmation a kill may still lose an acknowledgment; None: as long as
@@ -76,7 +76,7 @@ class Setting:
     """How long a subscription may dispatch nothing although a message is due; a client delays a nack by up to 60 s."""
     follows_within_ns: int = 60_000_000_000
     """In this time without faults, a replicated subscription reaches its position in another cluster at half of it."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RecordedFault, ...] = ()
     known: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The names of the known deviations of each run."""
     largest_bytes: Mapping[str, int] = field(default_factory=dict)
@@ -89,19 +89,19 @@ class Setting:
         return self.persisted_after_by_run_ns.get(run, PERSISTED_AFTER_NS)
 
 
-class Topic:
+class TopicEvents:
     """The events of one topic; ``table`` has at least one row, all of one run, topic and cluster, in order.
 
     Columns of names are dictionaries (by :func:`topics`), so that comparing names is comparing numbers.
     """
 
-    def __init__(self, table: pa.Table, setting: Setting) -> None:
+    def __init__(self, table: pa.Table, setting: VerificationSetting) -> None:
         self.table = table.unify_dictionaries().combine_chunks()
         self.setting = setting
         self._cached: dict[str, Ints] = {}
         self._names: dict[str, pa.Array] = {}
         self._present: dict[str, Flags] = {}
-        self._rows: dict[tuple[tuple[Kind, ...], tuple[Outcome, ...] | None], Ints] = {}
+        self._rows: dict[tuple[tuple[Kind, ...], tuple[CallOutcome, ...] | None], Ints] = {}
 
     def __len__(self) -> int:
         return self.table.num_rows  # type: ignore[no-any-return]
@@ -188,14 +188,14 @@ class Topic:
         """The outcomes as numbers; -1 for unknown ones."""
         return _coded(self._column("outcome"), list(_OUTCOMES))
 
-    def rows(self, *kinds: Kind, outcomes: Iterable[Outcome] | None = None) -> Ints:
+    def rows(self, *kinds: Kind, outcomes: Iterable[CallOutcome] | None = None) -> Ints:
         """The rows of these kinds in order; ``outcomes``: only those with one of these outcomes."""
         asked = (kinds, None if outcomes is None else tuple(outcomes))
         if asked not in self._rows:
             self._rows[asked] = self._found(*asked)
         return self._rows[asked]
 
-    def _found(self, kinds: tuple[Kind, ...], outcomes: tuple[Outcome, ...] | None) -> Ints:
+    def _found(self, kinds: tuple[Kind, ...], outcomes: tuple[CallOutcome, ...] | None) -> Ints:
         of_each = [self._by_kind[_KINDS[kind]] for kind in kinds]
         rows = of_each[0] if len(of_each) == 1 else np.sort(np.concatenate(of_each))
         if outcomes is None:
@@ -222,11 +222,11 @@ class Topic:
         found: list[int] = np.flatnonzero(np.bincount(codes[codes >= 0])).tolist()
         return found
 
-    def over_subscriptions(self, decide: Callable[[Topic, int], Found]) -> Found:
+    def over_subscriptions(self, decide: Callable[[TopicEvents, int], Evidence]) -> Evidence:
         """The evidence on all subscriptions, each judged alone."""
         return sum((decide(self, subscription) for subscription in self._subscriptions), NOTHING)
 
-    def over_own_subscriptions(self, decide: Callable[[Topic, int], Found]) -> Found:
+    def over_own_subscriptions(self, decide: Callable[[TopicEvents, int], Evidence]) -> Evidence:
         """The same without replicated subscriptions, whose state other clusters change."""
         return self.over_subscriptions(
             lambda topic, subscription: NOTHING if subscription in self.replicated else decide(topic, subscription)
@@ -285,7 +285,7 @@ class Topic:
     @cached_property
     def read_back(self) -> int | None:
         """The row of the last reading of the whole log; None without one."""
-        rows = self.rows(Kind.LOG_END, outcomes=[Outcome.OK])
+        rows = self.rows(Kind.LOG_END, outcomes=[CallOutcome.OK])
         return int(rows[np.argmax(self.invoked[rows])]) if len(rows) else None
 
     @cached_property
@@ -358,14 +358,14 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Evidence:
     """The evidence of an invariant on one topic: how often it was exercised, and how it broke."""
 
     judged: int
     breaches: tuple[Breach, ...] = ()
 
-    def __add__(self, other: Found) -> Found:
-        return Found(self.judged + other.judged, (*self.breaches, *other.breaches))
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(self.judged + other.judged, (*self.breaches, *other.breaches))
 
     @property
     def broken(self) -> int:
@@ -375,12 +375,12 @@ class Found:
         return itertools.chain.from_iterable(breach.cases() for breach in self.breaches)
 
 
-NOTHING = Found(0)
+NOTHING = Evidence(0)
 
 
-def found(judged: int, bad: Ints, because: str, rows: Callable[[Any], Iterable[Any]]) -> Found:
+def found(judged: int, bad: Ints, because: str, rows: Callable[[Any], Iterable[Any]]) -> Evidence:
     """The evidence of ``judged`` checks: those in ``bad`` broke, and ``rows`` gives the events of each."""
-    return Found(judged, (Breach(because, bad, rows),) if len(bad) else ())
+    return Evidence(judged, (Breach(because, bad, rows),) if len(bad) else ())
 
 
 class OutOfMemory(Exception):
@@ -391,7 +391,7 @@ class OutOfMemory(Exception):
         self.identity, self.events = identity, events
 
 
-def topics(batches: Iterable[pa.RecordBatch], setting: Setting) -> Iterator[Topic]:
+def topics(batches: Iterable[pa.RecordBatch], setting: VerificationSetting) -> Iterator[TopicEvents]:
     """Cut a stream of rows in order into topics. One topic is in memory at a time, and the batch with its end.
 
     Raises:
@@ -407,7 +407,9 @@ def topics(batches: Iterable[pa.RecordBatch], setting: Setting) -> Iterator[Topi
         raise OutOfMemory((run, topic, cluster), events) from error
 
 
-def _cut(batches: Iterable[pa.RecordBatch], setting: Setting, parts: list[pa.RecordBatch]) -> Iterator[Topic]:
+def _cut(
+    batches: Iterable[pa.RecordBatch], setting: VerificationSetting, parts: list[pa.RecordBatch]
+) -> Iterator[TopicEvents]:
     """The same; ``parts``: the rows so far of the next topic."""
     for batch in batches:
         if not batch.num_rows:
@@ -424,9 +426,9 @@ def _cut(batches: Iterable[pa.RecordBatch], setting: Setting, parts: list[pa.Rec
         yield _whole(parts, setting)
 
 
-def _whole(parts: list[pa.RecordBatch], setting: Setting) -> Topic:
+def _whole(parts: list[pa.RecordBatch], setting: VerificationSetting) -> TopicEvents:
     """The topic of these rows; the list is cleared, because a topic may be large."""
-    topic = Topic(pa.Table.from_batches(parts), setting)
+    topic = TopicEvents(pa.Table.from_batches(parts), setting)
     parts.clear()
     return topic
 

@@ -22,15 +22,15 @@ from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
 from conformance.pipeline.explanations import known_of_runs, largest_bytes_of_runs
+from conformance.pipeline.files.compacted_files import NOT_ALL_ROWS
 from conformance.pipeline.files.footers import File
-from conformance.pipeline.files.opening import NOT_ALL_ROWS
+from conformance.pipeline.files.history_files import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
-from conformance.pipeline.files.reading import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, results_of
 from conformance.pipeline.memory import failure
+from conformance.pipeline.results import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, results_of
 from conformance.pipeline.samples import Sample, alternating
-from conformance.pipeline.topic import Fault, Setting
+from conformance.pipeline.topic import RecordedFault, VerificationSetting
 from conformance.verdicts import Held, NotExercised
 from model.rules.catalogue import RULES, Rule
 
@@ -65,7 +65,7 @@ class ReportedCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class BrokenInvariant:
     """The rule was broken: how often for no known reason, how often by each known deviation, and cases."""
 
     rule: Rule
@@ -90,7 +90,7 @@ class Broken:
 
 _Read = TypeVar("_Read")
 
-Verified = Held | Broken | NotExercised
+Verified = Held | BrokenInvariant | NotExercised
 """The verdict of histories on one rule."""
 
 
@@ -135,7 +135,7 @@ class Verification:
     @property
     def exit_status(self) -> int:
         """1: a rule was broken; 2: a file could not be read, or a rule was not exercised; 0: the rules held."""
-        if any(isinstance(verdict, Broken) and not verdict.is_known for verdict in self.rules):
+        if any(isinstance(verdict, BrokenInvariant) and not verdict.is_known for verdict in self.rules):
             return 1
         decided = [not isinstance(verdict, NotExercised) for verdict in self.rules]
         is_enough = all(decided) if self.demands_all else any(decided)
@@ -150,7 +150,7 @@ def decidable() -> tuple[Rule, ...]:
 def verify(
     spark: SparkSession,
     addresses: Sequence[str],
-    setting: Setting,
+    setting: VerificationSetting,
     rules: Sequence[Rule] | None = None,
     *,
     known: Sequence[KnownDeviation] = (),
@@ -172,8 +172,8 @@ def verify(
 
 
 def setting_of_runs(
-    setting: Setting, about: ByRun, known: Sequence[KnownDeviation], faults: tuple[Fault, ...]
-) -> Setting:
+    setting: VerificationSetting, about: ByRun, known: Sequence[KnownDeviation], faults: tuple[RecordedFault, ...]
+) -> VerificationSetting:
     """The setting with the facts about the runs and their clusters."""
     return replace(
         setting,
@@ -227,13 +227,13 @@ def without_release(files: Files, about: ByRun) -> tuple[str, ...]:
     return (f"{NO_RELEASE} ({named}): no deviation is known there; --release names it",)
 
 
-def faults_of(spark: SparkSession, files: Files) -> tuple[Files, tuple[Fault, ...]]:
+def faults_of(spark: SparkSession, files: Files) -> tuple[Files, tuple[RecordedFault, ...]]:
     """The faults of whole clusters, and the files without damaged ones."""
     files, found = _undamaged(spark, files, lambda files: of_no_topic(spark, files), OfNoTopic())
     return replace(files, problems=(*files.problems, *found.problems)), found.faults
 
 
-def judged(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, list[dict[str, Any]]]:
+def judged(spark: SparkSession, files: Files, setting: VerificationSetting) -> tuple[Files, list[dict[str, Any]]]:
     """The results of all readable files, and the files without damaged ones.
 
     Raises:
@@ -354,7 +354,7 @@ class _Kept:
             ]
             times = broken - explained.total()
             topics = self.topics[rule.id]
-            return Broken(
+            return BrokenInvariant(
                 rule=rule,
                 exercised=judged - explained.total(),
                 times=times,

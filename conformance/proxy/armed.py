@@ -14,7 +14,7 @@ from conformance.proxy.events import Command
 from conformance.proxy.faults import CutAfterBytes, Fault, Refuse
 
 
-class Fired(Struct, frozen=True):
+class FiredFault(Struct, frozen=True):
     """A fault fired: when, on which connection, on which command (None if on no command)."""
 
     at_s: float
@@ -22,10 +22,10 @@ class Fired(Struct, frozen=True):
     command: int | None
 
 
-class Armed:
+class ArmedFault:
     """A fault on a proxy; made by :meth:`conformance.proxy.proxy.Tap.inject`. Its public methods are for any thread."""
 
-    def __init__(self, number: int, fault: Fault, lift: Callable[[Armed], None]) -> None:
+    def __init__(self, number: int, fault: Fault, lift: Callable[[ArmedFault], None]) -> None:
         self.number: Final = number
         """The mark of the commands that it acted on."""
         self.fault: Final = fault
@@ -33,16 +33,16 @@ class Armed:
         self._lift = lift
         self._count = 0
         self._bytes: dict[int, int] = {}
-        self._fired: list[Fired] = []
+        self._fired: list[FiredFault] = []
         self._news = threading.Condition()
 
     @property
-    def fired(self) -> tuple[Fired, ...]:
+    def fired(self) -> tuple[FiredFault, ...]:
         """When it fired so far."""
         with self._news:
             return tuple(self._fired)
 
-    def await_fired(self, *, times: int = 1, timeout_s: float) -> tuple[Fired, ...]:
+    def await_fired(self, *, times: int = 1, timeout_s: float) -> tuple[FiredFault, ...]:
         """Wait until it fired so many times. Raises :class:`HarnessError`."""
         with self._news:
             if not self._news.wait_for(lambda: len(self._fired) >= times, timeout_s):
@@ -88,5 +88,5 @@ class Armed:
     def fire(self, connection: int | None, command: int | None) -> None:
         """Record that it fires."""
         with self._news:
-            self._fired.append(Fired(time.monotonic(), connection, command))
+            self._fired.append(FiredFault(time.monotonic(), connection, command))
             self._news.notify_all()

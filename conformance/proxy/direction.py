@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conformance.clients.wire.frames import FrameSplitter, MalformedFrame
-from conformance.proxy.armed import Armed
+from conformance.proxy.armed import ArmedFault
 from conformance.proxy.changes import changed
 from conformance.proxy.events import Blind, Command, Direction, Event
 from conformance.proxy.faults import (
@@ -24,8 +24,8 @@ from conformance.proxy.faults import (
     Corrupt,
     Cut,
     CutAfterBytes,
-    Delay,
-    Hold,
+    DelayFrames,
+    HoldFrames,
     Lose,
     Refuse,
     Repeat,
@@ -52,10 +52,10 @@ class Guard(Protocol):
 
     def record(self, event: Event) -> None: ...
 
-    def fault_for(self, command: Command) -> Armed | None:
+    def fault_for(self, command: Command) -> ArmedFault | None:
         """Have every fault count a command; returns the one that acts on it."""
 
-    def limits(self, direction: Direction) -> list[Armed]:
+    def limits(self, direction: Direction) -> list[ArmedFault]:
         """The faults that count bytes in this direction."""
 
     def rerouted(self, kind: str, raw: memoryview) -> memoryview | bytes:
@@ -84,7 +84,7 @@ class _Waiting(Struct):
     command: Command | None = None
     ends: Ending | None = None
     is_half: bool = False
-    held_by: Armed | None = None
+    held_by: ArmedFault | None = None
 
 
 class HalfConnection:
@@ -114,7 +114,7 @@ class HalfConnection:
         self._queue: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._swapped: tuple[Armed, memoryview, Command] | None = None
+        self._swapped: tuple[ArmedFault, memoryview, Command] | None = None
         self._is_sink_full = False
         self._is_paused = False
 
@@ -156,7 +156,7 @@ class HalfConnection:
             self._guard.record(self._swapped[2])
             self._swapped = None
 
-    def release(self, armed: Armed) -> None:
+    def release(self, armed: ArmedFault) -> None:
         """Release the frames that this fault holds."""
         for waiting in self._queue:
             if waiting.held_by is armed:
@@ -211,7 +211,7 @@ class HalfConnection:
         else:
             self._suffer(armed, raw, command)
 
-    def _suffer(self, armed: Armed, raw: memoryview, command: Command) -> None:
+    def _suffer(self, armed: ArmedFault, raw: memoryview, command: Command) -> None:
         """Act on a command for a fault, and record when it fired."""
         fault = armed.fault
         marked = replace(command, fault=armed.number)
@@ -228,9 +228,9 @@ class HalfConnection:
                 self._guard.record(marked)
                 passed = raw[: min(within_bytes, len(raw) - 1)] if where == "within" else b""
                 self._go(passed, None, ends="proxy")
-            case Delay(delay_s=delay_s):
+            case DelayFrames(delay_s=delay_s):
                 self._wait(_Waiting(command.came_at_s + delay_s, raw, marked))
-            case Hold():
+            case HoldFrames():
                 self._wait(_Waiting(math.inf, raw, marked, held_by=armed))
             case Repeat(times=times):
                 for _ in range(1 + times):
@@ -283,7 +283,7 @@ class HalfConnection:
         elif ends is not None:
             self._ends.end(ends)
 
-    def _limit(self, size_bytes: int) -> tuple[Armed, int] | None:
+    def _limit(self, size_bytes: int) -> tuple[ArmedFault, int] | None:
         """Have the faults that count bytes count these; returns the one that ends the connection here, and where."""
         for armed in self._guard.limits(self.direction):
             left_bytes = armed.left_bytes(self._ends.number, size_bytes)
@@ -331,5 +331,5 @@ class HalfConnection:
                 self._source.resume_reading()
 
 
-def _fits_swap(armed: Armed, command: Command) -> bool:
+def _fits_swap(armed: ArmedFault, command: Command) -> bool:
     return isinstance(armed.fault, Swap) and (armed.fault.behind or armed.fault.which).fits(command)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from conformance.proxy.events import Chunk, Closed, Command, Event
+from conformance.proxy.events import ChunkFields, Command, ConnectionClosed, Event
 from model.log import Position
 
 KEPT_AT_MOST: Final = 50_000
@@ -26,7 +26,7 @@ class DispatchTime(Struct, frozen=True):
     """A dispatched message: its time on the machine's monotonic clock, and its chunk."""
 
     sent_ns: int
-    chunk: Chunk | None
+    chunk: ChunkFields | None
 
 
 def _nobody(_topic: str, _consumer: str, _at_ns: int) -> None: ...
@@ -56,7 +56,7 @@ class DispatchTimes:
                 gone = self._connected.get(event.connection, {}).pop(event.consumer_id or 0, None)
                 if gone is not None:
                     self._on_gone(*gone, _ns(event.came_at_s))
-            case Closed():
+            case ConnectionClosed():
                 for gone_with_it in self._connected.pop(event.connection, {}).values():
                     self._on_gone(*gone_with_it, _ns(event.at_s))
             case _:

@@ -21,7 +21,7 @@ KINDS: Final = frozenset({*pb.BaseCommand.Type.keys(), UNREADABLE})
 """The names of all commands in the protocol: ``SEND``, ``SEND_RECEIPT``, ``MESSAGE``, ``ACK``, ..."""
 
 
-class Chunk(Struct, frozen=True, gc=False):
+class ChunkFields(Struct, frozen=True, gc=False):
     """The chunk fields of a message (CHUNK-02)."""
 
     uuid: str
@@ -57,7 +57,7 @@ class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="comman
     sequence_id: int | None = None
     """Of SEND, SEND_RECEIPT, SEND_ERROR and MESSAGE. Of PRODUCER_SUCCESS: the last sequence id; -1 for none."""
     highest_sequence_id: int | None = None
-    chunk: Chunk | None = None
+    chunk: ChunkFields | None = None
     positions: tuple[Position | None, ...] = ()
     """The message ids in it, without batch indexes; None is -1:-1, in a receipt a duplicate."""
     is_cumulative: bool | None = None
@@ -70,7 +70,7 @@ class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="comman
     """Of the payload on the wire, if the proxy records digests."""
 
 
-class Opened(Struct, frozen=True, kw_only=True, tag="opened"):
+class ConnectionOpened(Struct, frozen=True, kw_only=True, tag="opened"):
     """A client connected, and the proxy connected it with the broker."""
 
     connection: int
@@ -81,7 +81,7 @@ class Opened(Struct, frozen=True, kw_only=True, tag="opened"):
     """The proxy's address for the broker, as that sees the client."""
 
 
-class TurnedAway(Struct, frozen=True, kw_only=True, tag="turned-away"):
+class ConnectionRefused(Struct, frozen=True, kw_only=True, tag="turned-away"):
     """A client connected, and was refused."""
 
     at_s: float
@@ -89,7 +89,7 @@ class TurnedAway(Struct, frozen=True, kw_only=True, tag="turned-away"):
     reason: str
 
 
-class Closed(Struct, frozen=True, kw_only=True, tag="closed"):
+class ConnectionClosed(Struct, frozen=True, kw_only=True, tag="closed"):
     """A connection ended."""
 
     connection: int
@@ -106,4 +106,4 @@ class Blind(Struct, frozen=True, kw_only=True, tag="blind"):
     reason: str
 
 
-Event = Command | Opened | TurnedAway | Closed | Blind
+Event = Command | ConnectionOpened | ConnectionRefused | ConnectionClosed | Blind

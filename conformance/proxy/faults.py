@@ -76,14 +76,14 @@ class Lose(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="lose"):
     then_cut: bool = False
 
 
-class Delay(Struct, frozen=True, kw_only=True, tag="delay"):
+class DelayFrames(Struct, frozen=True, kw_only=True, tag="delay"):
     """The commands, and all frames after them, are delayed."""
 
     which: Which
     delay_s: float
 
 
-class Hold(Struct, frozen=True, kw_only=True, tag="hold"):
+class HoldFrames(Struct, frozen=True, kw_only=True, tag="hold"):
     """The proxy holds the command, and all frames after it, until the fault is lifted."""
 
     which: Which
@@ -159,7 +159,7 @@ class Corrupt(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="corrup
     mended: bool = True
 
 
-OnCommands = Cut | Lose | Delay | Hold | Repeat | Swap | Corrupt
+OnCommands = Cut | Lose | DelayFrames | HoldFrames | Repeat | Swap | Corrupt
 Fault = OnCommands | CutAfterBytes | Refuse
 
 
@@ -176,7 +176,7 @@ def require_sensible(fault: Fault) -> None:
             _require(which.kind is None or which.kind in KINDS, "kind of command", which.kind)
             _require(which.nth > 0, "place of a command, counted from 1", which.nth)
             _require(which.count is None or which.count > 0, "number of commands", which.count)
-            if isinstance(fault, Delay):
+            if isinstance(fault, DelayFrames):
                 _require(0 < fault.delay_s < math.inf, "delay in seconds", fault.delay_s)
             if isinstance(fault, Cut):
                 _require(fault.within_bytes > 0, "bytes to pass on of a command that is cut", fault.within_bytes)

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.outcomes import error_name, position_of
 from conformance.clients.wire.frames import MalformedFrame, bounds_of, command_end
-from conformance.proxy.events import UNREADABLE, Chunk
+from conformance.proxy.events import UNREADABLE, ChunkFields
 from model.log import Position
 
 Facts = dict[str, Any]
@@ -107,7 +107,7 @@ class Reader:
         bounds = bounds_of(raw, command_end(raw))
         metadata = pb.MessageMetadata.FromString(bytes(raw[bounds.metadata : bounds.payload]))
         if metadata.HasField("chunk_id"):
-            facts["chunk"] = Chunk(
+            facts["chunk"] = ChunkFields(
                 _text(metadata.uuid), metadata.chunk_id, metadata.num_chunks_from_msg, metadata.total_chunk_msg_size
             )
         if self._with_digests:

@@ -1,7 +1,7 @@
 """The proxy in front of a broker, with a thread of its own, for any number of clients.
 
 Clients connect to its ``url`` without TLS. The proxy uses TLS to brokers that require it, passes on the clients'
-credentials, and replaces each broker's address in look-ups by one of its own (:mod:`conformance.proxy.routing`). It
+credentials, and replaces each broker's address in look-ups by one of its own (:mod:`conformance.proxy.addresses`). It
 knows no rules.
 """
 
@@ -23,11 +23,11 @@ from conformance.clients.security.service import Service
 from conformance.clients.security.transport import addresses_of, tls_context
 from conformance.clients.wire.frames import MAX_FRAME_SIZE_BYTES
 from conformance.harness_error import HarnessError
-from conformance.proxy.armed import Armed
+from conformance.proxy.addresses import NAMING, rerouted
+from conformance.proxy.armed import ArmedFault
 from conformance.proxy.events import Command, Direction, Event
 from conformance.proxy.faults import CutAfterBytes, Fault, Refuse, require_sensible
-from conformance.proxy.routing import NAMING, rerouted
-from conformance.proxy.session import End, Session, Targets
+from conformance.proxy.session import End, ProxiedConnection, Targets
 
 HOST: Final = "127.0.0.1"
 _ANSWER_TIMEOUT_S: Final = 10.0
@@ -64,10 +64,10 @@ class Proxy:
         self.record = record
         self.with_digests = with_digests
         self.max_frame_size_bytes = max_frame_size_bytes
-        self.sessions: set[Session] = set()
+        self.sessions: set[ProxiedConnection] = set()
         self.ends: set[End] = set()
-        self._armed: list[Armed] = []
-        self._set: list[Armed] = []  # including finished ones, which may hold frames
+        self._armed: list[ArmedFault] = []
+        self._set: list[ArmedFault] = []  # including finished ones, which may hold frames
         self._fault_numbers = itertools.count(1)
         self._numbers = itertools.count(1)
         self._connections = itertools.count(1)
@@ -95,7 +95,7 @@ class Proxy:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def inject(self, fault: Fault) -> Armed:
+    def inject(self, fault: Fault) -> ArmedFault:
         """Set a fault; it counts from now on. Raises :class:`HarnessError` for one that could never fire."""
         require_sensible(fault)
         return self._ask(lambda: self._arm(fault))
@@ -155,14 +155,14 @@ class Proxy:
         self._ports.pop(port, None)
         self._ports[port] = None
 
-    def fault_for(self, command: Command) -> Armed | None:
+    def fault_for(self, command: Command) -> ArmedFault | None:
         """Have every fault count a command; returns the one that acts on it, of several the one set first."""
         acting = [armed for armed in self._armed if armed.is_turn_of(command)]
         if any(armed.is_spent for armed in self._armed):
             self._armed = [armed for armed in self._armed if not armed.is_spent]
         return acting[0] if acting else None
 
-    def limits(self, direction: Direction) -> list[Armed]:
+    def limits(self, direction: Direction) -> list[ArmedFault]:
         """The faults that count bytes in this direction."""
         return [
             armed
@@ -170,7 +170,7 @@ class Proxy:
             if isinstance(armed.fault, CutAfterBytes) and armed.fault.direction == direction
         ]
 
-    def refusal(self) -> Armed | None:
+    def refusal(self) -> ArmedFault | None:
         """The fault that refuses a new connection, if any."""
         for armed in self._armed:
             fault = armed.fault
@@ -213,7 +213,7 @@ class Proxy:
     def _serve(self) -> None:
         """Accept clients at all new addresses."""
         for listener, targets in self._listeners:
-            welcome = functools.partial(Session, self, targets)
+            welcome = functools.partial(ProxiedConnection, self, targets)
             server = self._loop.create_server(lambda welcome=welcome: welcome().client, sock=listener)  # type: ignore[misc]
             self._servers.append(self._loop.create_task(server))
         self._listeners.clear()
@@ -270,13 +270,13 @@ class Proxy:
         for session in tuple(self.sessions):
             session.end("proxy")
 
-    def _arm(self, fault: Fault) -> Armed:
-        armed = Armed(next(self._fault_numbers), fault, lambda armed: self._ask(lambda: self._disarm(armed)))
+    def _arm(self, fault: Fault) -> ArmedFault:
+        armed = ArmedFault(next(self._fault_numbers), fault, lambda armed: self._ask(lambda: self._disarm(armed)))
         self._armed.append(armed)
         self._set.append(armed)
         return armed
 
-    def _disarm(self, armed: Armed) -> None:
+    def _disarm(self, armed: ArmedFault) -> None:
         self._armed = [one for one in self._armed if one is not armed]
         self._set = [one for one in self._set if one is not armed]
         for session in tuple(self.sessions):

@@ -8,9 +8,9 @@ import time
 from typing import Final, Literal, Protocol
 
 from conformance.clients.security.transport import cause_of
-from conformance.proxy.armed import Armed
+from conformance.proxy.armed import ArmedFault
 from conformance.proxy.direction import Ending, Guard, HalfConnection
-from conformance.proxy.events import Closed, Opened, TurnedAway
+from conformance.proxy.events import ConnectionClosed, ConnectionOpened, ConnectionRefused
 from conformance.proxy.frame_reader import Reader
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -29,10 +29,10 @@ class House(Guard, Protocol):
     tls: ssl.SSLContext | None
     with_digests: bool
     max_frame_size_bytes: int
-    sessions: set[Session]
+    sessions: set[ProxiedConnection]
     ends: set[End]
 
-    def refusal(self) -> Armed | None:
+    def refusal(self) -> ArmedFault | None:
         """The fault that refuses a new connection, if any."""
 
     def next_connection(self) -> int:
@@ -45,7 +45,7 @@ class House(Guard, Protocol):
 class End(asyncio.Protocol):
     """One of a session's two sockets."""
 
-    def __init__(self, session: Session, side: Side) -> None:
+    def __init__(self, session: ProxiedConnection, side: Side) -> None:
         self._session = session
         self._side: Final = side
         self.transport: asyncio.Transport
@@ -86,7 +86,7 @@ class End(asyncio.Protocol):
         self._session.is_full(self._side, False)
 
 
-class Session:
+class ProxiedConnection:
     """A connection from a client's connect until both sides have ended."""
 
     def __init__(self, house: House, targets: Targets) -> None:
@@ -131,7 +131,7 @@ class Session:
             "to-client", guard=house, ends=self, reader=reader, source=broker, sink=client, max_frame_size_bytes=size
         )
         house.record(
-            Opened(
+            ConnectionOpened(
                 connection=self.number,
                 at_s=time.monotonic(),
                 client_port=self.client.port,
@@ -178,14 +178,14 @@ class Session:
             if end in self.house.ends:
                 end.transport.close()
         if self._lanes:
-            self.house.record(Closed(connection=self.number, at_s=time.monotonic(), by=by))
+            self.house.record(ConnectionClosed(connection=self.number, at_s=time.monotonic(), by=by))
 
     def is_full(self, side: Side, is_full: bool) -> None:
         """The write buffer of one side is full, or has drained."""
         if not self._is_over and self._lanes:
             self._lanes["broker" if side == "client" else "client"].sink_is_full(is_full)
 
-    def release(self, armed: Armed) -> None:
+    def release(self, armed: ArmedFault) -> None:
         """Release the frames that this fault holds."""
         for half in tuple(self._lanes.values()):
             if not self._is_over:
@@ -209,4 +209,4 @@ class Session:
             port = self.client.port
             self.end("proxy")
             self.client.transport.abort()
-            self.house.record(TurnedAway(at_s=time.monotonic(), client_port=port, reason=reason))
+            self.house.record(ConnectionRefused(at_s=time.monotonic(), client_port=port, reason=reason))

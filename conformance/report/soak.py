@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from conformance.report.sentences.lists import count
-from conformance.soak.request import Result, SoakRequest, Stage, State
+from conformance.soak.request import SoakProgress, SoakRequest, SoakResult, SoakStage
 from conformance.workers.protocol import Counts
 
 PLAIN_EVERY_S = 30.0
@@ -27,12 +27,12 @@ RATE_OVER_S = 5.0
 """The time over which rates are computed, in seconds."""
 
 
-class Display:
+class SoakDisplay:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
         self._rates = _Rates()
-        self._stage: Stage | None = None
+        self._stage: SoakStage | None = None
         self._said_s = float("-inf")
 
     def __enter__(self) -> Self:
@@ -46,7 +46,7 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, state: State) -> None:
+    def show(self, state: SoakProgress) -> None:
         rates = self._rates.with_(state)
         now_s = time.monotonic()
         if self._live is not None:
@@ -61,8 +61,8 @@ class Display:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def display(console: Console) -> Display:
-    return Display(console)
+def display(console: Console) -> SoakDisplay:
+    return SoakDisplay(console)
 
 
 class _Rates:
@@ -70,7 +70,7 @@ class _Rates:
         self._then: tuple[float, Counts] | None = None
         self._latest = (0.0, 0.0)
 
-    def with_(self, state: State) -> tuple[float, float]:
+    def with_(self, state: SoakProgress) -> tuple[float, float]:
         """Messages sent and received a second."""
         now_s = time.monotonic()
         if self._then is None or state.elapsed_s < 0:
@@ -98,7 +98,7 @@ def _listed(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
 
 
-def _lines(state: State, rates: tuple[float, float]) -> list[str]:
+def _lines(state: SoakProgress, rates: tuple[float, float]) -> list[str]:
     counts = state.counts
     sent, received = rates
     lines = [
@@ -108,12 +108,12 @@ def _lines(state: State, rates: tuple[float, float]) -> list[str]:
         f"faults: {_listed(state.faults) or 'none'}" + (f" (now: {state.fault})" if state.fault else ""),
         f"anomalies: {anomalies(counts)}",
     ]
-    if state.stage is Stage.QUIESCE:
+    if state.stage is SoakStage.QUIESCE:
         lines.append(f"{state.left} entries left, {counts.waiting} sends unanswered")
     return lines
 
 
-def _picture(state: State, rates: tuple[float, float]) -> RenderableType:
+def _picture(state: SoakProgress, rates: tuple[float, float]) -> RenderableType:
     head = Spinner("dots", text=Text(f" {state.stage.value}", style="bold"))
     return Group(head, *(Text(f"  {line}") for line in _lines(state, rates)))
 
@@ -123,7 +123,7 @@ def _time(seconds: float) -> str:
     return f"{minutes}:{rest:02}"
 
 
-def show(result: Result, asked: SoakRequest, console: Console) -> None:
+def show(result: SoakResult, asked: SoakRequest, console: Console) -> None:
     """Show the result, and the command that verifies the history."""
     counts, quiesced = result.counts, result.quiesced
     sent_per_s = counts.sent / result.seconds if result.seconds else 0.0

@@ -10,8 +10,8 @@ from typing import Any, assert_never
 from rich.console import Console
 from rich.text import Text
 
-from conformance.pipeline.judging import NO_FAULT
-from conformance.pipeline.verdict import Broken, ReportedCase, Verification, Verified
+from conformance.pipeline.results import NO_FAULT
+from conformance.pipeline.verdict import BrokenInvariant, ReportedCase, Verification, Verified
 from conformance.report.console import say, show_table
 from conformance.report.data import title
 from conformance.report.sentences.forms import VerifiedRuleForm, VerifyForm, encode, utc
@@ -51,7 +51,7 @@ def show(verification: Verification, console: Console) -> None:
         headings=("Rule", "Verdict", "Exercised", "Excused", ""),
     )
     for verdict in verification.rules:
-        if isinstance(verdict, Broken):
+        if isinstance(verdict, BrokenInvariant):
             _show_broken(verdict, console)
     for problem in verification.problems:
         console.print()
@@ -120,9 +120,9 @@ def _name(verdict: Verified) -> VerdictName:
     match verdict:
         case Held():
             return "held"
-        case Broken(is_known=True):
+        case BrokenInvariant(is_known=True):
             return "known-deviation"
-        case Broken():
+        case BrokenInvariant():
             return "violated"
         case NotExercised():
             return "not-exercised"
@@ -134,7 +134,7 @@ def _remark(verdict: Verified) -> str:
     match verdict:
         case Held():
             return title(verdict.rule)
-        case Broken():
+        case BrokenInvariant():
             reasons = [] if verdict.is_known else [_times_in_topics(verdict)]
             reasons += [f"{name}: {times(number)}" for name, number in verdict.explained.items()]
             return f"{verdict.cases[0].because} ({', '.join(reasons)})"
@@ -144,7 +144,7 @@ def _remark(verdict: Verified) -> str:
             assert_never(verdict)
 
 
-def _show_broken(verdict: Broken, console: Console) -> None:
+def _show_broken(verdict: BrokenInvariant, console: Console) -> None:
     console.print()
     say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=_STYLES[label(verdict)])
     for name, number in ((None, verdict.times), *verdict.explained.items()):
@@ -157,7 +157,7 @@ def _show_broken(verdict: Broken, console: Console) -> None:
             console.print(Text(f"  … and {number - len(shown)} more{_of_deviation(name)}{rest}."))
 
 
-def _times_in_topics(verdict: Broken) -> str:
+def _times_in_topics(verdict: BrokenInvariant) -> str:
     return f"{times(verdict.times)}, in {count(verdict.topics, 'topic', 'topics')}"
 
 
@@ -185,7 +185,7 @@ def _rule(verdict: Verified) -> VerifiedRuleForm:
         excused=verdict.excused,
         because=None if isinstance(verdict, Held) else _remark(verdict),
     )
-    if not isinstance(verdict, Broken):
+    if not isinstance(verdict, BrokenInvariant):
         return plain
     return plain.__replace__(
         deviation=next(iter(verdict.explained), None) if verdict.is_known else None,

@@ -16,13 +16,13 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind as Type
 from conformance.clusters import Clusters
 from conformance.faults import catalogue
-from conformance.faults.seeding import SeededDefect, seed_defect
+from conformance.faults.seeded_defect import SeededDefect, seed_defect
 from conformance.harness_error import HarnessError
+from conformance.history.lane_recorder import LaneRecorder, now_ns
 from conformance.history.recorded import FIRST_OF_ALL, Kind
-from conformance.history.recording import Recording, now_ns
-from conformance.reading_back import read_cursors
 from conformance.soak.request import SoakRequest
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
+from conformance.topic_reader import read_cursors
 from model.cluster_operations import LABELS
 
 ALONE: Final = ""
@@ -59,7 +59,7 @@ class SoakCluster:
     service: Service
     """What clients, or their proxies, connect to."""
     admin: Admin
-    recording: Recording
+    recording: LaneRecorder
 
     def begin(self, topic: str, name: str, type_: Type, *, is_replicated: bool) -> None:
         """Record that a subscription begins at its topic's beginning."""
@@ -90,7 +90,7 @@ class SoakClusters:
         if self.clusters is None:
             stack.callback(brokers[0].stop)
             brokers[0].start()
-            self._place = stack.enter_context(Place(brokers[0], request.footprint))
+            self._place = stack.enter_context(RunPlace(brokers[0], request.footprint))
         else:
             stack.enter_context(self.clusters)
         self.brokers: Final[Mapping[str, Broker]] = dict(
@@ -105,7 +105,7 @@ class SoakClusters:
             for broker in brokers[1:]:
                 seeded.give(broker)
 
-    def each(self, recording: Callable[[str], Recording], stack: contextlib.ExitStack) -> tuple[SoakCluster, ...]:
+    def each(self, recording: Callable[[str], LaneRecorder], stack: contextlib.ExitStack) -> tuple[SoakCluster, ...]:
         """Each cluster, with a recording for its label."""
         return tuple(
             SoakCluster(

@@ -16,12 +16,12 @@ from typing import Final, Literal, assert_never, get_args
 from conformance.brokers.interface import Broker, Capability
 from conformance.clusters import Clusters as Linked
 from conformance.harness_error import HarnessError
-from conformance.history.recording import now_ns
+from conformance.history.lane_recorder import now_ns
 from conformance.soak.cluster import UNANSWERED, SoakCluster
 from conformance.soak.plan import FaultBetween, FaultName, FaultOfBroker, ScheduledFault, TopicPlan
 from conformance.soak.request import Subscription
 from conformance.soak.workers import Clients
-from conformance.workers.protocol import InjectNetworkFault
+from conformance.workers.protocol import NetworkFaultOrder
 
 ABANDONED_S: Final = 60.0
 """How long a soak that failed waits for a fault at its end."""
@@ -114,7 +114,7 @@ class FaultInjector(threading.Thread):
         self.current = fault.name
         match fault.name:
             case "cut" | "hold" | "refuse":  # recorded by the client whose links these are
-                self._clients.send(InjectNetworkFault(how=fault.name, lasts_s=fault.lasts_s), number=fault.choice)
+                self._clients.send(NetworkFaultOrder(how=fault.name, lasts_s=fault.lasts_s), number=fault.choice)
             case "cut-link" | "hold-link":
                 self._inject_into_link(fault.name, fault)
             case "failover":

@@ -16,7 +16,7 @@ from msgspec import Struct
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind
 from conformance.history.about import About
-from conformance.workers.client_plan import ClientPlan, Consume, FaultOfLinks, Produce, TopicKind
+from conformance.workers.client_plan import ClientPlan, ConsumerRole, FaultOfLinks, ProducerRole, TopicKind
 
 FaultOfBroker = Literal["kill", "restart", "pause", "unload"]
 FaultBetween = Literal["cut-link", "hold-link", "failover"]
@@ -181,10 +181,12 @@ def clients(
     )
 
 
-def _producers(topic: TopicPlan, messages_per_s: float, largest_bytes: int, chance: random.Random) -> Iterator[Produce]:
+def _producers(
+    topic: TopicPlan, messages_per_s: float, largest_bytes: int, chance: random.Random
+) -> Iterator[ProducerRole]:
     may_be_large = topic.replicated is not None and topic.kind.has_keys  # of a batch all count together
     for cluster, number in product(topic.clusters, range(PRODUCERS)):
-        yield Produce(
+        yield ProducerRole(
             cluster=cluster,
             topic=topic.name,
             name=_named(_local(topic), cluster, f"p{number}"),
@@ -195,11 +197,11 @@ def _producers(topic: TopicPlan, messages_per_s: float, largest_bytes: int, chan
         )
 
 
-def _consumers(topic: TopicPlan, chance: random.Random) -> Iterator[Consume]:
+def _consumers(topic: TopicPlan, chance: random.Random) -> Iterator[ConsumerRole]:
     is_chunked = topic.kind.is_chunked  # what pulsar-client does with those that are given back is known
     for type_, count in _SUBSCRIPTIONS[topic.kind]:
         for cluster, number in product(topic.clusters_of(type_.lower()), range(count)):
-            yield Consume(
+            yield ConsumerRole(
                 cluster=cluster,
                 is_replicated=type_.lower() == topic.replicated,
                 is_later=False,
@@ -214,8 +216,8 @@ def _consumers(topic: TopicPlan, chance: random.Random) -> Iterator[Consume]:
             )
 
 
-def _consumer_of(made_later: Later, chance: random.Random) -> Consume:
-    return Consume(
+def _consumer_of(made_later: Later, chance: random.Random) -> ConsumerRole:
+    return ConsumerRole(
         cluster=made_later.cluster,
         is_replicated=True,
         is_later=True,

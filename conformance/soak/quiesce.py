@@ -20,7 +20,7 @@ from typing import Final
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.stored_log import last_stored
 from conformance.clients.admin.types import InternalStats
-from conformance.history.recording import now_ns
+from conformance.history.lane_recorder import now_ns
 from conformance.soak.cluster import ALONE, UNANSWERED, SoakCluster
 from conformance.soak.heartbeats import heartbeats
 from conformance.soak.plan import TopicPlan
@@ -61,7 +61,7 @@ class _Open:
     helped: int = 0
 
 
-class Quiesce:
+class QuiescePhase:
     """Waits for the subscriptions of a soak until each is drained or stuck."""
 
     def __init__(

@@ -18,7 +18,7 @@ Subscription = tuple[str, str]
 """Topic and subscription."""
 
 
-class Stage(enum.Enum):
+class SoakStage(enum.Enum):
     """The phase of a soak."""
 
     STARTING = "starting"
@@ -56,10 +56,10 @@ class SoakRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SoakProgress:
     """The progress of a soak. ``length_s``: of the load; ``fault``: the current one; ``left``: entries to deliver."""
 
-    stage: Stage
+    stage: SoakStage
     elapsed_s: float
     length_s: float
     counts: Counts
@@ -80,7 +80,7 @@ class QuiesceResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class SoakResult:
     """``logged``: messages read back from the logs; ``seconds`` of the load."""
 
     release: str
@@ -92,10 +92,10 @@ class Result:
     logged: int
 
 
-class Watcher(Protocol):
+class SoakWatcher(Protocol):
     """Displays the progress, and may end the load early."""
 
-    def show(self, state: State) -> None:
+    def show(self, state: SoakProgress) -> None:
         """Display it."""
 
     @property

@@ -17,28 +17,28 @@ from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.history.about import About
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
+from conformance.history.lane_recorder import LaneRecorder, now_ns
 from conformance.history.recorded import Kind
-from conformance.history.recording import Recording, now_ns
-from conformance.reading_back import first_ledger_of, read_back, read_passed_on
 from conformance.soak import plan as planning
 from conformance.soak.cluster import SoakCluster, SoakClusters
 from conformance.soak.cursor_sampler import EVERY_S, EVERY_S_OF_CLUSTERS, CursorSampler
 from conformance.soak.faults import FaultInjector, possible_on
 from conformance.soak.late_subscriptions import LateSubscriptions
 from conformance.soak.plan import FaultName, TopicPlan
-from conformance.soak.quiesce import Quiesce
-from conformance.soak.request import Result, SoakRequest, Stage, State, Watcher
+from conformance.soak.quiesce import QuiescePhase
+from conformance.soak.request import SoakProgress, SoakRequest, SoakResult, SoakStage, SoakWatcher
 from conformance.soak.workers import Clients
+from conformance.topic_reader import first_ledger_of, read_back, read_passed_on
 from conformance.wait import wait_until
-from conformance.workers.protocol import Quiesce as QuiesceOrder
+from conformance.workers.protocol import QuiesceOrder
 
 READY_TIMEOUT_S: Final = 120.0
 CONNECT_TIMEOUT_S: Final = 30.0
 TICK_S: Final = 0.2
 
 
-def soak(request: SoakRequest, watcher: Watcher) -> Result:
+def soak(request: SoakRequest, watcher: SoakWatcher) -> SoakResult:
     """Run a soak; its history is in ``request.history``.
 
     Raises:
@@ -52,20 +52,20 @@ class _Soak:
     """A soak on started brokers."""
 
     def __init__(
-        self, request: SoakRequest, watcher: Watcher, started: SoakClusters, stack: contextlib.ExitStack
+        self, request: SoakRequest, watcher: SoakWatcher, started: SoakClusters, stack: contextlib.ExitStack
     ) -> None:
         self._request = request
         self._watcher = watcher
         self._started = started
         self._began_s = time.monotonic()
-        self._stage = Stage.STARTING
+        self._stage = SoakStage.STARTING
         self._first_ledgers: dict[tuple[str, str], int | None] = {}
         run = f"soak-{request.seed:x}-{int(time.time()):x}"
         broker = next(iter(started.brokers.values()))
         about = About(release=broker.version, clients=client_versions(), settings=dict(broker.configuration))
 
-        def recording(label: str) -> Recording:
-            made = Recording(request.history, run=run, lane="soak", cluster=label, about=about)
+        def recording(label: str) -> LaneRecorder:
+            made = LaneRecorder(request.history, run=run, lane="soak", cluster=label, about=about)
             stack.callback(made.close)
             return made
 
@@ -100,27 +100,27 @@ class _Soak:
         self._samplers = [CursorSampler(one, self._topics, every_s=every_s) for one in self._clusters]
         for one in self._samplers:
             stack.callback(one.stop)
-        self._quiesce = Quiesce(self._clusters, self._clients, self._topics, self._faults.homes)
+        self._quiesce = QuiescePhase(self._clusters, self._clients, self._topics, self._faults.homes)
 
-    def run(self) -> Result:
+    def run(self) -> SoakResult:
         """Go through all phases."""
         self._await_clients()
         seconds = self._load()
-        self._stage = Stage.QUIESCE
+        self._stage = SoakStage.QUIESCE
         self._clients.send(QuiesceOrder())
         quiesced = self._quiesce.run(self._tick)
-        self._stage = Stage.READING_BACK
+        self._stage = SoakStage.READING_BACK
         logged = self._read_back()
         self._clients.end()
         for cluster in self._clusters:
             cluster.recording.close()
-        self._stage = Stage.COMPACTING
+        self._stage = SoakStage.COMPACTING
         self._tick()
         compact(self._request.history)
-        self._stage = Stage.OVER
+        self._stage = SoakStage.OVER
         self._tick()
         counts = self._clients.counts
-        return Result(
+        return SoakResult(
             release=self._release,
             seconds=seconds,
             counts=counts,
@@ -174,7 +174,7 @@ class _Soak:
 
     def _load(self) -> float:
         """The phase of load and faults; returns its seconds."""
-        self._stage = Stage.LOAD
+        self._stage = SoakStage.LOAD
         self._began_s = time.monotonic()
         self._faults.start()
         for one in self._samplers:
@@ -220,7 +220,7 @@ class _Soak:
     def _tick(self) -> None:
         self._clients.check()
         self._watcher.show(
-            State(
+            SoakProgress(
                 stage=self._stage,
                 elapsed_s=self._elapsed_s,
                 length_s=self._request.length_s,

@@ -16,7 +16,7 @@ from conformance.workers.protocol import (
     Close,
     Counts,
     GaveUp,
-    Load,
+    LoadOrder,
     Order,
     Quiet,
     Ready,
@@ -42,7 +42,7 @@ class ClientProcess:
         self._failure: str | None = None
         self._log = log
         self._is_ending = False
-        self._worker = starter.run(Load(plan, str(log)))
+        self._worker = starter.run(LoadOrder(plan, str(log)))
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 

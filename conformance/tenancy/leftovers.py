@@ -17,7 +17,7 @@ from conformance.tenancy.removal import count_topics
 from conformance.tenancy.run_tenant import PROCESS, RunTenant, places
 
 
-class State(enum.Enum):
+class RunState(enum.Enum):
     """The state of a run."""
 
     OVER = "is over"
@@ -34,15 +34,15 @@ class Removed:
     settings: tuple[str, ...]
 
 
-def state_of(tenant: RunTenant) -> State:
+def state_of(tenant: RunTenant) -> RunState:
     """The state of the run of this place."""
     match is_running(tenant.written_down().get(PROCESS, "")):
         case True:
-            return State.RUNNING
+            return RunState.RUNNING
         case False:
-            return State.OVER
+            return RunState.OVER
         case None:
-            return State.OVER if datetime.now(UTC) > tenant.name.over_at else State.UNKNOWN
+            return RunState.OVER if datetime.now(UTC) > tenant.name.over_at else RunState.UNKNOWN
 
 
 def remove(admin: Admin, tenant: RunTenant) -> Removed:
@@ -60,7 +60,7 @@ def remove(admin: Admin, tenant: RunTenant) -> Removed:
 
 def remove_ended(admin: Admin, *, within: str | None = None) -> tuple[RunTenant, ...]:
     """Remove the places of runs that are over; returns them."""
-    ended = tuple(one for one in places(admin, within=within) if state_of(one) is State.OVER)
+    ended = tuple(one for one in places(admin, within=within) if state_of(one) is RunState.OVER)
     for one in ended:
         remove(admin, one)
     return ended

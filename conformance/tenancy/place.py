@@ -21,7 +21,7 @@ from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.tenancy.run_tenant import RunTenant
 
 
-class Place:
+class RunPlace:
     """The tenant of a run, and the cluster's settings for it; a context manager."""
 
     def __init__(self, broker: Broker, footprint: Footprint | None = None) -> None:

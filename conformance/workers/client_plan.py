@@ -44,7 +44,7 @@ class TopicKind(enum.StrEnum):
         return self in (TopicKind.ORDERED, TopicKind.KEYED)
 
 
-class Produce(Struct, frozen=True, kw_only=True):
+class ProducerRole(Struct, frozen=True, kw_only=True):
     """One producer, for the length of a soak; it opens again under the same name after it was closed."""
 
     cluster: str
@@ -57,7 +57,7 @@ class Produce(Struct, frozen=True, kw_only=True):
     seed: int
 
 
-class Consume(Struct, frozen=True, kw_only=True):
+class ConsumerRole(Struct, frozen=True, kw_only=True):
     """One consumer, for the length of a soak; it closes and subscribes again under the same name."""
 
     cluster: str
@@ -84,5 +84,5 @@ class ClientPlan(Struct, frozen=True, kw_only=True):
     history: str
     about: About
     services: dict[str, Service]
-    produces: tuple[Produce, ...]
-    consumes: tuple[Consume, ...]
+    produces: tuple[ProducerRole, ...]
+    consumes: tuple[ConsumerRole, ...]

@@ -17,15 +17,15 @@ from model.log import Position
 from model.operations import Death
 
 
-class Message(msgspec.Struct, frozen=True, tag=True):
+class WorkerMessage(msgspec.Struct, frozen=True, tag=True):
     """A line."""
 
 
 # ---------------------------------------------------------------------------------------------- orders: what to be
 
 
-class Produce(Message, frozen=True):
-    """Be a producer of pulsar-client: open, answer :class:`Opened`, then send entries."""
+class ProduceOrder(WorkerMessage, frozen=True):
+    """Be a producer of pulsar-client: open, answer :class:`ProducerOpened`, then send entries."""
 
     service: Service
     topic: str
@@ -33,7 +33,7 @@ class Produce(Message, frozen=True):
     timeout_s: float
 
 
-class Read(Message, frozen=True):
+class ReadOrder(WorkerMessage, frozen=True):
     """Be the reader of scenario 1, until the end of the topic or the chosen death."""
 
     service: Service
@@ -43,7 +43,7 @@ class Read(Message, frozen=True):
     timeout_s: float
 
 
-class Subscribe(Message, frozen=True):
+class SubscribeOrder(WorkerMessage, frozen=True):
     """Be the subscriber of scenario 2, until nothing is left or the chosen death."""
 
     service: Service
@@ -55,7 +55,7 @@ class Subscribe(Message, frozen=True):
     timeout_s: float
 
 
-class Load(Message, frozen=True):
+class LoadOrder(WorkerMessage, frozen=True):
     """Be a client of a soak; ``log`` is the file for standard error."""
 
     plan: ClientPlan
@@ -65,25 +65,25 @@ class Load(Message, frozen=True):
 # ------------------------------------------------------------------------------------------------- orders: what to do
 
 
-class Send(Message, frozen=True):
+class SendOrder(WorkerMessage, frozen=True):
     """A producer sends this message."""
 
     sequence_id: int
     payload: bytes
 
 
-class InjectNetworkFault(Message, frozen=True, kw_only=True):
+class NetworkFaultOrder(WorkerMessage, frozen=True, kw_only=True):
     """All links of a soak's client fail: they are ``cut``, ``hold`` everything, or are cut and ``refuse``d."""
 
     how: FaultOfLinks
     lasts_s: float = 0.0
 
 
-class Quiesce(Message, frozen=True):
+class QuiesceOrder(WorkerMessage, frozen=True):
     """The quiesce phase of a soak: send nothing new, keep consumers connected, acknowledge everything."""
 
 
-class Reconnect(Message, frozen=True, kw_only=True):
+class Reconnect(WorkerMessage, frozen=True, kw_only=True):
     """The consumers of a subscription close and subscribe again, at this cluster if one is named.
 
     Those of a subscription that is created later subscribe for the first time.
@@ -94,34 +94,45 @@ class Reconnect(Message, frozen=True, kw_only=True):
     cluster: str | None = None
 
 
-class Close(Message, frozen=True):
+class Close(WorkerMessage, frozen=True):
     """Close gracefully, write what there is to write, and end."""
 
 
-class Die(Message, frozen=True):
+class Die(WorkerMessage, frozen=True):
     """Kill yourself."""
 
 
-Order = Produce | Read | Subscribe | Load | Send | InjectNetworkFault | Quiesce | Reconnect | Close | Die
+Order = (
+    ProduceOrder
+    | ReadOrder
+    | SubscribeOrder
+    | LoadOrder
+    | SendOrder
+    | NetworkFaultOrder
+    | QuiesceOrder
+    | Reconnect
+    | Close
+    | Die
+)
 
 
 # ----------------------------------------------------------------------------------------------------------- reports
 
 
-class Opened(Message, frozen=True):
+class ProducerOpened(WorkerMessage, frozen=True):
     """The producer is open; the last sequence id in the broker's answer."""
 
     last_sequence_id: int
 
 
-class Answered(Message, frozen=True):
+class Answered(WorkerMessage, frozen=True):
     """A message was confirmed: stored at a position, or a duplicate (None)."""
 
     sequence_id: int
     position: Position | None
 
 
-class Failed(Message, frozen=True):
+class Failed(WorkerMessage, frozen=True):
     """A message, None: the opening, failed; ``is_refused``: the broker refused it."""
 
     sequence_id: int | None
@@ -130,39 +141,39 @@ class Failed(Message, frozen=True):
     is_refused: bool
 
 
-class Ended(Message, frozen=True):
+class Ended(WorkerMessage, frozen=True):
     """The program ended, after so many messages in this run."""
 
     received: int
 
 
-class Dying(Message, frozen=True):
+class Dying(WorkerMessage, frozen=True):
     """The program kills itself now, as ordered, after so many messages in this run."""
 
     received: int
 
 
-class GaveUp(Message, frozen=True):
+class GaveUp(WorkerMessage, frozen=True):
     """The worker cannot go on; why, in a sentence."""
 
     why: str
 
 
-class Crashed(Message, frozen=True):
+class WorkerCrashed(WorkerMessage, frozen=True):
     """The worker has a bug; the traceback."""
 
     traceback: str
 
 
-class Ready(Message, frozen=True):
+class Ready(WorkerMessage, frozen=True):
     """Every producer and consumer of a soak's client is open."""
 
 
-class Quiet(Message, frozen=True):
+class Quiet(WorkerMessage, frozen=True):
     """Whatever the producers of a soak's client sent was answered, or given up."""
 
 
-class Counts(Message, frozen=True, kw_only=True):
+class Counts(WorkerMessage, frozen=True, kw_only=True):
     """What a soak's client did so far.
 
     ``unanswered``: sends whose outcome stays unknown; ``damaged``: messages whose payload is not what was sent;
@@ -187,7 +198,7 @@ class Counts(Message, frozen=True, kw_only=True):
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
 
-Report = Opened | Answered | Failed | Ended | Dying | GaveUp | Crashed | Ready | Quiet | Counts
+Report = ProducerOpened | Answered | Failed | Ended | Dying | GaveUp | WorkerCrashed | Ready | Quiet | Counts
 
 read_order: Final[Callable[[bytes], Order]] = msgspec.json.Decoder(Order).decode
 read_report: Final[Callable[[bytes], Report]] = msgspec.json.Decoder(Report).decode

@@ -15,7 +15,7 @@ import msgspec
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
 from conformance.workers.line import Line
-from conformance.workers.protocol import Crashed
+from conformance.workers.protocol import WorkerCrashed
 
 R = TypeVar("R")
 
@@ -46,7 +46,7 @@ class Worker(Generic[R]):
     def receive(self, timeout_s: float | None) -> R | None:
         """Its next report; None if it is gone. Raises ``NoAnswer``, and ``HarnessError`` if it has a bug."""
         report = self._line.receive(timeout_s)
-        if isinstance(report, Crashed):
+        if isinstance(report, WorkerCrashed):
             raise HarnessError(f"a worker of the suite has a bug: {report.traceback}")
         return report
 

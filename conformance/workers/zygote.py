@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from conformance.workers.line import Line
-from conformance.workers.protocol import Crashed
+from conformance.workers.protocol import WorkerCrashed
 
 T = TypeVar("T")
 
@@ -75,6 +75,6 @@ def _work(sock: socket.socket, run: Run[T], read: Callable[[bytes], T]) -> None:
             run(line)
             status = 0
         except Exception:  # noqa: BLE001 - the suite must learn of any bug
-            line.send(Crashed(traceback.format_exc()))
+            line.send(WorkerCrashed(traceback.format_exc()))
     finally:
         os._exit(status)

@@ -21,7 +21,7 @@ Scenario = Literal["reader", "subscriber"]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramState:
     """What is known of one program: its scenario, how often it was killed at work, whether it has come to the end."""
 
     topic: str
@@ -30,25 +30,25 @@ class Program:
     is_through: bool = False
 
 
-def ran(program: Program, outcome: Ran) -> Program:
+def ran(program: ProgramState, outcome: Ran) -> ProgramState:
     """A run of it is over."""
     deaths = program.deaths + (1 if outcome.killed and outcome.received else 0)
     return replace(program, deaths=deaths, is_through=not outcome.killed)
 
 
 @carries("DEDUP-17", "DEDUP-18")
-def got_stuck(program: Program, name: str, why: str) -> Broken:
+def got_stuck(program: ProgramState, name: str, why: str) -> Broken:
     """A program that is started again and again comes to the end."""
     return Broken(_rule(program), f"program {name} did not reach the end of its topic: {why}")
 
 
-def _rule(program: Program) -> str:
+def _rule(program: ProgramState) -> str:
     return "DEDUP-17" if program.scenario == "reader" else "DEDUP-18"
 
 
 def database_read(
-    program: Program, name: str, applied: Sequence[Delivery], log: Sequence[LoggedEntry] | None
-) -> Allowed[Program] | Broken:
+    program: ProgramState, name: str, applied: Sequence[Delivery], log: Sequence[LoggedEntry] | None
+) -> Allowed[ProgramState] | Broken:
     """Its database was read; it says something once the program is through, and the log (None: not known) was read."""
     if log is None or not program.is_through:
         return Allowed(program)
@@ -59,8 +59,8 @@ def database_read(
 
 @carries("DEDUP-17")
 def _reader_applied(
-    program: Program, name: str, applied: Sequence[Delivery], messages: Sequence[Delivery]
-) -> Allowed[Program] | Broken:
+    program: ProgramState, name: str, applied: Sequence[Delivery], messages: Sequence[Delivery]
+) -> Allowed[ProgramState] | Broken:
     """Every message of the log was applied exactly once, in its order."""
     times = Counter(applied)
     for message in (*messages, *applied):
@@ -77,8 +77,8 @@ def _reader_applied(
 
 @carries("DEDUP-18")
 def _subscriber_applied(
-    program: Program, name: str, applied: Sequence[Delivery], messages: Sequence[Delivery]
-) -> Allowed[Program] | Broken:
+    program: ProgramState, name: str, applied: Sequence[Delivery], messages: Sequence[Delivery]
+) -> Allowed[ProgramState] | Broken:
     """Every business id of the log was applied exactly once; the order, with redeliveries, is nobody's promise."""
     times = Counter(message.business_id for message in applied)
     wanted = Counter(message.business_id for message in messages)

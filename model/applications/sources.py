@@ -60,7 +60,7 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceState:
     """What is known of one source: what it owes, whether it lives, and what it went through.
 
     ``is_undisturbed``: no failing writes were asked for in this life. ``goes_on``: where it last went on.
@@ -94,8 +94,8 @@ class Source:
 
 
 def started(
-    source: Source, operation: StartSource, last_sequence_id: int, *, may_fail: bool, is_undisturbed: bool
-) -> Source:
+    source: SourceState, operation: StartSource, last_sequence_id: int, *, may_fail: bool, is_undisturbed: bool
+) -> SourceState:
     """A source started. Where it resumes depends on its kind, and maybe on the last sequence id in ProducerSuccess.
 
     ``may_fail``: writes on its topic may fail. ``is_undisturbed``: if so, only those already in flight.
@@ -131,7 +131,7 @@ def _compared_with(last_sequence_id: int, owed: Owed, *, may_fail: bool) -> Owed
 
 
 @carries("DEDUP-13")
-def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]) -> Allowed[Source] | Broken:
+def ended(source: SourceState, name: str, outcome: SourceEnded, known: frozenset[str]) -> Allowed[SourceState] | Broken:
     """A life is over. What was confirmed in it is stored, and with it what the source trusted to stand before it.
 
     The client's retries should have been enough. While the broker's process is away it waits ever longer between them.
@@ -144,7 +144,7 @@ def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]
     return requires(CLOSE_OVERTAKES_PRODUCER_SUCCESS, _after(source, outcome), known, because)
 
 
-def _after(source: Source, outcome: SourceEnded) -> Source:
+def _after(source: SourceState, outcome: SourceEnded) -> SourceState:
     confirmed = {one.sequence_id: one for one in outcome.confirmed}
     owed = tuple(_with_answer(one, confirmed.get(one.entry.lowest)) for one in source.owed)
     last = max(confirmed, default=0)
@@ -153,7 +153,7 @@ def _after(source: Source, outcome: SourceEnded) -> Source:
     return replace(source, owed=owed, is_running=False, interruptions=interruptions)
 
 
-def shows_that_writes_are_over(source: Source, outcome: SourceEnded) -> bool:
+def shows_that_writes_are_over(source: SourceState, outcome: SourceEnded) -> bool:
     """Whether a write that this life had confirmed shows that all which were held before it have ended."""
     return source.is_undisturbed and any(one.position is not None for one in outcome.confirmed)
 
@@ -169,13 +169,13 @@ def _settled(owed: Owed) -> Owed:
     return replace(owed, confirmed=True) if owed.trusted and not owed.may_have_failed else owed
 
 
-def writes_may_fail(source: Source) -> Source:
+def writes_may_fail(source: SourceState) -> SourceState:
     """From now on writes to its topic may fail, and so may those that are in flight."""
     owed = tuple(replace(o, may_have_failed=not o.confirmed) for o in source.owed)
     return replace(source, owed=owed, is_undisturbed=False, may_be_closed=True)
 
 
-def unloaded(source: Source, *, was_away: bool) -> Source:
+def unloaded(source: SourceState, *, was_away: bool) -> SourceState:
     """Its topic was closed: a write that was in flight when the source was told of it may have failed.
 
     ``was_away``: so was the broker's process.
@@ -196,8 +196,8 @@ def never_ended(name: str, why: str) -> Broken:
 
 @carries("DEDUP-13", "DEDUP-15")
 def log_read(
-    source: Source, name: str, found: Sequence[LoggedEntry], known: frozenset[str]
-) -> Allowed[Source] | Broken:
+    source: SourceState, name: str, found: Sequence[LoggedEntry], known: frozenset[str]
+) -> Allowed[SourceState] | Broken:
     """The source's part of the log: its entries, each once, in its order; what it does not count on may be missing.
 
     One pass: what is there is there once and was sent, so the next entry is either the one that is owed next, or that
@@ -246,7 +246,7 @@ def _let_go(owed: Owed) -> Owed:
     return replace(owed, confirmed=False, trusted=False, given_up=True)
 
 
-def _broken(source: Source, because: str) -> Broken:
+def _broken(source: SourceState, because: str) -> Broken:
     return Broken("DEDUP-13" if source.can_replay else "DEDUP-15", because)
 
 
@@ -264,7 +264,7 @@ def _out_of_order(name: str, logged: LoggedEntry) -> str:
     )
 
 
-def _why_extra(source: Source, name: str, logged: LoggedEntry, found: Sequence[LoggedEntry]) -> str | None:
+def _why_extra(source: SourceState, name: str, logged: LoggedEntry, found: Sequence[LoggedEntry]) -> str | None:
     what = f"the log has {logged.entry} of source {name}"
     places = [str(other.position) for other in found if other.entry == logged.entry]
     if len(places) > 1:
@@ -274,7 +274,7 @@ def _why_extra(source: Source, name: str, logged: LoggedEntry, found: Sequence[L
     return None
 
 
-def _exercised_by(source: Source) -> tuple[str, ...]:
+def _exercised_by(source: SourceState) -> tuple[str, ...]:
     """Only a source that was interrupted and had everything settled put its rule to the test."""
     if not source.interruptions or any(owed.is_open for owed in source.owed):
         return ()

@@ -20,7 +20,7 @@ Messages = frozenset[Delivery]
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class ApplicationSubscription:
     """What is known of one subscription.
 
     ``acknowledged``: what an ack was sent for, whether or not it was lost. ``unacknowledged``: for each consumer, what
@@ -34,8 +34,11 @@ class Subscription:
 
 
 def received(
-    subscription: Subscription, operation: Consume, messages: Sequence[Delivery], acknowledged: Sequence[Delivery]
-) -> Allowed[Subscription]:
+    subscription: ApplicationSubscription,
+    operation: Consume,
+    messages: Sequence[Delivery],
+    acknowledged: Sequence[Delivery],
+) -> Allowed[ApplicationSubscription]:
     """A consumer received messages, and acknowledged some; what was once acknowledged, by anyone, is not due again."""
     got = frozenset(messages)
     acks = subscription.acknowledged | frozenset(acknowledged)
@@ -52,14 +55,14 @@ def received(
     return Allowed(after, ("DEDUP-16",) if got & subscription.due else ())
 
 
-def left(subscription: Subscription, consumer: str) -> Subscription:
+def left(subscription: ApplicationSubscription, consumer: str) -> ApplicationSubscription:
     """A consumer is gone: what it had and did not acknowledge is due again."""
     unacknowledged = dict(subscription.unacknowledged)
     due = unacknowledged.pop(consumer, frozenset())
     return replace(subscription, unacknowledged=unacknowledged, due=subscription.due | due)
 
 
-def unloaded(subscription: Subscription) -> Subscription:
+def unloaded(subscription: ApplicationSubscription) -> ApplicationSubscription:
     """The topic was closed, and no consumer has anything any more."""
     for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
@@ -76,8 +79,8 @@ def starved(name: str, why: str) -> Broken:
 
 @carries("DEDUP-16")
 def drained(
-    subscription: Subscription, name: str, messages: Sequence[Delivery], log: Sequence[LoggedEntry] | None
-) -> Allowed[Subscription] | Broken:
+    subscription: ApplicationSubscription, name: str, messages: Sequence[Delivery], log: Sequence[LoggedEntry] | None
+) -> Allowed[ApplicationSubscription] | Broken:
     """All consumers were cut off, and a new one received and acknowledged what was left, until the broker had no more.
 
     So everything that was never acknowledged has to be among that: each message of the log (None: not known), and in

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar, assert_never
 
 from model.applications import programs, sources, subscriptions
-from model.applications.programs import Program, Scenario
-from model.applications.sources import Source
-from model.applications.subscriptions import Subscription
+from model.applications.programs import ProgramState, Scenario
+from model.applications.sources import SourceState
+from model.applications.subscriptions import ApplicationSubscription
 from model.events import (
     AnyOutcome,
     Consumed,
@@ -61,10 +61,10 @@ class Around:
 class Applications:
     """What is known of the applications of one example; subscriptions by topic and name, logs by topic."""
 
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    subscriptions: Mapping[tuple[str, str], Subscription] = field(default_factory=dict)
+    sources: Mapping[str, SourceState] = field(default_factory=dict)
+    subscriptions: Mapping[tuple[str, str], ApplicationSubscription] = field(default_factory=dict)
     kinds: Mapping[tuple[str, str], SubscriptionType] = field(default_factory=dict)
-    programs: Mapping[str, Program] = field(default_factory=dict)
+    programs: Mapping[str, ProgramState] = field(default_factory=dict)
     logs: Mapping[str, Sequence[LoggedEntry]] = field(default_factory=dict)
     """The whole log of a topic, where nothing was sent to it since it was read."""
 
@@ -72,7 +72,7 @@ class Applications:
         """Whether this topic is one that sources write to."""
         return any(source.topic == topic for source in self.sources.values())
 
-    def on(self, topic: str) -> dict[str, Source]:
+    def on(self, topic: str) -> dict[str, SourceState]:
         """The sources of a topic."""
         return {name: source for name, source in self.sources.items() if source.topic == topic}
 
@@ -92,9 +92,9 @@ def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutc
         case Drain():
             return _drained(state, operation, outcome)
         case RunReader(name, topic):
-            return _ran(state, name, Program(topic, "reader"), outcome)
+            return _ran(state, name, ProgramState(topic, "reader"), outcome)
         case RunSubscriber(name, topic):
-            return _ran(state, name, Program(topic, "subscriber"), outcome)
+            return _ran(state, name, ProgramState(topic, "subscriber"), outcome)
         case ReadDatabase(name):
             return _database_read(state, name, outcome)
         case _:
@@ -106,7 +106,7 @@ def _source_started(state: Applications, operation: StartSource, outcome: AnyOut
         return sources.never_ended(operation.source, outcome.why)
     if not isinstance(outcome, SourceStarted):
         return Allowed(state)
-    source = state.sources.get(operation.source, Source(operation.topic))
+    source = state.sources.get(operation.source, SourceState(operation.topic))
     source = sources.started(
         source,
         operation,
@@ -131,7 +131,7 @@ def _source_ended(state: Applications, name: str, outcome: AnyOutcome, around: A
     return _put(judged, lambda new: _with_source(state, name, new))
 
 
-def _with_source(state: Applications, name: str, source: Source) -> Applications:
+def _with_source(state: Applications, name: str, source: SourceState) -> Applications:
     return replace(state, sources={**state.sources, name: source})
 
 
@@ -141,7 +141,7 @@ def _consumed(state: Applications, operation: Consume, outcome: AnyOutcome) -> J
     if not isinstance(outcome, Consumed):
         return Allowed(state)
     key = (operation.topic, operation.subscription)
-    subscription = state.subscriptions.get(key, Subscription(operation.topic))
+    subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
     state = replace(state, kinds={**state.kinds, key: operation.kind})
     judged = subscriptions.received(subscription, operation, outcome.messages, outcome.acknowledged)
     return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
@@ -153,13 +153,13 @@ def _drained(state: Applications, operation: Drain, outcome: AnyOutcome) -> Judg
     if not isinstance(outcome, Drained):
         return Allowed(state)
     key = (operation.topic, operation.subscription)
-    subscription = state.subscriptions.get(key, Subscription(operation.topic))
+    subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
     log = state.logs.get(operation.topic)
     judged = subscriptions.drained(subscription, operation.subscription, outcome.messages, log)
     return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
 
 
-def _ran(state: Applications, name: str, fresh: Program, outcome: AnyOutcome) -> Judgement:
+def _ran(state: Applications, name: str, fresh: ProgramState, outcome: AnyOutcome) -> Judgement:
     program = state.programs.get(name, fresh)
     if isinstance(outcome, Stuck):
         return programs.got_stuck(program, name, outcome.why)
@@ -195,7 +195,7 @@ def topic_without_lingering_writes(
 def unloaded(state: Applications, topic: str | None = None, *, was_away: bool = False) -> Applications:
     """A topic, or, with None, all of them, was closed and is loaded again; ``was_away``: a broker's process was."""
 
-    def source_moved(source: Source) -> Source:
+    def source_moved(source: SourceState) -> SourceState:
         return sources.unloaded(source, was_away=was_away)
 
     return replace(
@@ -211,7 +211,7 @@ def writes_may_fail(state: Applications, topic: str) -> Applications:
     return replace(state, sources=changed)
 
 
-P = TypeVar("P", Source, Subscription)
+P = TypeVar("P", SourceState, ApplicationSubscription)
 
 
 def _if_on(topic: str | None, one: P, change: Callable[[P], P]) -> P:

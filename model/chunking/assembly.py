@@ -14,7 +14,7 @@ require:
 - A buffer that expires is acknowledged. Only then, and above the pending limit if so configured, is a message lost
   (CHUNK-08).
 
-Not modelled here: time, permits, dispatch (:mod:`model.chunking.sharing`).
+Not modelled here: time, permits, dispatch (:mod:`model.chunking.shared_proposals`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.chunking.splitting import Chunk
+from model.chunking.chunks import Chunk
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.rules.catalogue import carries
 
 
-class State(enum.Enum):
+class BufferState(enum.Enum):
     NOTHING = "it has no buffer"
     FILLING = "its buffer has the first chunks"
 
 
-class Input(enum.Enum):
+class BufferInput(enum.Enum):
     FIRST = "its first chunk arrives"
     NEXT = "the next chunk arrives, and is not the last one"
     LAST = "the next chunk arrives, and is the last one"
@@ -45,7 +45,7 @@ class Input(enum.Enum):
     EXPIRED = "the buffer expires"
 
 
-class Effect(enum.Enum):
+class BufferEffect(enum.Enum):
     OPEN = "a buffer is opened"
     APPEND = "the chunk is added to the buffer"
     DELIVER = "the message is complete, and is delivered"
@@ -57,21 +57,21 @@ class Effect(enum.Enum):
     GIVE_UP = "the entries are acknowledged, and lost"
 
 
-class Transition(Struct, frozen=True):
-    effect: Effect
-    after: State
+class BufferTransition(Struct, frozen=True):
+    effect: BufferEffect
+    after: BufferState
 
 
-TABLE: dict[tuple[State, Input], Transition] = {
-    (State.NOTHING, Input.FIRST): Transition(Effect.OPEN, State.FILLING),
-    (State.NOTHING, Input.BEYOND): Transition(Effect.SET_ASIDE, State.NOTHING),
-    (State.FILLING, Input.NEXT): Transition(Effect.APPEND, State.FILLING),
-    (State.FILLING, Input.LAST): Transition(Effect.DELIVER, State.NOTHING),
-    (State.FILLING, Input.FIRST_AGAIN): Transition(Effect.RESTART, State.FILLING),
-    (State.FILLING, Input.REPEATED): Transition(Effect.LAY_BY, State.FILLING),
-    (State.FILLING, Input.BEYOND): Transition(Effect.DROP, State.NOTHING),
-    (State.FILLING, Input.CROWDED_OUT): Transition(Effect.DISCARD, State.NOTHING),
-    (State.FILLING, Input.EXPIRED): Transition(Effect.GIVE_UP, State.NOTHING),
+TABLE: dict[tuple[BufferState, BufferInput], BufferTransition] = {
+    (BufferState.NOTHING, BufferInput.FIRST): BufferTransition(BufferEffect.OPEN, BufferState.FILLING),
+    (BufferState.NOTHING, BufferInput.BEYOND): BufferTransition(BufferEffect.SET_ASIDE, BufferState.NOTHING),
+    (BufferState.FILLING, BufferInput.NEXT): BufferTransition(BufferEffect.APPEND, BufferState.FILLING),
+    (BufferState.FILLING, BufferInput.LAST): BufferTransition(BufferEffect.DELIVER, BufferState.NOTHING),
+    (BufferState.FILLING, BufferInput.FIRST_AGAIN): BufferTransition(BufferEffect.RESTART, BufferState.FILLING),
+    (BufferState.FILLING, BufferInput.REPEATED): BufferTransition(BufferEffect.LAY_BY, BufferState.FILLING),
+    (BufferState.FILLING, BufferInput.BEYOND): BufferTransition(BufferEffect.DROP, BufferState.NOTHING),
+    (BufferState.FILLING, BufferInput.CROWDED_OUT): BufferTransition(BufferEffect.DISCARD, BufferState.NOTHING),
+    (BufferState.FILLING, BufferInput.EXPIRED): BufferTransition(BufferEffect.GIVE_UP, BufferState.NOTHING),
 }
 """The life of a buffer."""
 
@@ -111,30 +111,30 @@ class Buffers(Struct, frozen=True, gc=False):
 class Arrival(Struct, frozen=True, gc=False):
     """The result of a chunk: the effect, the message that it completes, and entries acknowledged without a message."""
 
-    effect: Effect
+    effect: BufferEffect
     whole: Whole | None = None
     acknowledged: tuple[int, ...] = ()
     crowded_out: tuple[Buffer, ...] = ()
 
 
-def transition(buffer: Buffer | None, happens: Input) -> Transition:
+def transition(buffer: Buffer | None, happens: BufferInput) -> BufferTransition:
     """The transition of a buffer (None: no buffer); ValueError for an input that cannot happen."""
-    state = State.NOTHING if buffer is None else State.FILLING
+    state = BufferState.NOTHING if buffer is None else BufferState.FILLING
     found = TABLE.get((state, happens))
     if found is None:
         raise ValueError(f"it cannot be that {happens.value}: {state.value}")
     return found
 
 
-def input_of(buffer: Buffer | None, chunk: Chunk) -> Input:
+def input_of(buffer: Buffer | None, chunk: Chunk) -> BufferInput:
     there = 0 if buffer is None else len(buffer.positions)
     if chunk.chunk_id == 0:
-        return Input.FIRST_AGAIN if there else Input.FIRST
+        return BufferInput.FIRST_AGAIN if there else BufferInput.FIRST
     if buffer is None or chunk.chunk_id > there:
-        return Input.BEYOND
+        return BufferInput.BEYOND
     if chunk.chunk_id < there:
-        return Input.REPEATED
-    return Input.LAST if chunk.is_last else Input.NEXT
+        return BufferInput.REPEATED
+    return BufferInput.LAST if chunk.is_last else BufferInput.NEXT
 
 
 @carries("CHUNK-04", "CHUNK-06", "CHUNK-09")
@@ -148,26 +148,26 @@ def arrive(
     uuid = "any" if variant.one_buffer else chunk.uuid
     buffer = buffers.of(uuid)
     happens = input_of(buffer, chunk)
-    if variant.last_delivers and happens is Input.BEYOND and chunk.is_last:
+    if variant.last_delivers and happens is BufferInput.BEYOND and chunk.is_last:
         whole = Whole(uuid, (*(buffer.positions if buffer else ()), position))
-        return _with(buffers, uuid, None), Arrival(Effect.DELIVER, whole)
-    if variant.repeated_discards_buffer and happens in (Input.FIRST_AGAIN, Input.REPEATED):
-        happens = Input.BEYOND
+        return _with(buffers, uuid, None), Arrival(BufferEffect.DELIVER, whole)
+    if variant.repeated_discards_buffer and happens in (BufferInput.FIRST_AGAIN, BufferInput.REPEATED):
+        happens = BufferInput.BEYOND
     effect = transition(buffer, happens).effect
     match effect:
-        case Effect.OPEN:
+        case BufferEffect.OPEN:
             return _open(buffers, Buffer(uuid, (position,)), variant)
-        case Effect.RESTART:
+        case BufferEffect.RESTART:
             assert buffer is not None
             repeated = tuple(sorted({*buffer.entries} - {position}))
             return _with(buffers, uuid, Buffer(uuid, (position,), repeated)), Arrival(effect)
-        case Effect.APPEND:
+        case BufferEffect.APPEND:
             assert buffer is not None
             return _with(buffers, uuid, _longer(buffer, position)), Arrival(effect)
-        case Effect.DELIVER:
+        case BufferEffect.DELIVER:
             assert buffer is not None
             return _with(buffers, uuid, None), Arrival(effect, _longer(buffer, position))
-        case Effect.LAY_BY:
+        case BufferEffect.LAY_BY:
             assert buffer is not None
             repeated = tuple(sorted({*buffer.repeated, position} - set(buffer.positions)))
             return _with(buffers, uuid, replace(buffer, repeated=repeated)), Arrival(effect)
@@ -187,14 +187,14 @@ def _open(buffers: Buffers, buffer: Buffer, variant: ChunksVariant) -> tuple[Buf
     """Opens a buffer. At the pending limit the oldest one is discarded."""
     too_many = bool(buffers.limit) and len(buffers.kept) >= buffers.limit and not variant.limit_ignored
     if not too_many:
-        return replace(buffers, kept=(*buffers.kept, buffer)), Arrival(Effect.OPEN)
+        return replace(buffers, kept=(*buffers.kept, buffer)), Arrival(BufferEffect.OPEN)
     oldest = buffers.kept[-1 if variant.newest_discarded else 0]
-    transition(oldest, Input.CROWDED_OUT)
+    transition(oldest, BufferInput.CROWDED_OUT)
     after = _with(buffers, oldest.uuid, None)
     after = replace(after, kept=(*after.kept, buffer))
     if buffers.acks_discarded:
-        return after, Arrival(Effect.OPEN, None, oldest.entries, (oldest,))
-    return _to_redeliver(after, oldest.entries, variant), Arrival(Effect.OPEN, None, (), (oldest,))
+        return after, Arrival(BufferEffect.OPEN, None, oldest.entries, (oldest,))
+    return _to_redeliver(after, oldest.entries, variant), Arrival(BufferEffect.OPEN, None, (), (oldest,))
 
 
 @carries("CHUNK-08")
@@ -203,7 +203,7 @@ def expire(buffers: Buffers) -> tuple[Buffers, tuple[int, ...]]:
     if not buffers.kept:
         raise ValueError("there is no buffer that could expire")
     oldest = buffers.kept[0]
-    transition(oldest, Input.EXPIRED)
+    transition(oldest, BufferInput.EXPIRED)
     return _with(buffers, oldest.uuid, None), oldest.entries
 
 

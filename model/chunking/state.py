@@ -39,7 +39,7 @@ class SentMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Producer:
+class ChunkingProducer:
     """A producer name on a topic: the messages of its application, and its events at the broker, in order."""
 
     asked: tuple[SentMessage, ...] = ()
@@ -60,12 +60,12 @@ class Producer:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ChunkTopic:
     """A topic: its limit, its deduplication, its producers, and its log at the last read."""
 
     limit_bytes: int
     deduplication: bool
-    producers: Mapping[str, Producer] = field(default_factory=dict)
+    producers: Mapping[str, ChunkingProducer] = field(default_factory=dict)
     log: tuple[LoggedPart, ...] = ()
     deviating: frozenset[str] = frozenset()
     """The producers whose entries a known deviation lost or stored again."""
@@ -81,7 +81,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class AssembledMessage:
     """A message at a consumer: its entries, up to the last chunk, and repeated ones that are acknowledged with it."""
 
     positions: tuple[Position, ...]
@@ -107,7 +107,7 @@ class ClientHypothesis:
 
     deviations: tuple[str, ...]
     buffers: Buffers
-    owed: tuple[Message, ...] = ()
+    owed: tuple[AssembledMessage, ...] = ()
     optional: int = 0
     discarded: frozenset[Position] = frozenset()
     acknowledged: frozenset[Position] = frozenset()
@@ -119,7 +119,7 @@ class ClientHypothesis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consumer:
+class TrackedConsumer:
     """A consumer: its hypotheses, the unacknowledged messages of its application, and the progress of its dispatch.
 
     ``last``: the last entry sent since everything was requested. ``is_rewound``: everything was requested, and nothing
@@ -132,7 +132,7 @@ class Consumer:
     hypotheses: tuple[ClientHypothesis, ...]
     queue: int = 0
     """The size of its receiver queue, which is the most permits that it sends; 0: any number."""
-    unacknowledged: tuple[tuple[Delivery, Message], ...] = ()
+    unacknowledged: tuple[tuple[Delivery, AssembledMessage], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
     asked_after: Position | None = None
@@ -154,7 +154,7 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class ChunkSubscription:
     """A subscription: its acknowledged entries, and acks that the broker may have lost.
 
     ``settled``: entries that the broker was seen to have as acknowledged. ``maybe_lost``: acks that the broker need not
@@ -172,7 +172,7 @@ class Subscription:
     seen: frozenset[tuple[str, int]] = frozenset()
     """The delivered messages, by producer and sequence id."""
 
-    def unloaded(self, *, is_graceful: bool) -> Subscription:
+    def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
         """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
         return replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost)
@@ -182,21 +182,21 @@ class Subscription:
 class Chunking:
     """All chunked topics of an example."""
 
-    topics: Mapping[str, Topic] = field(default_factory=dict)
-    consumers: Mapping[str, Consumer] = field(default_factory=dict)
-    subscriptions: Mapping[SubscriptionId, Subscription] = field(default_factory=dict)
+    topics: Mapping[str, ChunkTopic] = field(default_factory=dict)
+    consumers: Mapping[str, TrackedConsumer] = field(default_factory=dict)
+    subscriptions: Mapping[SubscriptionId, ChunkSubscription] = field(default_factory=dict)
 
-    def with_topic(self, name: str, topic: Topic) -> Chunking:
+    def with_topic(self, name: str, topic: ChunkTopic) -> Chunking:
         return replace(self, topics={**self.topics, name: topic})
 
-    def with_producer(self, topic: str, name: str, producer: Producer) -> Chunking:
+    def with_producer(self, topic: str, name: str, producer: ChunkingProducer) -> Chunking:
         view = self.topics[topic]
         return self.with_topic(topic, replace(view, producers={**view.producers, name: producer}))
 
-    def with_consumer(self, name: str, consumer: Consumer) -> Chunking:
+    def with_consumer(self, name: str, consumer: TrackedConsumer) -> Chunking:
         return replace(self, consumers={**self.consumers, name: consumer})
 
-    def with_subscription(self, subscription_id: SubscriptionId, subscription: Subscription) -> Chunking:
+    def with_subscription(self, subscription_id: SubscriptionId, subscription: ChunkSubscription) -> Chunking:
         return replace(self, subscriptions={**self.subscriptions, subscription_id: subscription})
 
     def with_reassigned_hashes(self, subscription_id: SubscriptionId) -> Chunking:
@@ -207,7 +207,7 @@ class Chunking:
                 state = state.with_consumer(name, replace(consumer, is_reassigning=True))
         return state
 
-    def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
+    def consumers_of(self, subscription_id: SubscriptionId) -> Iterator[tuple[str, TrackedConsumer]]:
         """The connected consumers."""
         for name, consumer in self.consumers.items():
             if consumer.is_there and (consumer.topic, consumer.subscription) == subscription_id:

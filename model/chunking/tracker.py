@@ -1,8 +1,8 @@
 """The observer of document 002: each operation with its outcome gives the next state, or the rule that it breaks.
 
 The proxy records the commands, so each side is judged by its own: a producer's client by its sends
-(:mod:`model.chunking.sending`), the broker by what it stores (:mod:`model.chunking.storing`) and dispatches
-(:mod:`model.chunking.dispatching`), a consumer's client by what it delivers (:mod:`model.chunking.receiving`).
+(:mod:`model.chunking.sends`), the broker by what it stores (:mod:`model.chunking.stored_chunks`) and dispatches
+(:mod:`model.chunking.dispatch`), a consumer's client by what it delivers (:mod:`model.chunking.deliveries`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from model.chunking import acknowledging, consuming, producing
-from model.chunking.receiving import fresh_hypotheses
-from model.chunking.state import Chunking, Consumer, Producer, Subscription, Topic
+from model.chunking import acks, consumers, producers
+from model.chunking.deliveries import fresh_hypotheses
+from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.events import (
     Acknowledged,
     AnyOutcome,
@@ -65,7 +65,7 @@ def judge(
     """The possible states after this operation and outcome. An unknown deviation breaks its rule."""
     match operation, outcome:
         case CreateTopic(topic), Created(limit_bytes=int() as limit_bytes):
-            made = Topic(
+            made = ChunkTopic(
                 limit_bytes,
                 outcome.deduplication,
                 look_ahead=LookAhead(*outcome.look_ahead),
@@ -74,13 +74,13 @@ def judge(
             return Allowed(state.with_topic(topic, made))
         case OpenProducer(_, topic, producer), Opened():
             is_new = producer not in state.topics[topic].producers
-            return Allowed(state.with_producer(topic, producer, Producer()) if is_new else state)
+            return Allowed(state.with_producer(topic, producer, ChunkingProducer()) if is_new else state)
         case Send(), Sent():
             return _sent(state, sessions, operation, outcome)
         case ReadChunkRate(session=session), ChunkRate():
-            return producing.rate_read(state, sessions[session], operation, outcome)
+            return producers.rate_read(state, sessions[session], operation, outcome)
         case ReadLog(topic), LogRead(parts=parts):
-            return producing.log_read(state, topic, parts, known)
+            return producers.log_read(state, topic, parts, known)
         case _:
             return _of_subscription(state, operation, outcome, known)
 
@@ -90,29 +90,27 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
         case Subscribe(), Subscribed():
             return Allowed(_subscribed(state, operation))
         case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
-            logged = producing.log_read(state, topic, log, known)
+            logged = producers.log_read(state, topic, log, known)
             return _then(
-                logged, lambda now: consuming.gathered(now, SubscriptionId(topic, subscription), traffic, known)
+                logged, lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic, known)
             )
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
-            return acknowledging.requested(state, operation, outcome, known)
+            return acks.requested(state, operation, outcome, known)
         case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
-            return consuming.left(state, name, traffic, known)
+            return consumers.left(state, name, traffic, known)
         case Skip() | Expire() | ResetCursor(), CursorMoved():
-            return acknowledging.cursor_moved(
-                state, SubscriptionId(operation.topic, operation.subscription), outcome, known
-            )
+            return acks.cursor_moved(state, SubscriptionId(operation.topic, operation.subscription), outcome, known)
         case ReadCursor(topic, subscription), UnacknowledgedRead():
-            return acknowledging.backlog_read(state, SubscriptionId(topic, subscription), outcome, known)
+            return acks.backlog_read(state, SubscriptionId(topic, subscription), outcome, known)
         case _:
             return Allowed(state)
 
 
 def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -> Judged:
-    judged = producing.sent(state, sessions[operation.session], operation.entries, outcome)
+    judged = producers.sent(state, sessions[operation.session], operation.entries, outcome)
     match operation.interruption, outcome.other:
         case HoldAfterSends(_, session, entries), Sent() as other:
-            return _then(judged, lambda now: producing.sent(now, sessions[session], entries, other))
+            return _then(judged, lambda now: producers.sent(now, sessions[session], entries, other))
         case _:
             return judged
 
@@ -127,7 +125,7 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     subscription_id = SubscriptionId(operation.topic, operation.subscription)
     hypotheses = fresh_hypotheses(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
-    consumer = Consumer(
+    consumer = TrackedConsumer(
         topic=subscription_id.topic,
         subscription=subscription_id.name,
         kind=operation.kind,
@@ -135,15 +133,19 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
         queue=operation.queue,
     )
     state = state.with_reassigned_hashes(subscription_id).with_consumer(operation.consumer, consumer)
-    return state if subscription_id in state.subscriptions else state.with_subscription(subscription_id, Subscription())
+    return (
+        state
+        if subscription_id in state.subscriptions
+        else state.with_subscription(subscription_id, ChunkSubscription())
+    )
 
 
 def unloaded(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
     """A topic (None: every topic) was reloaded after an unload or a kill."""
     for name, view in state.topics.items():
         if topic in (None, name):
-            producers = {one: replace(producer, is_unloaded=True) for one, producer in view.producers.items()}
-            state = state.with_topic(name, replace(view, producers=producers))
+            unloaded = {one: replace(producer, is_unloaded=True) for one, producer in view.producers.items()}
+            state = state.with_topic(name, replace(view, producers=unloaded))
     for name, consumer in state.consumers.items():
         if topic in (None, consumer.topic):
             away = replace(consumer, holds=frozenset(), skipped=frozenset(), unsure=frozenset(), is_returning=True)

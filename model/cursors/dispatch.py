@@ -19,7 +19,7 @@ from model.rules.catalogue import carries
 from model.vocabulary import IN_ORDER, SubscriptionType
 
 
-class Consumer(Struct, frozen=True, gc=False):
+class PendingAcks(Struct, frozen=True, gc=False):
     """A consumer and its pending entries: sent and unacknowledged."""
 
     name: str
@@ -35,12 +35,12 @@ class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
     variant: CursorVariant = DOCUMENT
     kind: SubscriptionType = "Shared"
-    consumers: tuple[Consumer, ...] = ()
+    consumers: tuple[PendingAcks, ...] = ()
     active: str = ""
     redelivered: tuple[tuple[Position, int], ...] = ()
     forgotten: frozenset[Position] = frozenset()
 
-    def consumer(self, name: str) -> Consumer:
+    def consumer(self, name: str) -> PendingAcks:
         return next(consumer for consumer in self.consumers if consumer.name == name)
 
     @property
@@ -49,7 +49,7 @@ class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
         return frozenset[Position]().union(*(consumer.pending for consumer in self.consumers))
 
     @property
-    def receivers(self) -> tuple[Consumer, ...]:
+    def receivers(self) -> tuple[PendingAcks, ...]:
         """The eligible consumers."""
         if self.kind == "Failover":
             return tuple(consumer for consumer in self.consumers if consumer.name == self.active)
@@ -61,7 +61,7 @@ class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
 
 def join(dispatch: Dispatch, name: str) -> Dispatch:
-    return replace(dispatch, consumers=(*dispatch.consumers, Consumer(name)))
+    return replace(dispatch, consumers=(*dispatch.consumers, PendingAcks(name)))
 
 
 @carries("ACK-12")
@@ -82,7 +82,7 @@ def elect(dispatch: Dispatch, name: str) -> Dispatch:
     """Another consumer of a Failover subscription becomes active, and all pending messages are sent again."""
     if name == dispatch.active:
         return dispatch
-    return replace(dispatch, active=name, consumers=tuple(Consumer(one.name) for one in dispatch.consumers))
+    return replace(dispatch, active=name, consumers=tuple(PendingAcks(one.name) for one in dispatch.consumers))
 
 
 @carries("ACK-12")
@@ -112,7 +112,7 @@ def send(dispatch: Dispatch, name: str, position: Position) -> Dispatch:
 def released(dispatch: Dispatch, state: Acked) -> Dispatch:
     """An acknowledged entry is pending at no consumer."""
     consumers = tuple(
-        Consumer(one.name, frozenset(position for position in one.pending if not state.has(position)))
+        PendingAcks(one.name, frozenset(position for position in one.pending if not state.has(position)))
         for one in dispatch.consumers
     )
     return replace(dispatch, consumers=consumers)
@@ -135,5 +135,5 @@ def redeliver(dispatch: Dispatch, name: str, positions: Iterable[Position] | Non
 
 
 def _with_pending(dispatch: Dispatch, name: str, pending: frozenset[Position]) -> Dispatch:
-    consumers = (Consumer(name, pending) if one.name == name else one for one in dispatch.consumers)
+    consumers = (PendingAcks(name, pending) if one.name == name else one for one in dispatch.consumers)
     return replace(dispatch, consumers=tuple(consumers))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from immutables import Map
 
 from model.judgement import Broken
-from model.key_shared.hashing import key_of_message
+from model.key_shared.hashes import key_of_message
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 from model.vocabulary import ChunkNumber, Entry

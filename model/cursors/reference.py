@@ -40,7 +40,7 @@ class Record(Struct, frozen=True, gc=False):
     parts: Bits[Position] = Bits()
 
 
-class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+class CursorSubscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """A subscription. ``origin``: its state when it was created, reset or loaded.
 
     ``persisted`` survives a kill, and each of ``writes`` may: they are in flight, oldest first. ``limited``: how many
@@ -65,7 +65,7 @@ def record_of(state: Acked) -> Record:
     return Record(info_of(state), state.parts)
 
 
-def _to_be_written(subscription: Subscription) -> Record:
+def _to_be_written(subscription: CursorSubscription) -> Record:
     record = record_of(subscription.acked)
     return Record(record.info) if subscription.variant.partial_acks_never_persisted else record
 
@@ -78,17 +78,17 @@ def recovered_from(record: Record, log: TopicLog, variant: CursorVariant = DOCUM
     return state_of(info, log, record.parts)
 
 
-def created(state: Acked, variant: CursorVariant = DOCUMENT) -> Subscription:
+def created(state: Acked, variant: CursorVariant = DOCUMENT) -> CursorSubscription:
     """A new subscription; creating it persists it."""
     record = record_of(state)
-    return Subscription(variant=variant, acked=state, origin=record, persisted=record)
+    return CursorSubscription(variant=variant, acked=state, origin=record, persisted=record)
 
 
 # -------------------------------------------------------------------------------------------------------------- stats
 
 
 @carries("ACK-01", "ACK-02")
-def stats_position(subscription: Subscription, log: TopicLog) -> PositionInfo:
+def stats_position(subscription: CursorSubscription, log: TopicLog) -> PositionInfo:
     """Mark-delete and the ranges after it, as the broker's stats show them."""
     info = info_of(subscription.acked)
     before = log.at_or_before(_before(info.mark_delete))
@@ -105,7 +105,7 @@ def with_first_ledger(info: PositionInfo, log: TopicLog) -> PositionInfo:
 
 
 @carries("ACK-01")
-def backlog(subscription: Subscription, log: TopicLog) -> int:
+def backlog(subscription: CursorSubscription, log: TopicLog) -> int:
     """The number of unacknowledged entries."""
     if subscription.variant.backlog_of_messages:
         return sum(1 for _ in subscription.acked.messages_left(log))
@@ -116,7 +116,7 @@ def backlog(subscription: Subscription, log: TopicLog) -> int:
 
 
 @carries("ACK-03")
-def acknowledge(subscription: Subscription, log: TopicLog, places: Iterable[Place]) -> Subscription:
+def acknowledge(subscription: CursorSubscription, log: TopicLog, places: Iterable[Place]) -> CursorSubscription:
     """These messages are acknowledged individually."""
     state = subscription.acked
     by_entry: dict[Position, list[Place]] = {}
@@ -153,7 +153,7 @@ def _acknowledge_in(
 
 
 @carries("ACK-04")
-def acknowledge_up_to(subscription: Subscription, log: TopicLog, place: Place) -> Subscription:
+def acknowledge_up_to(subscription: CursorSubscription, log: TopicLog, place: Place) -> CursorSubscription:
     """Everything up to a message is acknowledged."""
     variant, state = subscription.variant, subscription.acked
     position, is_last = place.position, place.batch_index in (-1, log.size(place.position) - 1)
@@ -179,7 +179,9 @@ def _up_to_before(state: Acked, log: TopicLog, place: Place) -> Acked:
 
 
 @carries("ACK-04", "ACK-16")
-def skip(subscription: Subscription, log: TopicLog, count: int, *, is_reopened: bool = False) -> Subscription:
+def skip(
+    subscription: CursorSubscription, log: TopicLog, count: int, *, is_reopened: bool = False
+) -> CursorSubscription:
     """The next entries are acknowledged, which is persisted at once.
 
     ``is_reopened``: the topic was reloaded since it was terminated.
@@ -191,14 +193,14 @@ def skip(subscription: Subscription, log: TopicLog, count: int, *, is_reopened: 
 
 
 @carries("ACK-04", "ACK-16")
-def skip_all(subscription: Subscription, log: TopicLog) -> Subscription:
+def skip_all(subscription: CursorSubscription, log: TopicLog) -> CursorSubscription:
     """The whole log is acknowledged, which is persisted at once."""
     if subscription.variant.skip_all_leaves_one:
         return _skipped(subscription, _up_to_before(subscription.acked, log, Place(log.last)))
     return _skipped(subscription, acked.everything(log))
 
 
-def _skipped(subscription: Subscription, state: Acked) -> Subscription:
+def _skipped(subscription: CursorSubscription, state: Acked) -> CursorSubscription:
     variant = subscription.variant
     if state == subscription.acked:
         return subscription
@@ -215,14 +217,14 @@ def _skipped(subscription: Subscription, state: Acked) -> Subscription:
 
 
 @carries("ACK-04")
-def expire(subscription: Subscription, log: TopicLog, up_to: Position) -> Subscription:
+def expire(subscription: CursorSubscription, log: TopicLog, up_to: Position) -> CursorSubscription:
     if subscription.variant.expires_one_too_many:
         up_to = log.after(up_to) or up_to
     return _changed(subscription, acked.acknowledge_up_to(subscription.acked, log, Place(up_to)))
 
 
 @carries("ACK-01", "ACK-09", "ACK-16")
-def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Subscription:
+def reset(subscription: CursorSubscription, log: TopicLog, to: Position | None) -> CursorSubscription:
     """An entry is the next one (None: the first), and no later one is acknowledged. This is persisted at once."""
     state = acked.set_to(log, to)
     if subscription.variant.set_one_late and to is not None:
@@ -251,7 +253,7 @@ def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Sub
 
 
 @carries("ACK-08", "ACK-15")
-def _changed(subscription: Subscription, state: Acked) -> Subscription:
+def _changed(subscription: CursorSubscription, state: Acked) -> CursorSubscription:
     """An ack persists its state, unless the rate limiter rejects it."""
     if state == subscription.acked:
         return subscription
@@ -261,7 +263,7 @@ def _changed(subscription: Subscription, state: Acked) -> Subscription:
     return _write(after)
 
 
-def _write(subscription: Subscription) -> Subscription:
+def _write(subscription: CursorSubscription) -> CursorSubscription:
     is_open = subscription.ledger is CursorLedger.OPEN
     return replace(
         subscription,
@@ -273,13 +275,13 @@ def _write(subscription: Subscription) -> Subscription:
 
 
 @carries("ACK-08")
-def interval_passed(subscription: Subscription) -> Subscription:
+def interval_passed(subscription: CursorSubscription) -> CursorSubscription:
     """The rate limiter's interval is over."""
     return replace(subscription, limited=max(0, subscription.limited - 1))
 
 
 @carries("ACK-08")
-def flushed(subscription: Subscription) -> Subscription:
+def flushed(subscription: CursorSubscription) -> CursorSubscription:
     """The flush interval is over: a dirty state is persisted."""
     variant = subscription.variant
     is_rejected = variant.flush_rate_limited and subscription.limited
@@ -289,14 +291,14 @@ def flushed(subscription: Subscription) -> Subscription:
 
 
 @carries("ACK-08")
-def written(subscription: Subscription) -> Subscription:
+def written(subscription: CursorSubscription) -> CursorSubscription:
     """The oldest write completes."""
     oldest, *later = subscription.writes
     return replace(subscription, persisted=oldest, writes=tuple(later), ledger=CursorLedger.OPEN)
 
 
 @carries("ACK-10")
-def unloaded(subscription: Subscription, log: TopicLog, stored_ranges: int) -> tuple[Subscription, ...]:
+def unloaded(subscription: CursorSubscription, log: TopicLog, stored_ranges: int) -> tuple[CursorSubscription, ...]:
     """The topic is unloaded gracefully and reloaded: nothing is lost.
 
     Fewer than ``stored_ranges`` ranges are stored in the metadata store, more in the cursor's ledger, and exactly as
@@ -319,7 +321,7 @@ def unloaded(subscription: Subscription, log: TopicLog, stored_ranges: int) -> t
 
 
 @carries("ACK-09")
-def killed(subscription: Subscription, log: TopicLog) -> tuple[Subscription, ...]:
+def killed(subscription: CursorSubscription, log: TopicLog) -> tuple[CursorSubscription, ...]:
     """The broker is killed. The topic recovers the persisted state, or a write that was in flight."""
     variant = subscription.variant
     survivors = (subscription.origin,) if variant.kill_loses_all else (subscription.persisted, *subscription.writes)
@@ -328,7 +330,7 @@ def killed(subscription: Subscription, log: TopicLog) -> tuple[Subscription, ...
     return tuple(_loaded(record, variant, log, is_stored=False) for record in survivors)
 
 
-def _loaded(record: Record, variant: CursorVariant, log: TopicLog, *, is_stored: bool) -> Subscription:
+def _loaded(record: Record, variant: CursorVariant, log: TopicLog, *, is_stored: bool) -> CursorSubscription:
     if variant.batch_index_acks_not_recovered and is_stored:
         record = Record(record.info)
     loaded = created(recovered_from(record, log, variant), variant)
@@ -352,8 +354,10 @@ def _before(position: Position) -> Position:
 
 @carries("ACK-05")
 def on_one(
-    subscriptions: tuple[Subscription, ...], number: int, change: Callable[[Subscription], Subscription]
-) -> tuple[Subscription, ...]:
+    subscriptions: tuple[CursorSubscription, ...],
+    number: int,
+    change: Callable[[CursorSubscription], CursorSubscription],
+) -> tuple[CursorSubscription, ...]:
     """The subscriptions of a topic after an ack of one of them, which does not affect the others."""
     return tuple(
         change(one) if n == number or one.variant.acks_another_subscription else one
@@ -362,7 +366,7 @@ def on_one(
 
 
 @carries("ACK-14")
-def deletable(log: TopicLog, closed: Iterable[int], subscriptions: tuple[Subscription, ...]) -> tuple[int, ...]:
+def deletable(log: TopicLog, closed: Iterable[int], subscriptions: tuple[CursorSubscription, ...]) -> tuple[int, ...]:
     """The closed ledgers that may be deleted: from the first one up to one with an unacknowledged entry."""
 
     def is_done(ledger: int) -> bool:

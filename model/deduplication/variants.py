@@ -55,11 +55,11 @@ _named = partial(switched_on, Variant)
 
 VARIANTS: tuple[NamedVariant[Variant], ...] = (
     _named("judged_when_off", Origin.DEFECT, "Entries are judged although deduplication is off."),
-    _named("no_check", Origin.DEFECT, "Every entry is taken for new."),
+    _named("no_check", Origin.DEFECT, "Every entry counts as new."),
     _named(
         "strict_less_than",
         Origin.READING,
-        "An id equal to the highest pushed is taken for new: the prose's '<' for the code's '<='.",
+        "An id equal to the highest pushed counts as new: the prose's '<' for the code's '<='.",
     ),
     _named(
         "overlapping_batch_dropped",
@@ -93,7 +93,7 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
         "broker compares first.",
         "MessageDeduplication.java:454,533 (4.0.8)",
     ),
-    _named("no_reset_after_failure", Origin.DEFECT, "Pushed stays where it is after a failed write."),
+    _named("no_reset_after_failure", Origin.DEFECT, "Pushed does not change after a failed write."),
     _named(
         "sessions_survive_failure",
         Origin.ASSUMPTION,
@@ -127,11 +127,11 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
     _named("failed_snapshot_forgets", Origin.DEFECT, "A snapshot that cannot be stored empties both maps."),
     _named("recovery_without_replay", Origin.DEFECT, "Recovery takes the snapshot alone."),
     _named("replay_skips_one", Origin.DEFECT, "The replay begins one entry too late."),
-    _named("replay_counts_lowest", Origin.DEFECT, "The replay takes a batch's lowest id for its highest."),
+    _named("replay_counts_lowest", Origin.DEFECT, "The replay uses a batch's lowest id instead of its highest."),
     _named(
         "inactive_forgotten",
         Origin.RELEASE,
-        "A producer that was away for a configured time (six hours by default) is forgotten.",
+        "The ids of a producer that was disconnected for a configured time (six hours by default) are removed.",
         "MessageDeduplication.java:625 (4.0.8)",
     ),
 )

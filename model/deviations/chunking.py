@@ -104,7 +104,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_chunks_that_a_draining_hash_does_not_block_are_due",
             by="small history",
-            statement="The other chunks are not dispatched although nobody joined or left, or the first chunk is not dispatched either, or a later message of another hash.",
+            statement="The other chunks are not dispatched although no consumer joined or left, or the first chunk is not dispatched either, or a later message of another hash.",
         ),
     ),
     Deviation(
@@ -121,7 +121,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due",
             by="small history",
-            statement="The other chunks are not dispatched although nobody joined or left, or an earlier message is not dispatched either.",
+            statement="The other chunks are not dispatched although no consumer joined or left, or an earlier message is not dispatched either.",
         ),
     ),
     Deviation(
@@ -136,7 +136,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",
             by="small history",
-            statement="Chunks are dispatched to two consumers although nobody joined or left between them.",
+            statement="Chunks are dispatched to two consumers although no consumer joined or left between them.",
         ),
     ),
     Deviation(

@@ -180,7 +180,7 @@ DEVIATIONS = (
         occurrence="Rare; every time with the failpoint `read-slow`.",
         shadow=Shadow(
             name="leaver-given-twice",
-            statement="What was pending at the last consumer that left, and not in the replay queue, is dispatched twice.",
+            statement="Messages that were pending at the last consumer that left, and not in the replay queue, are dispatched twice.",
         ),
     ),
     Deviation(
@@ -237,7 +237,7 @@ DEVIATIONS = (
         name=RESET_KEEPS_FORMER_RANGES,
         rule="ACK-16",
         also=("ACK-02", "SERVE-04"),
-        statement="A cursor that is reset, or moved by a seek, is persisted at its new position with the ranges of before. If the broker is killed before the next ack is persisted, the messages in these ranges are acknowledged again, and not redelivered. If the new mark-delete position itself is in one of them, the backlog is one too low.",
+        statement="A cursor that is reset, or moved by a seek, is persisted at its new position with its former ranges. If the broker is killed before the next ack is persisted, the messages in these ranges are acknowledged again, and not redelivered. If the new mark-delete position itself is in one of them, the backlog is one too low.",
         cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too. The backlog after recovery leaves out the ranges' entries from the mark-delete position on, which is itself counted (getNumberOfEntries asks for their cardinality).",
         side="broker",
         releases=(">=2.10.1,<=4.2.4",),

@@ -153,7 +153,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="a-lower-id-than-any-sent",
             by="small history",
-            statement="After a duplicate, the producer's account is below the id of that duplicate.",
+            statement="After a duplicate, last_sequence_id of the producer is below the id of that duplicate.",
         ),
     ),
     Deviation(
@@ -168,7 +168,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="the-first-id-of-a-batch",
             by="small history",
-            statement="After a batch, the producer's account is the lowest id of the batch.",
+            statement="After a batch, last_sequence_id of the producer is the lowest id of the batch.",
         ),
     ),
 )

@@ -228,7 +228,7 @@ DEVIATIONS = (
     Deviation(
         name=OWN_CLAIMS_OVERLAP,
         rule="KEY-15",
-        statement="A STICKY consumer whose own hash ranges overlap is let in.",
+        statement="A STICKY consumer whose own hash ranges overlap is accepted.",
         cause="HashRangeExclusiveStickyKeyConsumerSelector.validateKeySharedMeta compares the ranges with those of other consumers only. pulsar-client refuses such ranges itself. Fixed by apache/pulsar#24730, in 4.0.7 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.0 to 4.0.7).",
         upstream=("apache/pulsar#24730",),
         side="broker",
@@ -239,7 +239,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_ranges_of_another_consumer_are_refused",
             by="small history",
-            statement="A consumer is let in that claims a part of another consumer's range.",
+            statement="A consumer that claims a part of another consumer's range is accepted.",
         ),
     ),
 )

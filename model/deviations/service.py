@@ -46,7 +46,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_a_former_owner_persists_no_ack_that_nobody_sent",
             by="small history",
-            statement="The next owner recovers an ack that nobody sent to the former owner, or the former owner's acks although the present one has a ledger for the cursor.",
+            statement="The next owner recovers an ack that no consumer sent to the former owner, or the former owner's acks although the present one has a ledger for the cursor.",
         ),
     ),
     Deviation(
@@ -120,7 +120,7 @@ DEVIATIONS = (
     Deviation(
         name=KEY_SHARED_POLICIES_MIXED,
         rule="SERVE-05",
-        statement="A Key_Shared consumer whose policy is not that of the connected consumers (STICKY or AUTO_SPLIT, out-of-order delivery) is let in, and treated as if it had their policy.",
+        statement="A Key_Shared consumer whose policy is not that of the connected consumers (STICKY or AUTO_SPLIT, out-of-order delivery) is accepted, and treated as if it had their policy.",
         cause="PersistentSubscription.addConsumer compares only the subscription type with that of the dispatcher while consumers are connected. The dispatcher has the policy of the first consumer: one for AUTO_SPLIT assigns ranges of its own to a consumer that claims others. Fixed by apache/pulsar#23449, in 4.0.1 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6, 4.0.0, 4.0.1, 4.0.4 and 4.0.6).",
         upstream=("apache/pulsar#23449", "apache/pulsar#23272"),
         side="broker",
@@ -131,27 +131,27 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_a_consumer_of_another_type_is_refused_although_policies_are_mixed",
             by="small history",
-            statement="A Shared consumer is let in beside a Key_Shared one.",
+            statement="A Shared consumer is accepted beside a Key_Shared one.",
         ),
     ),
     Deviation(
         name=CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS,
         rule="SERVE-03",
-        statement="On a Shared subscription, a chunk whose consumer has no permits keeps the dispatcher from sending anything new to the other consumers, although they have permits. The subscription recovers when that consumer permits more.",
+        statement="On a Shared subscription, a chunk whose consumer has no permits keeps the dispatcher from sending anything new to the other consumers, although they have permits. The subscription recovers when that consumer adds permits.",
         cause="PersistentDispatcherMultipleConsumers puts a chunk back into the replay queue when the consumer that has the message has no permits, and replays that queue before it reads anything new. While another consumer has permits, it reads the chunk again and again (4.0.8, sendChunkedMessagesToConsumers).",
         side="broker",
         releases=(">=3.3.6,<=4.0.8",),
         shadow=Shadow(
             name="test_another_starvation_of_a_shared_subscription_has_no_known_reason",
             by="small history",
-            statement="A consumer is starved although nobody has begun the message of any chunk that is left, or nothing is left of that message.",
+            statement="A consumer is starved although no consumer has the first chunk of any message that is left, or no chunk of that message is left.",
         ),
         seen=("4.0.8", "3.3.6"),
     ),
     Deviation(
         name=SKIPPED_PARTS_COUNTED_OFF_AGAIN,
         rule="SERVE-04",
-        statement="If an administrator skips the rest of a batch that a consumer has acknowledged in part, or the consumer acknowledges the rest itself, and the consumer then acknowledges a part of it once more, the parts of before are counted off its unacknowledged messages a second time. The count is too low, even below zero.",
+        statement="If an administrator skips the rest of a batch that a consumer has acknowledged in part, or the consumer acknowledges the rest itself, and the consumer then acknowledges a part of it once more, the earlier parts are subtracted from its unacknowledged messages a second time. The count is too low, even below zero.",
         cause="An ack of a part carries the whole ack set of the batch. Consumer.getAckedCountForBatchIndexLevelEnabled compares it with the acknowledged parts of the cursor, which forgets them when the whole batch is acknowledged. Then all parts in the ack set count as new, as long as the batch is pending at the consumer.",
         side="broker",
         releases=(">=2.11,<=4.0.8",),
@@ -161,7 +161,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part",
             by="small history",
-            statement="The count is lower by more than the parts of before, or without a skip.",
+            statement="The count is lower by more than the earlier parts, or without a skip.",
         ),
     ),
     Deviation(

@@ -13,7 +13,7 @@ from model.judgement import Allowed, Broken
 from model.replication.tracked import Replication
 from model.service import confirmed
 from model.service.confirmed import ConfirmedLog
-from model.service.state import Service
+from model.service.state import ServiceState
 from model.sessions import Session
 from model.subscriptions.state import Consumption
 
@@ -38,7 +38,7 @@ class Example:
     replication: Replication = field(default_factory=Replication)
     is_disturbed: bool = False
     chunking: Chunking = field(default_factory=Chunking)
-    service: Service = field(default_factory=Service)
+    service: ServiceState = field(default_factory=ServiceState)
 
     @property
     def size(self) -> int:

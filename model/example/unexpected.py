@@ -10,7 +10,7 @@ from model.failpoints import CUTS, WRITE_FAILURES
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, Terminate, ThawOwners
 from model.service import tracker as service
-from model.service.judging import Reasons
+from model.service.reasons import Reasons
 from model.service.unexpected import Unexpected
 from model.subscriptions import written
 

@@ -26,11 +26,11 @@ EXPLORED = (
     cursors.EXPLORED,
     key_shared.EXPLORED,
 )
-"""What is explored, by reference."""
+"""The explorations, by reference."""
 
 
 def explorations(variant: str | None = None) -> tuple[NamedExploration[Any, Any], ...]:
-    """What there is to explore: the documents, or, with a name, that variant alone; each is run by its ``run``.
+    """The explorations of all documents or, with a name, of that variant alone. Each has a method ``run``.
 
     Raises ValueError, with one sentence, for a name that no variant has.
     """

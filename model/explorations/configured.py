@@ -1,6 +1,6 @@
 """Explorations of one reference by its configurations: those of the document, and a small one for each variant.
 
-It is given what there is to explore in a configuration, and knows nothing of any document.
+It does not depend on a document: a function returns the system of a configuration.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ L = TypeVar("L", bound=Label)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configurations(Generic[C, S, L]):
-    """Configurations of one reference, each with what it is in words; a configuration has a field ``variant``.
+    """Configurations of one reference, each with its description. A configuration has a field ``variant``.
 
-    In ``holding`` everything must hold, in ``given_up`` it does not, and the document says so. Variants are explored in
-    a configuration small enough for a short counterexample: ``little``, or one of ``for_variants``, by their names.
+    In ``holding`` every statement must hold. In ``given_up`` some do not, as the document says. Variants have
+    a configuration that is small enough for a short counterexample: ``little``, or one of ``for_variants``, by name.
     """
 
     system: Callable[[C], System[S, L]]

@@ -32,14 +32,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.key_shared import classic, draining
+from model.key_shared import classic, draining_hashes
 from model.key_shared.classic import NOBODY, Recent
-from model.key_shared.draining import NONE_DRAINING, DrainingHashes, Effect
+from model.key_shared.draining_hashes import NONE_DRAINING, DrainingEffect, DrainingHashes
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.rules.catalogue import carries
 
 
-class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
+class KeySharedConsumer(Struct, frozen=True, cache_hash=True, gc=False):
     """A consumer: its permits, and the positions of its pending acks in the order of dispatch."""
 
     name: str
@@ -47,7 +47,7 @@ class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
     pending: tuple[int, ...] = ()
 
 
-class Sending(Struct, frozen=True, gc=False):
+class PendingDispatch(Struct, frozen=True, gc=False):
     """A message between the two steps: its position, its consumer, and whether it is a replay."""
 
     position: int
@@ -59,7 +59,7 @@ Owners = tuple[tuple[int, str], ...]
 """The owner of each hash, in the order of the hashes; other hashes have none."""
 
 
-class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+class KeySharedSubscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """One Key_Shared subscription in its broker.
 
     ``hashes``: those of the topic's messages, by position from 0. ``read``: the read position. ``replay``: the replay
@@ -73,22 +73,22 @@ class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False)
     acknowledged: frozenset[int] = frozenset()
     replay: tuple[int, ...] = ()
     owners: Owners = ()
-    consumers: tuple[Consumer, ...] = ()
-    gone: tuple[Consumer, ...] = ()
+    consumers: tuple[KeySharedConsumer, ...] = ()
+    gone: tuple[KeySharedConsumer, ...] = ()
     draining: DrainingHashes = NONE_DRAINING
     leaving: Owners = ()
     recent: Recent = NOBODY
-    sending: Sending | None = None
+    sending: PendingDispatch | None = None
     awake: bool = False
 
-    def consumer(self, name: str) -> Consumer | None:
+    def consumer(self, name: str) -> KeySharedConsumer | None:
         return next((consumer for consumer in self.consumers if consumer.name == name), None)
 
-    def owner(self, hashed: int) -> Consumer | None:
+    def owner(self, hashed: int) -> KeySharedConsumer | None:
         name = next((name for one, name in self.owners if one == hashed), None)
         return None if name is None else self.consumer(name)
 
-    def pending_of(self, hashed: int, consumer: Consumer) -> int:
+    def pending_of(self, hashed: int, consumer: KeySharedConsumer) -> int:
         return sum(self.hashes[position] == hashed for position in consumer.pending)
 
     @property
@@ -96,7 +96,7 @@ class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False)
         return next((n for n in range(len(self.hashes)) if n not in self.acknowledged), len(self.hashes))
 
 
-class Outcome(enum.Enum):
+class DispatchOutcome(enum.Enum):
     """The result of an attempt to send a message."""
 
     CHOSEN = "a consumer is chosen"
@@ -111,27 +111,27 @@ class Outcome(enum.Enum):
     RESTS = "nothing can be sent"
 
 
-def new_subscription(hashes: Iterable[int], *, variant: KeysVariant = DOCUMENT) -> Subscription:
+def new_subscription(hashes: Iterable[int], *, variant: KeysVariant = DOCUMENT) -> KeySharedSubscription:
     """A subscription without consumers, at the beginning of a topic whose messages have these hashes."""
-    return Subscription(variant=variant, hashes=tuple(hashes))
+    return KeySharedSubscription(variant=variant, hashes=tuple(hashes))
 
 
 @carries("KEY-03")
-def join(subscription: Subscription, name: str, *, permits: int, owners: Owners) -> Subscription:
+def join(subscription: KeySharedSubscription, name: str, *, permits: int, owners: Owners) -> KeySharedSubscription:
     """A consumer joins, which assigns the hashes to ``owners``. ValueError for a name that is connected.
 
     Pending messages of a reassigned hash stay at their consumer, and the hash drains (KEY-03).
     """
     if subscription.consumer(name) is not None:
         raise ValueError(f"{name} is connected already")
-    after = replace(subscription, consumers=(*subscription.consumers, Consumer(name, permits)), awake=True)
+    after = replace(subscription, consumers=(*subscription.consumers, KeySharedConsumer(name, permits)), awake=True)
     if subscription.variant.is_classic and subscription.consumers and subscription.first_unacknowledged < after.read:
         after = replace(after, recent=classic.joined(after.recent, name, read=after.read))
     return _moved(after, owners)
 
 
 @carries("KEY-06", "KEY-10", "KEY-13")
-def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscription:
+def leave(subscription: KeySharedSubscription, name: str, *, owners: Owners) -> KeySharedSubscription:
     """A consumer disconnects, which assigns the hashes to ``owners``. ValueError if it is not connected.
 
     Its pending messages enter the replay queue (KEY-06) and are no longer counted (KEY-13). After the last consumer
@@ -165,7 +165,7 @@ def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscript
     return _moved(after, owners)
 
 
-def _moved(subscription: Subscription, owners: Owners) -> Subscription:
+def _moved(subscription: KeySharedSubscription, owners: Owners) -> KeySharedSubscription:
     """The hashes belong to ``owners``. A reassigned hash drains if messages of it are pending at its former owner."""
     before = dict(subscription.owners)
     now = dict(owners)
@@ -179,7 +179,7 @@ def _moved(subscription: Subscription, owners: Owners) -> Subscription:
 
 
 @carries("KEY-03", "KEY-04")
-def register(subscription: Subscription) -> Subscription:
+def register(subscription: KeySharedSubscription) -> KeySharedSubscription:
     """Reassigned hashes drain if messages of them are pending, and no others do (KEY-04)."""
     drains = subscription.draining
     for hashed, name in subscription.leaving:
@@ -188,11 +188,11 @@ def register(subscription: Subscription) -> Subscription:
         if pending:
             counted = drains.of(hashed) if subscription.variant.draining_refcount_doubled else None
             pending += 0 if counted is None else counted.pending
-            drains = draining.moved(drains, hashed, consumer=name, pending=pending)
+            drains = draining_hashes.moved(drains, hashed, consumer=name, pending=pending)
     return replace(subscription, draining=drains, leaving=())
 
 
-def ask(subscription: Subscription, name: str, *, permits: int) -> Subscription:
+def ask(subscription: KeySharedSubscription, name: str, *, permits: int) -> KeySharedSubscription:
     """The number of a consumer's permits changes."""
     return replace(
         subscription,
@@ -202,7 +202,7 @@ def ask(subscription: Subscription, name: str, *, permits: int) -> Subscription:
 
 
 @carries("KEY-05")
-def acknowledge(subscription: Subscription, name: str, position: int) -> Subscription:
+def acknowledge(subscription: KeySharedSubscription, name: str, position: int) -> KeySharedSubscription:
     """A consumer acknowledges a pending message. A hash that has drained wakes the dispatcher (KEY-05)."""
     after = _without_pending(subscription, name, position)
     after = replace(after, acknowledged=after.acknowledged | {position})
@@ -213,7 +213,9 @@ def acknowledge(subscription: Subscription, name: str, position: int) -> Subscri
 
 
 @carries("KEY-08")
-def request_redelivery(subscription: Subscription, name: str, positions: Iterable[int]) -> Subscription:
+def request_redelivery(
+    subscription: KeySharedSubscription, name: str, positions: Iterable[int]
+) -> KeySharedSubscription:
     """A consumer requests redelivery: the messages enter the replay queue (KEY-08)."""
     after = subscription
     for position in positions:
@@ -224,7 +226,7 @@ def request_redelivery(subscription: Subscription, name: str, positions: Iterabl
 
 
 @carries("KEY-02", "KEY-04", "KEY-06", "KEY-09")
-def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | None]:
+def choose(subscription: KeySharedSubscription) -> tuple[KeySharedSubscription, DispatchOutcome, int | None]:
     """The dispatcher is awake and no message is in flight: it looks for a message to send.
 
     Returns the result and the position of the message. That is the first message of the replay queue that can be sent.
@@ -233,20 +235,24 @@ def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | Non
     looks_ahead = subscription.variant.ahead_of_replay and subscription.read < len(subscription.hashes)
     after, replayed = (subscription, None) if looks_ahead else _choose_replay(subscription)
     if replayed is not None:
-        return replace(after, sending=replayed), Outcome.CHOSEN, replayed.position
+        return replace(after, sending=replayed), DispatchOutcome.CHOSEN, replayed.position
     if after.read == len(after.hashes) or not any(consumer.permits for consumer in after.consumers):
-        return replace(after, awake=False), Outcome.RESTS, None
+        return replace(after, awake=False), DispatchOutcome.RESTS, None
     position = after.read
     after = replace(after, read=position + 1)
     if position in after.acknowledged:
         return choose(after)
     after, outcome = _judged(after, position, replayed=False)
-    if outcome is not Outcome.CHOSEN:
+    if outcome is not DispatchOutcome.CHOSEN:
         return _to_replay(after, position), outcome, position
-    return replace(after, sending=Sending(position, _name_of_owner(after, position), replayed=False)), outcome, position
+    return (
+        replace(after, sending=PendingDispatch(position, _name_of_owner(after, position), replayed=False)),
+        outcome,
+        position,
+    )
 
 
-def _choose_replay(subscription: Subscription) -> tuple[Subscription, Sending | None]:
+def _choose_replay(subscription: KeySharedSubscription) -> tuple[KeySharedSubscription, PendingDispatch | None]:
     """The first message of the replay queue that can be sent. One that cannot blocks later ones of its hash."""
     passed_over: set[int] = set()
     order = reversed(subscription.replay) if subscription.variant.replay_reversed else subscription.replay
@@ -255,44 +261,46 @@ def _choose_replay(subscription: Subscription) -> tuple[Subscription, Sending | 
         if hashed in passed_over:
             continue
         subscription, outcome = _judged(subscription, position, replayed=True)
-        if outcome is Outcome.CHOSEN:
-            return subscription, Sending(position, _name_of_owner(subscription, position), replayed=True)
+        if outcome is DispatchOutcome.CHOSEN:
+            return subscription, PendingDispatch(position, _name_of_owner(subscription, position), replayed=True)
         passed_over.add(hashed)
     return subscription, None
 
 
-def _judged(subscription: Subscription, position: int, *, replayed: bool) -> tuple[Subscription, Outcome]:
+def _judged(
+    subscription: KeySharedSubscription, position: int, *, replayed: bool
+) -> tuple[KeySharedSubscription, DispatchOutcome]:
     """Whether a message can be sent to the owner of its hash. Draining hashes count this as an attempt."""
     hashed, variant = subscription.hashes[position], subscription.variant
     consumer = subscription.owner(hashed)
     if consumer is None:
-        return subscription, Outcome.NOBODY
+        return subscription, DispatchOutcome.NOBODY
     if not consumer.permits:
-        return subscription, Outcome.NO_PERMITS
+        return subscription, DispatchOutcome.NO_PERMITS
     if not (replayed or variant.ahead_of_replay) and _waits_for_replay(subscription, hashed):
-        return subscription, Outcome.BEHIND_REPLAY
+        return subscription, DispatchOutcome.BEHIND_REPLAY
     if variant.is_classic:
         ever = not variant.classic_by_letter
         may = classic.may_receive(subscription.recent, consumer.name, position, replayed=replayed, ever=ever)
-        return subscription, Outcome.CHOSEN if may else Outcome.RECENT
+        return subscription, DispatchOutcome.CHOSEN if may else DispatchOutcome.RECENT
     return _offered(subscription, hashed, consumer, replayed=replayed)
 
 
 def _offered(
-    subscription: Subscription, hashed: int, consumer: Consumer, *, replayed: bool
-) -> tuple[Subscription, Outcome]:
+    subscription: KeySharedSubscription, hashed: int, consumer: KeySharedConsumer, *, replayed: bool
+) -> tuple[KeySharedSubscription, DispatchOutcome]:
     variant = subscription.variant
     if variant.never_blocked or (replayed and variant.replay_not_asked):
-        return subscription, Outcome.CHOSEN
+        return subscription, DispatchOutcome.CHOSEN
     if variant.range_blocked and subscription.draining.entries:
-        return subscription, Outcome.DRAINS
+        return subscription, DispatchOutcome.DRAINS
     asking = "another" if variant.own_blocked else consumer.name
-    drains, may = draining.offered(subscription.draining, hashed, consumer=asking)
-    return replace(subscription, draining=drains), Outcome.CHOSEN if may else Outcome.DRAINS
+    drains, may = draining_hashes.offered(subscription.draining, hashed, consumer=asking)
+    return replace(subscription, draining=drains), DispatchOutcome.CHOSEN if may else DispatchOutcome.DRAINS
 
 
 @carries("KEY-01", "KEY-09", "KEY-10")
-def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
+def add(subscription: KeySharedSubscription) -> tuple[KeySharedSubscription, DispatchOutcome]:
     """The message in flight is added to the pending acks and sent, or enters the replay queue (KEY-01, KEY-10).
 
     It enters the replay queue if its consumer is gone, if its hash was reassigned or drains elsewhere, or if it is new
@@ -302,7 +310,7 @@ def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
     if sending is None:
         raise ValueError("no message is in flight")
     after, outcome = _checked(replace(subscription, sending=None), sending)
-    if outcome is Outcome.SENT:
+    if outcome is DispatchOutcome.SENT:
         consumers = tuple(
             replace(c, permits=c.permits - 1, pending=(*c.pending, sending.position))
             if c.name == sending.consumer
@@ -310,59 +318,61 @@ def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
             for c in after.consumers
         )
         return replace(_without_replay(after, sending.position), consumers=consumers), outcome
-    if outcome is Outcome.GONE and subscription.variant.closed_dropped:
+    if outcome is DispatchOutcome.GONE and subscription.variant.closed_dropped:
         return _without_replay(after, sending.position), outcome
-    if outcome is Outcome.GONE and subscription.variant.closed_given:
-        gone = Consumer(sending.consumer, 0, (sending.position,))
-        return replace(_without_replay(after, sending.position), gone=(*after.gone, gone)), Outcome.SENT
+    if outcome is DispatchOutcome.GONE and subscription.variant.closed_given:
+        gone = KeySharedConsumer(sending.consumer, 0, (sending.position,))
+        return replace(_without_replay(after, sending.position), gone=(*after.gone, gone)), DispatchOutcome.SENT
     return replace(_to_replay(after, sending.position), awake=True), outcome
 
 
-def _checked(subscription: Subscription, sending: Sending) -> tuple[Subscription, Outcome]:
+def _checked(
+    subscription: KeySharedSubscription, sending: PendingDispatch
+) -> tuple[KeySharedSubscription, DispatchOutcome]:
     """Whether a message may still be sent to its chosen consumer, and why not."""
     hashed, variant = subscription.hashes[sending.position], subscription.variant
     consumer = subscription.consumer(sending.consumer)
     if consumer is None:
-        return subscription, Outcome.GONE
+        return subscription, DispatchOutcome.GONE
     if variant.is_classic:
-        return subscription, Outcome.SENT
+        return subscription, DispatchOutcome.SENT
     if not variant.moved_not_noticed and subscription.owner(hashed) != consumer:
-        return subscription, Outcome.MOVED
+        return subscription, DispatchOutcome.MOVED
     if not (sending.replayed or variant.replay_not_noticed or variant.ahead_of_replay) and _waits_for_replay(
         subscription, hashed
     ):
-        return subscription, Outcome.BEHIND_REPLAY
+        return subscription, DispatchOutcome.BEHIND_REPLAY
     if variant.back_not_noticed and _drains_at(subscription, hashed, consumer):
-        return subscription, Outcome.SENT
+        return subscription, DispatchOutcome.SENT
     after, outcome = _offered(subscription, hashed, consumer, replayed=sending.replayed)
-    return after, Outcome.SENT if outcome is Outcome.CHOSEN else outcome
+    return after, DispatchOutcome.SENT if outcome is DispatchOutcome.CHOSEN else outcome
 
 
-def _drains_at(subscription: Subscription, hashed: int, consumer: Consumer) -> bool:
+def _drains_at(subscription: KeySharedSubscription, hashed: int, consumer: KeySharedConsumer) -> bool:
     entry = subscription.draining.of(hashed)
     return entry is not None and entry.consumer == consumer.name
 
 
-def _name_of_owner(subscription: Subscription, position: int) -> str:
+def _name_of_owner(subscription: KeySharedSubscription, position: int) -> str:
     return dict(subscription.owners)[subscription.hashes[position]]
 
 
-def _waits_for_replay(subscription: Subscription, hashed: int) -> bool:
+def _waits_for_replay(subscription: KeySharedSubscription, hashed: int) -> bool:
     return any(subscription.hashes[position] == hashed for position in subscription.replay)
 
 
-def _to_replay(subscription: Subscription, position: int) -> Subscription:
+def _to_replay(subscription: KeySharedSubscription, position: int) -> KeySharedSubscription:
     """A message enters the replay queue, unless it is still to be read."""
     if position >= subscription.read:
         return subscription
     return replace(subscription, replay=tuple(sorted({*subscription.replay, position})))
 
 
-def _without_replay(subscription: Subscription, position: int) -> Subscription:
+def _without_replay(subscription: KeySharedSubscription, position: int) -> KeySharedSubscription:
     return replace(subscription, replay=tuple(one for one in subscription.replay if one != position))
 
 
-def _without_pending(subscription: Subscription, name: str, position: int) -> Subscription:
+def _without_pending(subscription: KeySharedSubscription, name: str, position: int) -> KeySharedSubscription:
     """The subscription without this pending message; ValueError if it is not pending there."""
     consumer = subscription.consumer(name)
     if consumer is None or position not in consumer.pending:
@@ -371,11 +381,13 @@ def _without_pending(subscription: Subscription, name: str, position: int) -> Su
     return replace(subscription, consumers=tuple(left if c.name == name else c for c in subscription.consumers))
 
 
-def _removed(subscription: Subscription, name: str, position: int, *, closing: bool = False) -> Subscription:
+def _removed(
+    subscription: KeySharedSubscription, name: str, position: int, *, closing: bool = False
+) -> KeySharedSubscription:
     """A draining hash no longer counts this pending message. If it has drained, the dispatcher retries blocked ones."""
     variant = subscription.variant
     drains, hashed, woken = subscription.draining, subscription.hashes[position], False
     for _ in range(2 if variant.counted_down_twice and not closing else 1):
-        drains, effect = draining.removed(drains, hashed, consumer=name, closing=closing)
-        woken = woken or (effect is Effect.UNBLOCK and not variant.never_unblocked)
+        drains, effect = draining_hashes.removed(drains, hashed, consumer=name, closing=closing)
+        woken = woken or (effect is DrainingEffect.UNBLOCK and not variant.never_unblocked)
     return replace(subscription, draining=drains, awake=subscription.awake or woken)

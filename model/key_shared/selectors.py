@@ -17,7 +17,7 @@ from itertools import count, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, sticky_hash
 from model.key_shared.ranges import Assigned, Assignments, joined_up
 from model.rules.catalogue import carries
 from model.vocabulary import HashRange
@@ -30,7 +30,7 @@ class RangesRefused(Exception):
     """A consumer may not claim these ranges; the message is one sentence."""
 
 
-class Member(Struct, frozen=True, gc=False):
+class RingMember(Struct, frozen=True, gc=False):
     """A consumer on the ring: its id, its name, and its index among consumers of that name, from 0."""
 
     consumer: str
@@ -41,7 +41,7 @@ class Member(Struct, frozen=True, gc=False):
 class Ring(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """The ring of consumers, in the order in which they joined. If two have one point, it belongs to the older."""
 
-    members: tuple[Member, ...] = ()
+    members: tuple[RingMember, ...] = ()
     points: int = REPLICA_POINTS
     hashes: HashRange = AUTO_SPLIT_HASHES
 
@@ -52,7 +52,7 @@ def joined(ring: Ring, consumer: str, *, name: str) -> Ring:
         raise ValueError(f"{consumer} is on the ring already")
     taken = {member.index for member in ring.members if member.name == name}
     index = next(one for one in count() if one not in taken)
-    return replace(ring, members=(*ring.members, Member(consumer, name, index)))
+    return replace(ring, members=(*ring.members, RingMember(consumer, name, index)))
 
 
 def left(ring: Ring, consumer: str) -> Ring:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from immutables import Map
 
-from model.key_shared.hashing import AUTO_SPLIT_HASHES
+from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.log import Position
 from model.vocabulary import HashRange
 

@@ -18,7 +18,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import ConsumerRead, DueReceived
 from model.judgement import Broken
-from model.key_shared.hashing import AUTO_SPLIT_HASHES
+from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
 from model.rules.catalogue import carries
 

@@ -100,7 +100,7 @@ VARIANTS: tuple[NamedVariant[KeysVariant], ...] = (
         "moved_not_noticed",
         Origin.READING,
         "When a message is added to the pending acks, the broker checks whether its hash drains elsewhere, but not "
-        "whether it still belongs to this consumer. That suffices only under a lock since the consumer was chosen.",
+        "whether it still belongs to this consumer. That suffices only with a lock since the consumer was chosen.",
     ),
     _named(
         "back_not_noticed",

@@ -26,11 +26,11 @@ from model.deviations.replication import (
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
 from model.log import Position
-from model.replication.beginning import none_while_disconnected, none_without_news
 from model.replication.evidence import SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, is_passed, passed_without_having, skipped_where_created
 from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
+from model.replication.snapshot_starts import none_while_disconnected, none_without_news
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
 

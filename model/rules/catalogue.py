@@ -106,7 +106,7 @@ DOCUMENTS: dict[str, Document] = {
 
 
 def heading(key: str) -> str:
-    """What the rules of a document stand under: its number, if it has one, and what it is about."""
+    """The heading of a document's rules: its number, if any, and its subject."""
     name = DOCUMENTS[key].name
     return f"Document {key}: {name}" if key.isdigit() else f"{name[0].upper()}{name[1:]}"
 

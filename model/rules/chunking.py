@@ -64,7 +64,7 @@ STATEMENTS = (
     Rule(
         "CHUNK-09",
         "002",
-        "A message whose producer died half-way is never delivered, and holds up no other message.",
+        "A message whose producer died half-way is never delivered, and blocks no other message.",
         (Decided.FAULT,),
         "Usecase 2: Multiple producers with ordered consumer",
     ),

@@ -67,14 +67,14 @@ STATEMENTS = (
     Rule(
         "ACK-09",
         "003",
-        "After a broker kill the state is one that was persisted: no ack that was never made, and at most the interval's acks lost. What was lost is redelivered: at least once, never zero times.",
+        "After a broker kill the state is one that was persisted: it has only acks that were made, and at most the interval's acks are lost. What was lost is redelivered: at least once, never zero times.",
         (Decided.FAULT,),
         "Acknowledgment of messages",
     ),
     Rule(
         "ACK-10",
         "003",
-        "A graceful move (unload, shutdown) loses no ack: fewer than the configured number of ranges go to the metadata store, more go to the cursor's ledger.",
+        "A graceful unload or shutdown loses no ack: fewer than the configured number of ranges go to the metadata store, more go to the cursor's ledger.",
         (Decided.FAULT,),
         "Acknowledgment of messages",
     ),
@@ -88,14 +88,14 @@ STATEMENTS = (
     Rule(
         "ACK-12",
         "003",
-        "Consumers of a shared subscription share the messages: each outstanding at one of them at a time; those of a consumer that leaves go to the others.",
+        "Consumers of a shared subscription share the messages: each is unacknowledged at one of them at a time; those of a consumer that leaves are dispatched to the others.",
         (Decided.WIRE,),
         "Reading and writing in Pulsar",
     ),
     Rule(
         "ACK-13",
         "003",
-        "Messages that failed are redelivered without those that did not, with exponential back-off (2, 4, 8, 16, 32 s by default; scaled down for tests).",
+        "Nacked messages are redelivered without the others, with exponential back-off (2, 4, 8, 16, 32 s by default; scaled down for tests).",
         (Decided.WIRE,),
         "Individual message acknowledgment: Why other systems fall short",
     ),

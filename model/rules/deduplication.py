@@ -64,7 +64,7 @@ STATEMENTS = (
     Rule(
         "DEDUP-09",
         "000",
-        "A producer that reconnects under its name learns the highest sequence id that the broker has stored for it and goes on from there.",
+        "A producer that reconnects under its name learns the highest sequence id that the broker has stored for it and continues from there.",
         (Decided.WIRE,),
         "Effectively-once publishing",
     ),
@@ -92,7 +92,7 @@ STATEMENTS = (
     Rule(
         "DEDUP-12",
         "000",
-        "Recovery is the snapshot plus a replay of the entries after its position: after a kill or a move of the topic, every producer's highest sequence id equals that of the entries stored.",
+        "Recovery is the snapshot plus a replay of the entries after its position: after a kill, an unload or a takeover of the topic, every producer's highest sequence id equals that of the entries stored.",
         (Decided.FAULT,),
         "How is the MessageDeduplication state persisted?",
     ),
@@ -141,7 +141,7 @@ STATEMENTS = (
     Rule(
         "DEDUP-19",
         "000",
-        "A producer's own account of its last sequence id agrees, after every confirmed send, with what was sent and with the broker's, in batches too.",
+        "The last sequence id that a producer reports agrees, after every confirmed send, with what was sent and with the broker's, in batches too.",
         (Decided.WIRE,),
         "Effectively-once publishing",
     ),

@@ -29,14 +29,14 @@ STATEMENTS = (
     Rule(
         "KEY-04",
         "004",
-        "Only draining hashes are blocked: other keys of the same range go on at once.",
+        "Only draining hashes are blocked: other keys of the same range are dispatched at once.",
         (Decided.WIRE,),
         "High-Level implementation plan",
     ),
     Rule(
         "KEY-05",
         "004",
-        "A draining hash counts its pending messages; at zero it is removed and what it blocked is delivered, within the unblocking interval.",
+        "A draining hash counts its pending messages; at zero it is removed and the messages that it blocked are delivered, within the unblocking interval.",
         (
             Decided.WIRE,
             Decided.STATS,
@@ -122,7 +122,7 @@ STATEMENTS = (
     Rule(
         "KEY-16",
         "004",
-        "With the classic implementation, too, whatever is due is dispatched: no consumer waits for a message that nobody holds up.",
+        "With the classic implementation, too, whatever is due is dispatched: no consumer waits for a message that is not blocked.",
         (Decided.WIRE,),
         "Current contract of preserving ordering",
     ),

@@ -74,7 +74,7 @@ STATEMENTS = (
     Rule(
         "REPL-10",
         "001",
-        "Markers are never delivered to consumers, do not count against them, and do not hold up mark-delete.",
+        "Markers are never delivered to consumers, do not count against them, and do not block mark-delete.",
         (Decided.WIRE,),
         "Clusters B and C receive the request",
     ),
@@ -112,14 +112,14 @@ STATEMENTS = (
     Rule(
         "REPL-15",
         "001",
-        "Inexactness: it may be behind. The duplicates after a failover are only messages after the last snapshot that the source's mark-delete had passed.",
+        "Inexactness: a remote subscription may lag. The duplicates after a failover are only messages after the last snapshot that the source's mark-delete had passed.",
         (Decided.WIRE,),
         "Other remarks",
     ),
     Rule(
         "REPL-17",
         "001",
-        "A cluster that is asked while its own replicator back to the asking cluster is closed starts it again, and answers.",
+        "A cluster that gets a request while its own replicator to the requesting cluster is closed starts it again, and responds.",
         (Decided.FAULT,),
         "Clusters B and C receive the request",
     ),
@@ -133,14 +133,14 @@ STATEMENTS = (
     Rule(
         "REPL-19",
         "001",
-        "Progress: with links up and acks going on, a remote position is behind by at most a stated number of snapshot periods, whatever the size of the snapshot cache.",
+        "Progress: with links up and acks going on, a remote position lags by at most a stated number of snapshot periods, whatever the size of the snapshot cache.",
         (Decided.WIRE,),
         "Cluster A caches the snapshot",
     ),
     Rule(
         "REPL-20",
         "001",
-        "Clusters that are configured unequally, or change (replication one way, a namespace's clusters changed, a cluster that stays dead, frozen or comes back empty, messages restricted to some clusters), keep REPL-01, -10, -14 and -18 for those that are left.",
+        "Clusters that are configured unequally, or change (replication one way, a namespace's clusters changed, a cluster that stays dead, frozen or returns empty, messages restricted to some clusters), keep REPL-01, -10, -14 and -18 for those that are left.",
         (Decided.FAULT,),
         "Cluster A publishes a snapshot request",
     ),

@@ -41,7 +41,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One of the five documents, or what stands for one: what it is about, its own title, and the public pages."""
+    """One of the five documents, or the rules without a document: its name, its own title, and the public pages."""
 
     name: str
     title: str

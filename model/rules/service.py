@@ -29,14 +29,14 @@ STATEMENTS = (
     Rule(
         "SERVE-04",
         "service",
-        "The accounts agree with what was done, after every operation: backlog, unacknowledged messages of subscription and consumer, blocked flags, draining hashes, permits.",
+        "The stats agree with the operations, after each of them: backlog, unacknowledged messages of subscription and consumer, blocked flags, draining hashes, permits.",
         (Decided.STATS,),
         "Admin API: topic stats",
     ),
     Rule(
         "SERVE-05",
         "service",
-        "Subscriptions and policies that cannot live together are refused, those that can are not; limits that are configured (unacknowledged messages, consumers, pending chunks) hold, and are lifted when their cause is gone.",
+        "Incompatible subscriptions and policies are refused, compatible ones are not; limits that are configured (unacknowledged messages, consumers, pending chunks) hold, and are lifted when their cause is gone.",
         (Decided.WIRE,),
         "Subscriptions: subscription types; admin API: namespace policies",
     ),
@@ -50,7 +50,7 @@ STATEMENTS = (
     Rule(
         "SERVE-07",
         "service",
-        "Loss of bookies within what the write and ack quorum allow loses nothing confirmed and goes on after the ensemble changed.",
+        "Losing as many bookies as the write and ack quorum allow loses nothing confirmed, and the topic continues after the ensemble changed.",
         (Decided.FAULT,),
         "Architecture: persistent storage",
     ),

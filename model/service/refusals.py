@@ -15,7 +15,7 @@ from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
-from model.service.state import Service
+from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
 from model.subscriptions import claims
@@ -38,7 +38,7 @@ STACK_OVERFLOW: Final = "StackOverflowError"
 
 
 def judge(
-    service: Service,
+    service: ServiceState,
     consumption: Consumption,
     operation: AnyOperation,
     outcome: AnyOutcome,
@@ -76,7 +76,7 @@ def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -
     return consumption.topics[topic].has_untracked and SubscriptionId(topic, subscription) not in consumption.cursors
 
 
-def _recursed(service: Service, operation: AnyOperation, refused: Refused) -> bool:
+def _recursed(service: ServiceState, operation: AnyOperation, refused: Refused) -> bool:
     """Whether a producer reconnects before the broker removed its former one, whose connection ended."""
     if not isinstance(operation, OpenProducer) or STACK_OVERFLOW not in refused.message:
         return False
@@ -137,7 +137,7 @@ def _has_another_policy(other: Consumer, operation: Subscribe) -> bool:
 
 
 @carries("SERVE-01")
-def _opened(service: Service, operation: OpenProducer, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
+def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """A producer name is busy exactly while another producer of the topic has it."""
     topic, cluster, name = operation.topic, operation.cluster, operation.producer
     opened = service.producers.items()

@@ -26,7 +26,7 @@ NEVER: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceState:
     """The topics of one example, those without a client since their last load, and the producers.
 
     ``cut_off``: topic, cluster and name of producers whose connection ended, until another producer has the name.

@@ -39,8 +39,8 @@ from model.operations import (
 )
 from model.rules.catalogue import carries
 from model.service import confirmed, refusals
-from model.service.judging import Reasons, judge
-from model.service.state import OpenedProducer, Service
+from model.service.reasons import Reasons, judge
+from model.service.state import OpenedProducer, ServiceState
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll
 from model.subscriptions import administration, chunks, due
@@ -51,7 +51,7 @@ DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 """Outcomes of operations that wait for everything due."""
 
 
-def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[Service] | Broken:
+def unexpected(state: ServiceState, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[ServiceState] | Broken:
     """Judges what a broker did in a step apart from the outcome."""
     reasons = replace(reasons, loading=state.loading)
     all_of_it = Allowed(state)
@@ -65,14 +65,14 @@ def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons)
 
 
 def served(
-    state: Service,
+    state: ServiceState,
     consumption: Consumption,
     operation: AnyOperation,
     outcome: AnyOutcome,
     known: frozenset[str],
     *,
     is_certain: bool,
-) -> Allowed[Service] | Broken:
+) -> Allowed[ServiceState] | Broken:
     """An operation ended with this outcome. ``consumption``: the state before it. ``is_certain``: no fault is active,
     so the connected clients are known."""
     if isinstance(outcome, Skipped):
@@ -98,8 +98,8 @@ def served(
 
 @carries("ACK-13", "SERVE-03", "SERVE-04")
 def _starved(
-    state: Service, consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
-) -> Allowed[Service] | Broken:
+    state: ServiceState, consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
+) -> Allowed[ServiceState] | Broken:
     """An operation waited in vain: a read of a cursor for due messages, ReceiveAll for all messages, an expiry for its
     end, and a consumer that nacks repeatedly for the redelivery.
 
@@ -130,7 +130,7 @@ def _starved(
             return Allowed(state)
 
 
-def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Service:
+def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -> ServiceState:
     match operation:
         case CreateTopic(name, partitions=partitions):
             made = {name, *(partition_name(name, number) for number in range(partitions))}
@@ -170,7 +170,7 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
             return state
 
 
-def _cut_off(state: Service, session: str) -> Service:
+def _cut_off(state: ServiceState, session: str) -> ServiceState:
     """A producer's connection ended, which the broker may not have noticed yet."""
     one = state.producers.get(session)
     if one is not None and one.is_wire:
@@ -178,5 +178,5 @@ def _cut_off(state: Service, session: str) -> Service:
     return _without(state, [session])
 
 
-def _without(state: Service, sessions: Collection[str]) -> Service:
+def _without(state: ServiceState, sessions: Collection[str]) -> ServiceState:
     return replace(state, producers={name: one for name, one in state.producers.items() if name not in sessions})

@@ -1,6 +1,6 @@
 """Unexpected behavior of a broker: internal errors, missing answers, closed connections.
 
-A step of a history contains these apart from its outcome. :mod:`model.service.judging` decides whether a fault explains
+A step of a history contains these apart from its outcome. :mod:`model.service.reasons` decides whether a fault explains
 them. ``topic`` and ``actor`` are names of the history, if known.
 """
 

@@ -45,7 +45,7 @@ from model.subscription_operations import (
     Skip,
     SkipAll,
 )
-from model.subscriptions import membership, reading
+from model.subscriptions import membership, observations
 from model.subscriptions.acks import overtaken, taken_from
 from model.subscriptions.consumers import SHARED
 from model.subscriptions.state import Consumption
@@ -108,13 +108,13 @@ def administered(
             return Allowed(set_to(state, [subscription], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():
             return (
-                reading.read(state, subscription, outcome, at, known)
+                observations.read(state, subscription, outcome, at, known)
                 if isinstance(outcome, CursorRead)
                 else Allowed(state)
             )
         case PeekMessage(nth=nth):
             return (
-                reading.peeked(state, subscription, nth, outcome, known)
+                observations.peeked(state, subscription, nth, outcome, known)
                 if isinstance(outcome, MessagePeeked)
                 else Allowed(state)
             )
@@ -122,7 +122,7 @@ def administered(
             return (
                 Allowed(state)
                 if not isinstance(outcome, StoredCursorRead)
-                else reading.stored(state, subscription, outcome, known)
+                else observations.stored(state, subscription, outcome, known)
             )
         case AwaitPersisted():
             return _persisted(state, subscription, outcome, at, known)
@@ -259,7 +259,9 @@ def _persisted(
                 "ACK-08", f"the cursor of subscription {subscription.name} was not persisted within {waited_ms:.0f} ms"
             )
         case Persisted(after_ms, entries):
-            too_often = reading.persisted_too_often(state.cursors[subscription], subscription, entries, at, persisting)
+            too_often = observations.persisted_too_often(
+                state.cursors[subscription], subscription, entries, at, persisting
+            )
             if too_often is not None:
                 return too_often
             after = state.with_cursor(subscription, cursor.flushed(state.cursors[subscription], persisting))
@@ -298,7 +300,7 @@ def _taken_all(
                 state = membership.with_replay_read(state, one, consumer)
             state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
         state = state.without_consumer(name)
-    return reading.taken_all(state, subscription, outcome.messages, at, known)
+    return observations.taken_all(state, subscription, outcome.messages, at, known)
 
 
 def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outcome: Outcome) -> Judged:

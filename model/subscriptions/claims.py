@@ -14,7 +14,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
 from model.events import DueReceived
 from model.judgement import Broken
-from model.key_shared.hashing import STICKY_HASHES
+from model.key_shared.hashes import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up
 from model.key_shared.selectors import RangesRefused, claimed
 from model.rules.catalogue import carries

@@ -256,7 +256,7 @@ def limited(
 # ---------------------------------------------------------------------------------- limits of a subscription as a whole
 #
 # At its limit the broker reads no new messages, but still redelivers. Its stats show whether a subscription is blocked,
-# and how many messages it counts: :mod:`model.subscriptions.reading` compares that with the pending acks of its
+# and how many messages it counts: :mod:`model.subscriptions.observations` compares that with the pending acks of its
 # consumers. What it read before may still be dispatched, so only a message that was sent later breaks the rule.
 
 

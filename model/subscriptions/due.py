@@ -13,7 +13,7 @@ from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.key_shared import stalls, stats
-from model.key_shared.hashing import AUTO_SPLIT_HASHES
+from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, due
 from model.key_shared.stalls import Look
 from model.key_shared.state import Keyed

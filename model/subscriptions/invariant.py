@@ -14,7 +14,7 @@ from dataclasses import replace
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from model.judgement import Broken
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Message

@@ -30,14 +30,14 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Compression, SubscriptionType
-from stateful.chunking.plan import ChunkPlan, Pick, Source
+from stateful.chunking.plan import ChunkPlan, ChunkSource, PayloadPick
 from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPIC = "t0"
 SUBSCRIPTION = "s0"
 PICKS = st.lists(
     st.builds(
-        Pick,
+        PayloadPick,
         rooms=st.sampled_from([0, 1, 1, 1, 2, 2, 3, 4]),
         extra=st.sampled_from([-40, -1, 0, 1, 1, 7, 300]),
         is_compressible=st.sampled_from([False, False, False, True]),
@@ -60,9 +60,9 @@ class OnChunks(LockstepMachine):
         super().__init__(example)
         self.plan = ChunkPlan()
 
-    def source(self, name: str, *, compression: Compression = "none", is_chunking: bool = True) -> Source:
+    def source(self, name: str, *, compression: Compression = "none", is_chunking: bool = True) -> ChunkSource:
         """A source, which opens its producer when it is first asked for, and when it is not open."""
-        source = self.plan.sources.setdefault(name, Source(name, compression, is_chunking))
+        source = self.plan.sources.setdefault(name, ChunkSource(name, compression, is_chunking))
         if source.session is None:
             source.session = self.plan.fresh("p")
             self.do(
@@ -81,12 +81,12 @@ class OnChunks(LockstepMachine):
         """The topic of the example."""
         self.do(CreateTopic(TOPIC, "namespace-on" if deduplication else "namespace-off", is_chunked=True))
 
-    def send(self, source: Source, picks: list[Pick]) -> None:
+    def send(self, source: ChunkSource, picks: list[PayloadPick]) -> None:
         """New payloads of a source."""
         assert source.session is not None
         self.do(Send(source.session, self.plan.entries(source, picks)))
 
-    def interrupt(self, source: Source, picks: list[Pick], cut_after: int, meanwhile: Meanwhile) -> None:
+    def interrupt(self, source: ChunkSource, picks: list[PayloadPick], cut_after: int, meanwhile: Meanwhile) -> None:
         """New payloads of a source that is cut off meanwhile; if it dies, it comes back and sends them again."""
         assert source.session is not None
         if meanwhile == "dies":
@@ -96,12 +96,12 @@ class OnChunks(LockstepMachine):
             cut = CutAfterSends(cut_after, meanwhile)
             self.do(Send(source.session, self.plan.entries(source, picks), interruption=cut))
 
-    def send_again(self, source: Source) -> None:
+    def send_again(self, source: ChunkSource) -> None:
         """A source sends once more what it sent last."""
         assert source.session is not None
         self.do(Send(source.session, source.last))
 
-    def die_with(self, source: Source, picks: list[Pick], cut_after: int) -> None:
+    def die_with(self, source: ChunkSource, picks: list[PayloadPick], cut_after: int) -> None:
         """A source dies between two chunks, and lets go of what it was sending."""
         assert source.session is not None
         cut = CutAfterSends(cut_after, "dies")
@@ -109,7 +109,9 @@ class OnChunks(LockstepMachine):
         self.do(CrashProducer(source.session))
         source.session = None
 
-    def interleaved(self, source: Source, picks: list[Pick], other: Source, others: list[Pick], after: int) -> None:
+    def interleaved(
+        self, source: ChunkSource, picks: list[PayloadPick], other: ChunkSource, others: list[PayloadPick], after: int
+    ) -> None:
         """New payloads of two sources, those of the second one after some chunks of the first."""
         assert source.session is not None
         assert other.session is not None
@@ -155,7 +157,7 @@ class ChunksMachine(OnChunks):
     """Two producers, one ordered subscription; payloads around the limit, acknowledged in any order."""
 
     @initialize(picks=PICKS, kind=KINDS, queue=QUEUES, compression=COMPRESSIONS)
-    def begin(self, picks: list[Pick], kind: SubscriptionType, queue: int, compression: Compression) -> None:
+    def begin(self, picks: list[PayloadPick], kind: SubscriptionType, queue: int, compression: Compression) -> None:
         """A topic with messages, and a consumer."""
         self.kind, self.queue = kind, queue
         self.create()
@@ -164,19 +166,19 @@ class ChunksMachine(OnChunks):
         self.gather()
 
     @rule(name=NAMES, picks=PICKS)
-    def more(self, name: str, picks: list[Pick]) -> None:
+    def more(self, name: str, picks: list[PayloadPick]) -> None:
         """More messages come."""
         self.send(self.source(name), picks)
         self.gather()
 
     @rule(name=NAMES, picks=PICKS, others=PICKS, after=CUTS)
-    def interleave(self, name: str, picks: list[Pick], others: list[Pick], after: int) -> None:
+    def interleave(self, name: str, picks: list[PayloadPick], others: list[PayloadPick], after: int) -> None:
         """Chunks of one producer come between those of another one."""
         self.interleaved(self.source(name), picks, self.source("b" if name == "a" else "a"), others, after)
         self.gather()
 
     @rule(picks=PICKS)
-    def without_chunking(self, picks: list[Pick]) -> None:
+    def without_chunking(self, picks: list[PayloadPick]) -> None:
         """A producer that may not split."""
         self.send(self.source("w", is_chunking=False), picks)
 

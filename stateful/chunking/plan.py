@@ -13,7 +13,7 @@ ROOM_BYTES = LIMIT_BYTES - 12
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class PayloadPick:
     """How to choose a payload: so many entries full, and so many bytes more or less."""
 
     rooms: int
@@ -27,7 +27,7 @@ class Pick:
 
 
 @dataclass(slots=True)
-class Source:
+class ChunkSource:
     """A producer's name, and what it has to send; what it sent last it may have to send again."""
 
     name: str
@@ -42,7 +42,7 @@ class Source:
 class ChunkPlan:
     """The plan of one example."""
 
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, ChunkSource] = field(default_factory=dict)
     consumers: dict[str, list[str]] = field(default_factory=dict)
     _names: int = 0
 
@@ -51,7 +51,7 @@ class ChunkPlan:
         self._names += 1
         return f"{letter}{self._names}"
 
-    def entries(self, source: Source, picks: list[Pick]) -> tuple[Entry, ...]:
+    def entries(self, source: ChunkSource, picks: list[PayloadPick]) -> tuple[Entry, ...]:
         """New messages of a source."""
         made = []
         for pick in picks:

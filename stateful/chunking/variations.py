@@ -22,11 +22,11 @@ from stateful.chunking.machines import (
     TOPIC,
     OnChunks,
 )
-from stateful.chunking.plan import ROOM_BYTES, Pick
+from stateful.chunking.plan import ROOM_BYTES, PayloadPick
 
 MEANWHILE = st.sampled_from(["dies", "reconnects", "unload"])
 LARGE = st.lists(
-    st.builds(Pick, rooms=st.sampled_from([1, 2, 3]), extra=st.sampled_from([1, 7])), min_size=1, max_size=2
+    st.builds(PayloadPick, rooms=st.sampled_from([1, 2, 3]), extra=st.sampled_from([1, 7])), min_size=1, max_size=2
 )
 """Payloads that are split."""
 
@@ -36,7 +36,12 @@ class ChunksInterruptedMachine(OnChunks):
 
     @initialize(deduplication=st.booleans(), picks=PICKS, compression=COMPRESSIONS, is_there=st.booleans(), kind=KINDS)
     def begin(
-        self, deduplication: bool, picks: list[Pick], compression: Compression, is_there: bool, kind: SubscriptionType
+        self,
+        deduplication: bool,
+        picks: list[PayloadPick],
+        compression: Compression,
+        is_there: bool,
+        kind: SubscriptionType,
     ) -> None:
         """A topic with messages, and in half of the examples a consumer from the beginning."""
         self.create(deduplication=deduplication)
@@ -47,20 +52,20 @@ class ChunksInterruptedMachine(OnChunks):
             self.gather()
 
     @rule(name=NAMES, picks=LARGE, cut_after=CUTS, meanwhile=MEANWHILE)
-    def cut_off(self, name: str, picks: list[Pick], cut_after: int, meanwhile: Meanwhile) -> None:
+    def cut_off(self, name: str, picks: list[PayloadPick], cut_after: int, meanwhile: Meanwhile) -> None:
         """A producer is cut off while it sends."""
         self.interrupt(self.source(name), picks, cut_after, meanwhile)
         self.look()
 
     @rule(name=NAMES, picks=LARGE, cut_after=st.integers(1, 3))
-    def die(self, name: str, picks: list[Pick], cut_after: int) -> None:
+    def die(self, name: str, picks: list[PayloadPick], cut_after: int) -> None:
         """A producer dies while it sends, and what it sent is never sent again."""
         source = self.source(name)
         self.die_with(source, picks, cut_after)
         self.look()
 
     @rule(name=NAMES, picks=PICKS)
-    def more(self, name: str, picks: list[Pick]) -> None:
+    def more(self, name: str, picks: list[PayloadPick]) -> None:
         """More messages come."""
         self.send(self.source(name), picks)
         self.look()
@@ -103,7 +108,14 @@ class ChunksKillsMachine(OnChunks):
         self.create(deduplication=deduplication)
 
     @rule(before=PICKS, picks=LARGE, cut_after=CUTS, is_killed=st.booleans(), after=PICKS)
-    def bounce(self, before: list[Pick], picks: list[Pick], cut_after: int, is_killed: bool, after: list[Pick]) -> None:
+    def bounce(
+        self,
+        before: list[PayloadPick],
+        picks: list[PayloadPick],
+        cut_after: int,
+        is_killed: bool,
+        after: list[PayloadPick],
+    ) -> None:
         """A producer dies while it sends, its broker goes away, and both come back."""
         self.send(self.source("a"), before)
         self.die_with(self.source("a"), picks, cut_after)
@@ -257,7 +269,7 @@ class ChunksSharedMachine(OnChunks):
     """Several consumers share a subscription; they come, leave with parts of messages, and fail."""
 
     @initialize(picks=PICKS, kind=st.sampled_from(["Shared", "Shared", "Key_Shared"]), queue=QUEUES)
-    def begin(self, picks: list[Pick], kind: SubscriptionType, queue: int) -> None:
+    def begin(self, picks: list[PayloadPick], kind: SubscriptionType, queue: int) -> None:
         """A topic with messages, and a consumer."""
         self.kind, self.queue = kind, queue
         self.create()
@@ -271,13 +283,13 @@ class ChunksSharedMachine(OnChunks):
         self.gather()
 
     @rule(name=NAMES, picks=PICKS, others=LARGE, after=CUTS)
-    def more(self, name: str, picks: list[Pick], others: list[Pick], after: int) -> None:
+    def more(self, name: str, picks: list[PayloadPick], others: list[PayloadPick], after: int) -> None:
         """More messages come, of two producers."""
         self.interleaved(self.source(name), picks, self.source("b" if name == "a" else "a"), others, after)
         self.gather()
 
     @rule(picks=LARGE, cut_after=st.integers(1, 2))
-    def die(self, picks: list[Pick], cut_after: int) -> None:
+    def die(self, picks: list[PayloadPick], cut_after: int) -> None:
         """A producer dies, and what it sent is never sent again."""
         self.die_with(self.source("b"), picks, cut_after)
         self.gather()

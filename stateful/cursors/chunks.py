@@ -18,7 +18,7 @@ from model.operations import OpenProducer, Send
 from model.vocabulary import ChunkNumber, Entry, Message, Persistence, SubscriptionType
 from stateful.cursors.machines import KINDS, PERSISTENCE, SIZES, TOPIC, AcknowledgmentMachine
 from stateful.key_shared.machines import PERMITS, PICKS, KeysAgainMachine
-from stateful.key_shared.plan import KEYS, Pick
+from stateful.key_shared.plan import KEYS, KeyedPick
 
 COUNTS = st.integers(2, 4)
 STORED = st.integers(1, 4)
@@ -111,7 +111,7 @@ class KeysChunksMachine(KeysAgainMachine):
     session: Final = "chunks"
 
     @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]), chunks=COUNTS)
-    def begin(self, picks: list[Pick], permits: int, out_of_order: bool, chunks: int) -> None:
+    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, chunks: int) -> None:
         """As there, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent)
         super().begin(picks, permits, out_of_order)
@@ -123,7 +123,9 @@ class KeysChunksMachine(KeysAgainMachine):
         self.do(OpenProducer(session=self.session, topic=TOPIC, producer="q"))
 
     @rule(key=st.none() | st.integers(0, len(KEYS) - 1), chunks=COUNTS, stored=STORED, repeated=REPEATED, picks=PICKS)
-    def send_chunks(self, key: int | None, chunks: int, stored: int, repeated: int | None, picks: list[Pick]) -> None:
+    def send_chunks(
+        self, key: int | None, chunks: int, stored: int, repeated: int | None, picks: list[KeyedPick]
+    ) -> None:
         """A message comes in chunks, the other producer's entries between them; some may be missing, or come twice."""
         entries = self.messages.message(chunks, stored, repeated, key=None if key is None else KEYS[key])
         for number, send in enumerate(sends(self.session, entries)):

@@ -106,7 +106,7 @@ class PlannedSource:
         return f"{self.name}-{number % BUSINESS_IDS if self.topic == DUPLICATES else number}"
 
 
-class Applications(LockstepMachine):
+class ApplicationMachine(LockstepMachine):
     """What all machines of this side of the document do."""
 
     def __init__(self, example: Performing) -> None:
@@ -159,7 +159,7 @@ class Applications(LockstepMachine):
         )
 
 
-class ApplicationsMachine(Applications):
+class ApplicationsMachine(ApplicationMachine):
     """Topics that are unloaded, writes that fail, applications that die of it or by themselves."""
 
     @initialize(
@@ -290,7 +290,7 @@ class ApplicationsMachine(Applications):
         self.do(RunSubscriber("subscriber", DUPLICATES, again))
 
 
-class ApplicationsKillsMachine(Applications):
+class ApplicationsKillsMachine(ApplicationMachine):
     """The broker's process goes away under sources, consumers and programs."""
 
     crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE

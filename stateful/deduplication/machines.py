@@ -30,7 +30,7 @@ from model.operations import (
 )
 from model.vocabulary import Client
 from stateful.crashes import CRASHES, IN_PLACE, Crash
-from stateful.deduplication.plan import Pick, Plan, PlannedSession
+from stateful.deduplication.plan import DeduplicationPlan, Pick, PlannedSession
 from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPICS = ("t0", "t1")
@@ -100,7 +100,7 @@ class OnTopics(LockstepMachine):
 
     def __init__(self, example: Performing) -> None:
         super().__init__(example)
-        self.plan = Plan()
+        self.plan = DeduplicationPlan()
         self.topics: tuple[str, ...] = ()
 
     def topic(self, index: int) -> str:

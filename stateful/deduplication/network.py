@@ -23,7 +23,7 @@ from model.operations import (
     UseProxy,
 )
 from model.vocabulary import Client, NetworkFault
-from stateful.deduplication.applications import HABITS, SIZES, SOURCES, Applications, Habit
+from stateful.deduplication.applications import HABITS, SIZES, SOURCES, ApplicationMachine, Habit
 from stateful.deduplication.machines import BURSTS, INDEXES, Producers
 from stateful.deduplication.network_faults import AT_OPENING, AT_SENDS, FAULTS, LATE
 from stateful.deduplication.plan import Pick
@@ -78,7 +78,7 @@ class NetworkMachine(Producers):
         self.do(Send(session=again.name, entries=entries))
 
 
-class ApplicationsNetworkMachine(Applications):
+class ApplicationsNetworkMachine(ApplicationMachine):
     """Sources whose connections end, again and again, while their topic is unloaded and writes fail."""
 
     @initialize(first=HABITS, second=HABITS, sizes=SIZES)

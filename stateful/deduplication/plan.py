@@ -54,7 +54,7 @@ class PlannedSession:
 
 
 @dataclass(slots=True)
-class Plan:
+class DeduplicationPlan:
     """The plan of one example; ``mark`` begins the ids of its messages where other machines send to the same topic."""
 
     mark: str = ""

@@ -25,7 +25,7 @@ from model.subscription_operations import (
     Skip,
     Subscribe,
 )
-from stateful.key_shared.plan import KEYS, Claims, KeyPlan, Pick
+from stateful.key_shared.plan import KEYS, Claims, KeyedPick, KeyPlan
 from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPIC, SUBSCRIPTION = "t0", "s0"
@@ -37,7 +37,7 @@ NEWEST = st.lists(st.integers(-12, -1), min_size=1, max_size=4, unique=True).map
 """Some of the messages that a consumer received last."""
 PICKS = st.lists(
     st.builds(
-        Pick,
+        KeyedPick,
         key=st.sampled_from([*range(len(KEYS)), *range(len(KEYS)), None]),
         size=st.sampled_from([1, 1, 1, 1, 2, 3]),
         is_mixed=st.sampled_from([False, False, True]),
@@ -69,7 +69,7 @@ class OnKeys(LockstepMachine):
         """The producer opens, or comes back once its connection was closed."""
         self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
 
-    def send_entries(self, picks: list[Pick]) -> None:
+    def send_entries(self, picks: list[KeyedPick]) -> None:
         """New messages."""
         self.do(Send(session="p", entries=self.plan.entries(picks)))
 
@@ -150,7 +150,7 @@ class KeysMachine(OnKeys):
     """Consumers join and leave while others have messages, and acknowledge in any order."""
 
     @initialize(picks=PICKS, permits=PERMITS, is_empty=st.sampled_from([False, False, True]))
-    def begin(self, picks: list[Pick], permits: int, is_empty: bool) -> None:
+    def begin(self, picks: list[KeyedPick], permits: int, is_empty: bool) -> None:
         """A topic with messages, and a consumer that has some; or one that is empty yet when consumers come."""
         self.create()
         if is_empty:
@@ -160,7 +160,7 @@ class KeysMachine(OnKeys):
             self.join(permits)
 
     @rule(picks=PICKS)
-    def send(self, picks: list[Pick]) -> None:
+    def send(self, picks: list[KeyedPick]) -> None:
         """Messages are sent."""
         self.send_entries(picks)
         self.gather()
@@ -194,7 +194,7 @@ class KeysMachine(OnKeys):
             self.leave(self.consumer(index), crashes=crashes, is_quiet=is_quiet)
 
     @rule(picks=PICKS, permits=PERMITS, nth=NTH, index=INDEXES)
-    def hand_over(self, picks: list[Pick], permits: int, nth: tuple[int, ...], index: int) -> None:
+    def hand_over(self, picks: list[KeyedPick], permits: int, nth: tuple[int, ...], index: int) -> None:
         """A consumer has messages when another joins; more come, then it acknowledges some, then all."""
         first = self.consumer(index)
         self.permit(first, 5)
@@ -206,7 +206,7 @@ class KeysMachine(OnKeys):
             self.gather()
 
     @rule(index=INDEXES, before=PICKS, after=PICKS, crashes=st.booleans())
-    def come_and_go(self, index: int, before: list[Pick], after: list[Pick], crashes: bool) -> None:
+    def come_and_go(self, index: int, before: list[KeyedPick], after: list[KeyedPick], crashes: bool) -> None:
         """A consumer has messages when another joins; it leaves while something of it drains, and all goes back."""
         self.permit(self.consumer(index), 100)
         self.send_entries(before)
@@ -216,11 +216,11 @@ class KeysMachine(OnKeys):
         self.leave(passing, crashes=crashes)
 
     @rule(picks=PICKS, joining=st.integers(1, 3))
-    def put_aside(self, picks: list[Pick], joining: int) -> None:
+    def put_aside(self, picks: list[KeyedPick], joining: int) -> None:
         """A consumer has no permits for more while others have; what it cannot take is put aside, and some join."""
         self.put_messages_aside(picks, joining)
 
-    def put_messages_aside(self, picks: list[Pick], joining: int) -> None:
+    def put_messages_aside(self, picks: list[KeyedPick], joining: int) -> None:
         """Each key has several messages, so that a consumer has one of a key, and another one of that is put aside."""
         self.join(1)
         self.join(100)
@@ -234,7 +234,7 @@ class KeysAgainMachine(KeysMachine):
     """In addition, consumers nack messages, topics are unloaded, and administrators reset subscriptions."""
 
     @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]))
-    def begin(self, picks: list[Pick], permits: int, out_of_order: bool) -> None:
+    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool) -> None:
         """As there; in few examples, consumers allow messages of a key out of order."""
         self.out_of_order = out_of_order
         super().begin(picks, permits, is_empty=False)
@@ -256,7 +256,7 @@ class KeysAgainMachine(KeysMachine):
         self.permit(consumer, permits)
 
     @rule(index=INDEXES, picks=PICKS, nth=NEWEST)
-    def hand_over_and_fail(self, index: int, picks: list[Pick], nth: tuple[int, ...]) -> None:
+    def hand_over_and_fail(self, index: int, picks: list[KeyedPick], nth: tuple[int, ...]) -> None:
         """A consumer is alone with several messages of each key when another joins, and fails with some of them."""
         consumer = self.consumer(index)
         for other in [name for name in self.plan.consumers if name != consumer]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from model.key_shared.hashing import STICKY_HASHES, keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
+from model.key_shared.hashes import STICKY_HASHES, keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
 from model.key_shared.selectors import Ring, assignments_of, joined
 from model.vocabulary import Entry, Message
 
@@ -40,7 +40,7 @@ Claims = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class KeyedPick:
     """How to choose one entry: the number of its first message's key (None: it has none), its size, and whether the
     others of a batch have other keys; ``by_ordering_key``: its key is another one, and the ordering key counts.
     """
@@ -75,14 +75,14 @@ class KeyPlan:
             _overlap(one, other) for one, other in pairwise(sorted(claims))
         )
 
-    def entries(self, picks: Sequence[Pick]) -> tuple[Entry, ...]:
+    def entries(self, picks: Sequence[KeyedPick]) -> tuple[Entry, ...]:
         """New entries."""
         return tuple(self._entry(pick) for pick in picks)
 
-    def _entry(self, pick: Pick) -> Entry:
+    def _entry(self, pick: KeyedPick) -> Entry:
         return Entry(tuple(self._message(pick, number) for number in range(pick.size)))
 
-    def _message(self, pick: Pick, number: int) -> Message:
+    def _message(self, pick: KeyedPick, number: int) -> Message:
         self._sequence_id += 1
         self.sent.append(f"b{self._sequence_id}")
         if pick.key is None:

@@ -13,7 +13,7 @@ from model.operations import ClearFailpoints, SetFailpoint
 from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
 from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, OnKeys
-from stateful.key_shared.plan import BOUNDS, Claims, Pick
+from stateful.key_shared.plan import BOUNDS, Claims, KeyedPick
 
 RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
 SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
@@ -58,7 +58,7 @@ class KeysClaimedMachine(OnKeys):
         self.gather()
 
     @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS)
-    def begin(self, picks: list[Pick], claims: Claims, permits: int) -> None:
+    def begin(self, picks: list[KeyedPick], claims: Claims, permits: int) -> None:
         """A topic with messages, and a consumer that has some of them."""
         self.create()
         self.send_entries(picks)
@@ -70,7 +70,7 @@ class KeysClaimedMachine(OnKeys):
         self.join_for(claims, permits)
 
     @rule(picks=PICKS)
-    def send(self, picks: list[Pick]) -> None:
+    def send(self, picks: list[KeyedPick]) -> None:
         """Messages are sent, for somebody's ranges or for nobody's."""
         self.send_entries(picks)
         self.gather()
@@ -103,7 +103,7 @@ class KeysRacesMachine(OnKeys):
     """Consumers come, go, acknowledge and fail while the broker is made slow between two steps of sending."""
 
     @initialize(picks=SINGLES, permits=PERMITS)
-    def begin(self, picks: list[Pick], permits: int) -> None:
+    def begin(self, picks: list[KeyedPick], permits: int) -> None:
         """A topic with messages, and two consumers that have some of them."""
         self.create()
         self.send_entries(picks)
@@ -129,7 +129,7 @@ class KeysRacesMachine(OnKeys):
         kind: FailpointKind,
         count: int,
         delay_ms: int,
-        picks: list[Pick],
+        picks: list[KeyedPick],
         index: int,
         other: int,
         nth: tuple[int, ...],
@@ -176,7 +176,7 @@ class KeysClientsMachine(OnKeys):
     """Consumers of pulsar-client among those of the wire client; what is in their queues is known when they take it."""
 
     @initialize(picks=PICKS, queue=st.sampled_from([1, 3, 100]))
-    def begin(self, picks: list[Pick], queue: int) -> None:
+    def begin(self, picks: list[KeyedPick], queue: int) -> None:
         """A topic with messages, and a consumer of each client."""
         self.official: list[str] = []
         self.create()
@@ -202,7 +202,7 @@ class KeysClientsMachine(OnKeys):
         self.join(permits)
 
     @rule(picks=PICKS)
-    def send(self, picks: list[Pick]) -> None:
+    def send(self, picks: list[KeyedPick]) -> None:
         """Messages are sent."""
         self.send_entries(picks)
         self.gather()
@@ -244,13 +244,13 @@ class KeysKillsMachine(OnKeys):
     crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
 
     @initialize(picks=PICKS)
-    def begin(self, picks: list[Pick]) -> None:
+    def begin(self, picks: list[KeyedPick]) -> None:
         """A topic with messages."""
         self.create()
         self.send_entries(picks)
 
     @rule(picks=PICKS, permits=PERMITS, nth=NTH, crash=CRASHES)
-    def live_and_die(self, picks: list[Pick], permits: int, nth: tuple[int, ...], crash: int) -> None:
+    def live_and_die(self, picks: list[KeyedPick], permits: int, nth: tuple[int, ...], crash: int) -> None:
         """Consumers come, get messages and acknowledge some, and the broker dies; then others do the same."""
         first = self.join(100)
         second = self.join(permits)
@@ -275,7 +275,7 @@ class KeysSwitchedMachine(OnKeys):
     """
 
     @initialize(picks=PICKS, classic=st.booleans())
-    def begin(self, picks: list[Pick], classic: bool) -> None:
+    def begin(self, picks: list[KeyedPick], classic: bool) -> None:
         """A topic with one of the implementations, and a consumer that has messages."""
         self.create()
         self.switch(classic=classic)
@@ -283,7 +283,7 @@ class KeysSwitchedMachine(OnKeys):
         self.gather()
 
     @rule(has=PICKS, comes=PICKS, nth=NTH)
-    def one_joins(self, has: list[Pick], comes: list[Pick], nth: tuple[int, ...]) -> None:
+    def one_joins(self, has: list[KeyedPick], comes: list[KeyedPick], nth: tuple[int, ...]) -> None:
         """A consumer joins while others have messages; more come, and then all is acknowledged bit by bit."""
         self.send_entries(has)
         self.gather()
@@ -294,7 +294,7 @@ class KeysSwitchedMachine(OnKeys):
         self.acknowledge_all()
 
     @rule(picks=PICKS, index=INDEXES, crashes=st.booleans())
-    def one_leaves(self, picks: list[Pick], index: int, crashes: bool) -> None:
+    def one_leaves(self, picks: list[KeyedPick], index: int, crashes: bool) -> None:
         """A consumer leaves with what it has."""
         leaver = self.consumer(index)
         self.send_entries(picks)
@@ -303,7 +303,7 @@ class KeysSwitchedMachine(OnKeys):
         self.acknowledge_all()
 
     @rule(picks=PICKS, index=INDEXES, nth=NTH, leaves=st.booleans())
-    def drain(self, picks: list[Pick], index: int, nth: tuple[int, ...], leaves: bool) -> None:
+    def drain(self, picks: list[KeyedPick], index: int, nth: tuple[int, ...], leaves: bool) -> None:
         """With draining hashes, a consumer joins while another has messages, and more come; it may leave again."""
         if self.is_classic:
             return

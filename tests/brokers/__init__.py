@@ -1,1 +1,1 @@
-"""Tests of brokers: obtaining, launching, settings, containers, running clusters."""
+"""Tests of brokers: installation, startup, settings, containers, running clusters."""

@@ -19,14 +19,14 @@ import pytest
 import urllib3
 
 from conformance.brokers.interface import Broker, Capability
-from conformance.brokers.launching.listener import TAP_LISTENER
+from conformance.brokers.startup.listener import TAP_LISTENER
 from conformance.clients.admin.client import Admin
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
-from tests.polling import eventually
+from tests.waits import eventually
 
 MakeBroker = Callable[[], Broker]
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import get_args
 
 from conformance.brokers.interface import Broker
-from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.ports import HOST, free_ports
-from conformance.brokers.launching.runs import GuardedProcess, RunFolder
 from conformance.brokers.release import Release
 from conformance.brokers.select import parse_broker
+from conformance.brokers.startup.configuration import configured
+from conformance.brokers.startup.ports import HOST, free_ports
+from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.clients.admin.client import Admin, Domain
 from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost
 from conformance.clients.security.service import Service
-from tests.polling import eventually
+from tests.waits import eventually
 
 _START_S = 300.0
 _JAVA = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
+from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.release import release_at
 from conformance.harness_error import HarnessError
 

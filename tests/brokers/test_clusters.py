@@ -15,10 +15,10 @@ from conformance.clients.admin.stored_log import stored_entries
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
-from conformance.clusters import QUICK, Cluster, Clusters
+from conformance.clusters import QUICK, Clusters, RunningCluster
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import EventBuffer
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 20.0
 
@@ -55,14 +55,14 @@ def topic(three: Clusters) -> str:
     return f"persistent://{three.create_namespace(uuid.uuid4().hex[:8])}/t"
 
 
-def publish(cluster: Cluster, topic: str, *payloads: str) -> None:
+def publish(cluster: RunningCluster, topic: str, *payloads: str) -> None:
     with OfficialClient(cluster.broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
         producer = client.open_producer(topic, name=f"p-{cluster.label}")
         for number, payload in enumerate(payloads, 1):
             assert isinstance(producer.answer(producer.send(number, payload.encode()), timeout_s=TIMEOUT_S), Receipt)
 
 
-def stored(cluster: Cluster, topic: str) -> list[str]:
+def stored(cluster: RunningCluster, topic: str) -> list[str]:
     """What a cluster has of a topic, in the order in which it came first; markers left out.
 
     A link that breaks by itself has what was on its way sent again, so a message may be there twice.
@@ -71,7 +71,7 @@ def stored(cluster: Cluster, topic: str) -> list[str]:
     return list(dict.fromkeys(entry.payload.decode() for entry in entries if entry.marker_type is None))
 
 
-def has(cluster: Cluster, topic: str, *payloads: str) -> bool:
+def has(cluster: RunningCluster, topic: str, *payloads: str) -> bool:
     namespace = topic.removeprefix("persistent://").rpartition("/")[0]
     return topic in cluster.admin.topics(namespace) and sorted(stored(cluster, topic)) == sorted(payloads)
 
@@ -151,7 +151,7 @@ def test_messages_of_either_of_two_clusters_are_in_both(request: pytest.FixtureR
         all_have(two, "AB", topic, "a1", "a2", "b1")
 
 
-def markers(cluster: Cluster, topic: str) -> list[int]:
+def markers(cluster: RunningCluster, topic: str) -> list[int]:
     return [entry.marker_type for entry in stored_entries(cluster.admin, topic) if entry.marker_type is not None]
 
 

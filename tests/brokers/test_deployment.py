@@ -20,7 +20,7 @@ from conformance.brokers.select import parse_broker
 from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
 from tests.brokers.traces import Traces, all_traces, runs
-from tests.polling import eventually
+from tests.waits import eventually
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
-from conformance.brokers.launching.ports import HOST, free_ports
+from conformance.brokers.startup.ports import HOST, free_ports
 from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from conformance.brokers.launching.runs import remove_stale
+from conformance.brokers.startup.runs import remove_stale
 from tests.brokers.traces import Traces, all_traces, runs
-from tests.polling import eventually
+from tests.waits import eventually
 
 SUITE = """
 import signal

@@ -9,12 +9,12 @@ from typing import get_args
 
 import pytest
 
-from conformance.brokers.launching.jvm import QUICK_START
-from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
-from conformance.brokers.obtaining.java import Java, find_java
+from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
+from conformance.brokers.installation.java import Java, find_java
 from conformance.brokers.processes.member import Kind
 from conformance.brokers.processes.preparation import Preparation
 from conformance.brokers.release import Release
+from conformance.brokers.startup.jvm import QUICK_START
 from conformance.harness_error import HarnessError
 
 

@@ -25,13 +25,13 @@ from conformance.clients.security.service import Security, Service
 from conformance.clients.wire.client import WireClient
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.footprint import Footprint
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from conformance.tenancy.run_name import GRACE, RunName
 from conformance.tenancy.run_tenant import PROCESS, RunTenant
 from tests.brokers.stock_standalone import Stock, everything_on, stock_standalone
-from tests.polling import eventually
 from tests.security.secured_broker import SUPER_USER, secured_broker
 from tests.security.tokens import token
+from tests.waits import eventually
 
 _ENDS_WITHIN_S = 120.0
 _SWITCHING = ("--rules", "KEY", "--machines", "keys-switched", "--allow-cluster-settings")
@@ -130,7 +130,7 @@ def test_a_run_in_an_existing_tenant_creates_namespaces_and_removes_them(stock: 
     stock.admin.create_topic("persistent://theirs/kept/kept")
     before = everything_on(stock.admin)
     broker = stock.as_broker()
-    with Place(broker, Footprint(name=name, within="theirs")) as place:
+    with RunPlace(broker, Footprint(name=name, within="theirs")) as place:
         namespace = place.tenant.create_namespace("some")
         assert namespace == f"theirs/{name}-some"
         fill(stock, namespace)
@@ -155,7 +155,7 @@ def fill(stock: Stock, namespace: str) -> None:
 def test_a_changed_setting_is_restored_to_its_previous_value(stock: Stock) -> None:
     stock.admin.set_dynamic_configuration(CLASSIC, "true")
     broker = stock.as_broker()
-    with Place(broker, Footprint(name=RunName.new(at_most_s=60), may_change_settings=True)) as place:
+    with RunPlace(broker, Footprint(name=RunName.new(at_most_s=60), may_change_settings=True)) as place:
         for value in ("false", "true", "false"):
             assert place.settings.change(CLASSIC, value)
             eventually(partial(is_in_force, stock, value))
@@ -169,7 +169,7 @@ def is_in_force(stock: Stock, value: str) -> bool:
 
 
 def test_settings_are_changed_only_if_allowed(stock: Stock) -> None:
-    with Place(stock.as_broker()) as place:
+    with RunPlace(stock.as_broker()) as place:
         assert not place.settings.change(CLASSIC, "true")
         assert stock.admin.dynamic_configuration() == {}
 
@@ -177,7 +177,7 @@ def test_settings_are_changed_only_if_allowed(stock: Stock) -> None:
 def test_a_setting_changed_by_another_run_is_left_alone(stock: Stock) -> None:
     broker = stock.as_broker()
     footprints = [Footprint(name=RunName.new(at_most_s=60), may_change_settings=True) for _ in range(2)]
-    with Place(broker, footprints[0]) as one, Place(broker, footprints[1]) as other:
+    with RunPlace(broker, footprints[0]) as one, RunPlace(broker, footprints[1]) as other:
         assert one.settings.change(CLASSIC, "true")
         assert not other.settings.change(CLASSIC, "true")
 
@@ -187,7 +187,7 @@ def test_leftovers_of_a_run_on_another_machine_stay_until_it_must_be_over(stock:
     elsewhere = left_by(stock, name, process="another machine 1 1")
     status, out, _ = run(stock, tmp_path, "clean")
     assert (status, "Left alone; --force removes it." in out) == (0, True)
-    with Place(stock.as_broker()) as place:  # nor does another run remove it
+    with RunPlace(stock.as_broker()) as place:  # nor does another run remove it
         assert place.removed == ()
     assert elsewhere.tenant in stock.admin.tenants()
     assert (
@@ -199,12 +199,12 @@ def test_the_next_run_removes_leftovers_of_runs_that_must_be_over(stock: Stock) 
     now = RunName.new(at_most_s=60)
     long_ago = replace(now, began=now.began - GRACE - timedelta(minutes=2))
     left_by(stock, long_ago, process="another machine 1 1")
-    with Place(stock.as_broker()) as place:
+    with RunPlace(stock.as_broker()) as place:
         assert [one.name for one in place.removed] == [long_ago]
 
 
 def test_tenants_of_a_live_run_on_this_machine_stay_even_with_force(stock: Stock, tmp_path: Path) -> None:
-    with Place(stock.as_broker()) as place:
+    with RunPlace(stock.as_broker()) as place:
         assert (
             run(stock, tmp_path, "clean", "--force")[1]
             == f"{place.tenant.name}: is running on this machine. Left alone.\n"

@@ -13,7 +13,7 @@ from conformance.brokers.select import parse_broker
 from conformance.brokers.standalone import StandaloneBroker
 from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker, started
-from tests.polling import descendants
+from tests.waits import descendants
 
 
 @pytest.fixture(scope="module")

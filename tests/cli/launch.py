@@ -6,7 +6,7 @@ import signal
 import sys
 
 from conformance.cli import main
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background

@@ -20,7 +20,7 @@ from typing import IO
 
 import msgspec
 
-from conformance.commands.running import lifeline
+from conformance.commands.supervision import lifeline
 from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase, encode
 from conformance.history import document
 from conformance.history.document import ENOUGH_REPLAYS

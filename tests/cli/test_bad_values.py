@@ -8,7 +8,7 @@ import click
 import pytest
 
 from conformance import cli
-from conformance.commands.running.engine import Engine
+from conformance.commands.supervision.engine import Engine
 from conformance.harness_error import HarnessError
 
 BAD = (

@@ -13,12 +13,12 @@ import jsonschema
 import msgspec
 import pytest
 
-from conformance.commands.running.supervisor import events_file
+from conformance.commands.supervision.supervisor import events_file
 from conformance.events import RunAsked, RunFinished, RunStarted, decode
 from conformance.report.data import title
 from conformance.report.sentences.words import explain
 from model.rules.catalogue import RULES, select
-from tests.cli.running import Ran, are_gone, engine_pids, run
+from tests.cli.command_line import Ran, are_gone, engine_pids, run
 from tests.report.samples import QUIRK, VIOLATION, history
 
 DEDUPLICATION = select("DEDUP")

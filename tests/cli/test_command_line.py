@@ -16,7 +16,7 @@ from conformance.history import document
 from conformance.history.parquet import HistoryWriter
 from model.explorations import VARIANTS
 from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
-from tests.cli.running import run
+from tests.cli.command_line import run
 from tests.history.samples import event
 from tests.report.samples import QUIRK, VIOLATION, history
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.command_line import run
 
 TABLE = """
 Defect              Breaks    Violated  Ops  Secs  Steps  Replays

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.command_line import run
 
 NOWHERE = "pulsar://127.0.0.1:1,http://127.0.0.1:2"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from conformance.brokers.obtaining.assembly import ORIGIN_FILE
-from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
+from conformance.brokers.installation.assembly import ORIGIN_FILE
+from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.tried import tried
 from conformance.cli import cli
 from conformance.commands.releases import order

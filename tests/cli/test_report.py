@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from conformance.events import RunAsked, decode
-from tests.cli.running import are_gone, engine_pids, run, start
-from tests.polling import eventually
+from tests.cli.command_line import are_gone, engine_pids, run, start
 from tests.report.samples import QUIRK
+from tests.waits import eventually
 
 REPORTS = ("report.html", "junit.xml", "verdicts.json")
 

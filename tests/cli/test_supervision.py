@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from model.rules.catalogue import select
-from tests.cli.running import are_gone, ended, engine_pids, interrupt, run, start
-from tests.polling import eventually
+from tests.cli.command_line import are_gone, ended, engine_pids, interrupt, run, start
+from tests.waits import eventually
 
 DEDUPLICATION = select("DEDUP")
 

@@ -11,7 +11,7 @@ from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies, Retention
 from conformance.clients.wire.client import WireClient
-from tests.polling import TIMEOUT_S
+from tests.waits import TIMEOUT_S
 
 
 @pytest.fixture(scope="session")

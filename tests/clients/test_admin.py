@@ -24,7 +24,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from model.log import Position
 from tests.clients.wire.test_consumer import take, write
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 DEDUPLICATION_CURSOR = "pulsar.dedup"
 

@@ -11,7 +11,7 @@ from conformance.clients.admin.types import Persistence
 from conformance.clients.wire.client import WireClient
 from model.log import Position
 from tests.clients.wire.test_consumer import subscribed, take, write
-from tests.polling import TIMEOUT_S, becomes, eventually
+from tests.waits import TIMEOUT_S, becomes, eventually
 
 
 def topic_of(admin: Admin, *, persisted_per_s: float, is_kept: bool = True) -> str:

@@ -12,7 +12,7 @@ from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from model.log import Position
-from tests.polling import TIMEOUT_S
+from tests.waits import TIMEOUT_S
 
 
 def need(broker: Broker, capability: Capability) -> None:

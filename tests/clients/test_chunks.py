@@ -20,14 +20,14 @@ from conformance.clients.outcomes import Receipt, SendError
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import Kind
 from conformance.clients.wire.producer import WireProducer
-from conformance.clients.wire.read_log import LoggedEntry, read_log
-from model.chunking import assembly, judging
+from conformance.clients.wire.read_log import ParsedEntry, read_log
+from model.chunking import assembly, deduplication
 from model.chunking.assembly import Buffers, acknowledged_with, arrive
-from model.chunking.judging import Judgement
-from model.chunking.splitting import Chunk, room, split
+from model.chunking.chunks import Chunk, room, split
+from model.chunking.deduplication import ChunkJudgement
 from model.chunking.variants import ChunksVariant
 from model.log import Position
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 10.0
 
@@ -96,7 +96,7 @@ def send(producer: WireProducer, chunk: Chunk) -> Position | None:
     return receipt.position
 
 
-def chunk_metadata(entry: LoggedEntry) -> tuple[str, int, int, int, int]:
+def chunk_metadata(entry: ParsedEntry) -> tuple[str, int, int, int, int]:
     """The chunk metadata of an entry, and its size."""
     said = entry.metadata
     return said.uuid, said.chunk_id, said.num_chunks_from_msg, said.total_chunk_msg_size, len(entry.messages[0][1])
@@ -339,14 +339,14 @@ def test_resent_chunks_are_deduplicated_as_the_model_says_for_this_release(
     chunks = [chunk_of(one) for one in ("a0/3", "a1/3", "a2/3")]
     sending = [*chunks[:sent_before], *chunks, chunk_of("x")]
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    memory: judging.Memory = ()
+    memory: deduplication.Memory = ()
     for number, chunk in enumerate(sending):
         if number == sent_before:
             producer.close(timeout_s=TIMEOUT_S)
             producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-        judgement = judging.judge(judging.known_of(memory, "p"), chunk, variant=variant)
-        memory = judging.remember(memory, "p", chunk) if judgement is Judgement.STORED else memory
-        assert (send(producer, chunk) is not None) == (judgement is Judgement.STORED)
+        judgement = deduplication.judge(deduplication.known_of(memory, "p"), chunk, variant=variant)
+        memory = deduplication.remember(memory, "p", chunk) if judgement is ChunkJudgement.STORED else memory
+        assert (send(producer, chunk) is not None) == (judgement is ChunkJudgement.STORED)
 
 
 def test_a_message_interrupted_by_an_unload_is_confirmed_and_stays_incomplete(

@@ -13,11 +13,11 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.handles import (
     ConsumerHandle,
-    Message,
     OfficialConsumerHandle,
     OfficialProducerHandle,
     ProducerHandle,
-    Subscription,
+    ReceivedMessage,
+    SubscriptionConfig,
     WireProducerHandle,
     open_consumer,
 )
@@ -25,7 +25,7 @@ from conformance.clients.outcomes import Receipt, ServerRefused
 from conformance.workers.protocol import Report, read_report
 from conformance.workers.starter import Starter
 from model.vocabulary import Client
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 CLIENTS: tuple[Client, ...] = ("wire", "official")
 PRODUCERS = ("wire", "official", "remote")
@@ -50,12 +50,12 @@ def opened(kind: str, broker: Broker, topic: str, starter: Starter[Report]) -> P
 
 
 def consumer(client: Client, broker: Broker, topic: str, **options: object) -> ConsumerHandle:
-    wanted = Subscription(topic=topic, name="s", kind="Shared", **options)  # type: ignore[arg-type]
+    wanted = SubscriptionConfig(topic=topic, name="s", kind="Shared", **options)  # type: ignore[arg-type]
     return open_consumer(client, broker.addresses.service, wanted, timeout_s=TIMEOUT_S)
 
 
-def received(handle: ConsumerHandle, count: int) -> list[Message]:
-    messages = list[Message]()
+def received(handle: ConsumerHandle, count: int) -> list[ReceivedMessage]:
+    messages = list[ReceivedMessage]()
     while len(messages) < count:
         message = handle.receive(timeout_s=TIMEOUT_S)
         assert message is not None, f"no message after {messages}"
@@ -115,7 +115,7 @@ def test_only_acknowledged_messages_are_gone(client: Client, broker: Broker, top
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_cumulative_ack_covers_everything_before_it(client: Client, broker: Broker, topic: str, admin: Admin) -> None:
-    wanted = Subscription(topic=topic, name="s", kind="Exclusive")
+    wanted = SubscriptionConfig(topic=topic, name="s", kind="Exclusive")
     handle = open_consumer(client, broker.addresses.service, wanted, timeout_s=TIMEOUT_S)
     send(broker, topic, 3)
     handle.ack(received(handle, 3)[1:2], cumulative=True)
@@ -163,7 +163,7 @@ def test_handles_that_share_a_client_do_not_close_it(broker: Broker, topic: str)
     service = broker.addresses.service
     with OfficialClient(service, timeout_s=TIMEOUT_S) as client:
         producer = OfficialProducerHandle(service, topic, "p", timeout_s=TIMEOUT_S, client=client)
-        wanted = Subscription(topic=topic, name="s", kind="Shared")
+        wanted = SubscriptionConfig(topic=topic, name="s", kind="Shared")
         handle = OfficialConsumerHandle(service, wanted, timeout_s=TIMEOUT_S, client=client)
         producer.close()
         send(broker, topic, 1)

@@ -10,7 +10,7 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import KeyShared, WireConsumer
-from model.key_shared.hashing import (
+from model.key_shared.hashes import (
     AUTO_SPLIT_HASHES,
     HASHES_OF_3_3,
     NO_KEY,
@@ -23,7 +23,7 @@ from model.key_shared.hashing import (
 from model.key_shared.ranges import Assigned, Assignments, joined_up, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left
 from model.vocabulary import HashRange
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 Held = list[tuple[str, list[HashRange]]]
 

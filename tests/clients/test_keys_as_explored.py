@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from conformance.clients.admin.client import Admin
-from conformance.clients.admin.types import DrainingHash
+from conformance.clients.admin.types import DrainingHashStats
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import KeyShared, WireConsumer
 from conformance.clients.wire.producer import WireProducer
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, HASHES_OF_3_3, keys_of, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, HASHES_OF_3_3, keys_of, sticky_hash
 from model.key_shared.ranges import moves
 from model.key_shared.selectors import Ring, assignments_of, joined
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def got(consumer: WireConsumer) -> list[int]:
     return [delivery.sequence_id for delivery in consumer.pending()]
 
 
-def draining_at(admin: Admin, topic: str, name: str) -> tuple[DrainingHash, ...]:
+def draining_at(admin: Admin, topic: str, name: str) -> tuple[DrainingHashStats, ...]:
     consumers = admin.stats(topic).subscriptions["s"].consumers
     return next(one.draining_hashes or () for one in consumers if one.consumer_name == name)
 

@@ -19,7 +19,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
 from model.log import Position
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 10.0
 

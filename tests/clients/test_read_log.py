@@ -10,7 +10,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import WireProducer
 from conformance.clients.wire.read_log import read_log
 from model.log import Position
-from tests.polling import TIMEOUT_S
+from tests.waits import TIMEOUT_S
 
 
 def write(client: WireClient, topic: str, first: int, last: int) -> WireProducer:

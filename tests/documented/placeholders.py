@@ -81,8 +81,8 @@ ELSEWHERE = (
     Elsewhere(
         pattern=r"venv/bin/pulsar-conformance .*", why="the command of `pip install .` is run where that is tested"
     ),
-    Elsewhere(pattern=r"pipx install .*|uv tool install .*|python3 -m venv .*", why="test_installing.py runs these"),
-    Elsewhere(pattern=r"\. \.venv/bin/activate", why="test_installing.py runs it"),
+    Elsewhere(pattern=r"pipx install .*|uv tool install .*|python3 -m venv .*", why="test_installation.py runs these"),
+    Elsewhere(pattern=r"\. \.venv/bin/activate", why="test_installation.py runs it"),
 )
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from conformance.engine.example import RunningExample
+from conformance.engine.execution import run_round
 from conformance.engine.machines import Machine
-from conformance.engine.performing import run_round
 from conformance.lockstep.lockstep import Lockstep
 from model.example import Example
 from model.operations import CreateTopic, OpenProducer, ReadLog, Restart

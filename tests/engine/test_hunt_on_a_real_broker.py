@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance.history.recorded import Recorded
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.histories import random_histories
 
 DEFECT = "check-removed"
@@ -63,7 +63,8 @@ def test_the_history_of_a_check_is_judged_without_the_model(
     checked = conformance(tmp_path, *asked, "--seed", "1", "--history", "history", *seeded)
     assert ("KEY-01  held" in checked.stdout) == (defect is None), checked.stdout
     examples = [
-        random_histories.judged(example, setting=Setting(), rows_of_a_batch=10_000) for example in runs_in(tmp_path)
+        random_histories.judged(example, setting=VerificationSetting(), rows_of_a_batch=10_000)
+        for example in runs_in(tmp_path)
     ]
     assert sum(judged["one consumer at a time"][0] for judged in examples) >= 5
     broken = set().union(*map(random_histories.broken_in, examples))

@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from conformance.engine.performing import perform
-from conformance.engine.shortening.attempt import Attempt
-from conformance.engine.shortening.recording import Recording, shorten_recording
+from conformance.engine.execution import perform
+from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.model_search import Recording, shorten_recording
 from conformance.history.document import Violation
 from conformance.history.validation import nonsense
 from conformance.lockstep.lockstep import Lockstep
@@ -26,11 +26,11 @@ from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProdu
 from model.subscription_operations import ReadCursor
 from stateful.test_cursors import MACHINES as OF_CURSORS
 from stateful.test_deduplication import MACHINES as OF_DEDUPLICATION
-from tests.judging import judged
 from tests.lockstep.campaigns import MakePerformer, play_in_rounds
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.report.samples import answers, entry, history, step
+from tests.verdicts import judged
 
 KNOWN = frozenset(DEVIATIONS)
 LIMIT_S = 60.0

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conformance.engine.shortening.attempt import Attempt
-from conformance.engine.shortening.minimise import FINAL_REPLAYS, PATIENCE, minimise
-from conformance.engine.shortening.recording import Recording
-from conformance.engine.shortening.replays import CONFIRMATIONS, SURE, ReplayCounts, Shortest
+from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.broker_search import FINAL_REPLAYS, PATIENCE, minimise
+from conformance.engine.shortener.model_search import Recording
+from conformance.engine.shortener.replays import CONFIRMATIONS, SURE, ReplayCounts, Shortest
 from conformance.events import Stage
 from conformance.history.document import ENOUGH_REPLAYS, Replays
 from model.operations import AnyOperation, CreateTopic, Send, Unload
-from tests.engine.test_minimise import LIMIT_S, attempt
+from tests.engine.test_broker_search import LIMIT_S, attempt
 from tests.report.samples import entry
 
 LENGTH = 64

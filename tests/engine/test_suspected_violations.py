@@ -17,7 +17,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine import findings, rounds, run
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
-from conformance.engine.shortening.minimise import FINAL_REPLAYS, PATIENCE
+from conformance.engine.shortener.broker_search import FINAL_REPLAYS, PATIENCE
 from conformance.history.document import ENOUGH_REPLAYS
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World

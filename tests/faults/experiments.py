@@ -16,12 +16,12 @@ from conformance.clients.admin.types import CursorStats
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
 from conformance.clients.wire.consumer import Kind, WireConsumer
-from conformance.faults.failpoints import Fault, armed
-from model.key_shared.hashing import STICKY_HASHES, sticky_hash
+from conformance.faults.failpoints import FailpointOnTopic, armed
+from model.key_shared.hashes import STICKY_HASHES, sticky_hash
 from model.log import Position
 from tests.faults.keyed import Keyed, all_received, numbered_keys, position_of
 from tests.faults.topic_fixture import TopicFixture
-from tests.polling import TIMEOUT_S, becomes, eventually
+from tests.waits import TIMEOUT_S, becomes, eventually
 
 Observation = object
 Experiment = Callable[[TopicFixture], Observation]
@@ -70,7 +70,7 @@ def ids(fixture: TopicFixture) -> list[int]:
 def sending_twice_in_flight(fixture: TopicFixture) -> Observation:
     """Resend an id while its first write is in flight: both answers (they do not say for which), and the log."""
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("write-slow", topic=fixture.topic, delay_ms=300)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-slow", topic=fixture.topic, delay_ms=300)) as fault:
         tickets = [producer.send(1, b"first"), producer.send(1, b"second")]
         for ticket in tickets:
             fixture.answer(producer, ticket)
@@ -81,7 +81,7 @@ def sending_twice_in_flight(fixture: TopicFixture) -> Observation:
 
 def sending_again_after_a_failed_write(fixture: TopicFixture) -> Observation:
     """Have a write fail, reconnect and resend the id: the first and the second answer, and the log."""
-    with armed(fixture.agent, Fault("write-fails", topic=fixture.topic)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)) as fault:
         first = word(fixture.send(fixture.producer(), 1))
         assert fault.fired() == 1
     fixture.reconnect()
@@ -101,7 +101,7 @@ def snapshot_with_a_write_in_flight(fixture: TopicFixture) -> Observation:
     """The snapshot that the fifth entry triggers while the sixth is pushed and not yet persisted."""
     producer = fixture.producer()
     fixture.send(producer, 1, 2, 3, 4)
-    with armed(fixture.agent, Fault("write-slow", topic=fixture.topic, delay_ms=300)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-slow", topic=fixture.topic, delay_ms=300)) as fault:
         tickets = [producer.send(5, b"5"), producer.send(6, b"6")]
         assert [word(fixture.answer(producer, ticket)) for ticket in tickets] == ["stored", "stored"]
         assert fault.fired() == 1

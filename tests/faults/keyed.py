@@ -17,11 +17,11 @@ from conformance.clients.admin.types import ConsumerStats
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import KeyShared, WireConsumer
-from model.key_shared.hashing import sticky_hash
+from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.vocabulary import HashRange
 from tests.faults.topic_fixture import TopicFixture
-from tests.polling import TIMEOUT_S
+from tests.waits import TIMEOUT_S
 
 FIRST = Version("4.0")
 """The first release with draining hashes."""

@@ -14,7 +14,7 @@ from model.events import Skipped
 from model.replication.logs import Log, SnapshotSeen
 from tests.faults.experiments import Observation
 from tests.faults.replication_fixtures import CONSUMER, SUBSCRIPTION, Fixture
-from tests.polling import becomes
+from tests.waits import becomes
 
 
 @dataclass(frozen=True, slots=True)

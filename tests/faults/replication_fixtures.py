@@ -14,7 +14,7 @@ from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
 from model.replication.logs import Log
 from model.subscription_operations import AckById, Receive, Subscribe
 from model.vocabulary import Entry, Message
-from tests.polling import eventually
+from tests.waits import eventually
 
 TOPIC, SESSION, CONSUMER, SUBSCRIPTION = "t", "p", "k", "s"
 _EXAMPLES = itertools.count(1)

@@ -13,7 +13,7 @@ from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent
 from conformance.harness_error import HarnessError
 from tests.faults.topic_fixture import TopicFixture, is_stored
-from tests.polling import eventually
+from tests.waits import eventually
 
 DEDUPLICATION = "org.apache.pulsar.broker.service.persistent.MessageDeduplication"
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.faults.byteman import rule_names
 from conformance.faults.catalogue import (
     BrokerDefect,
-    Failpoint,
+    FailpointRules,
     broker_defects,
     defects,
     failpoints,
@@ -17,8 +17,8 @@ from conformance.faults.catalogue import (
     find_failpoint,
     parse,
 )
-from conformance.faults.failpoints import Fault
-from conformance.faults.seeding import SeededBrokerDefect
+from conformance.faults.failpoints import FailpointOnTopic
+from conformance.faults.seeded_defect import SeededBrokerDefect
 from conformance.harness_error import HarnessError
 from model.failpoints import FAILPOINTS, FailpointKind
 from model.rules.catalogue import CATALOGUE
@@ -37,13 +37,15 @@ def test_there_are_at_least_twelve_defects_and_names_are_unique() -> None:
     assert len(defects()) >= 12
     names = [defect.name for defect in defects()] + [failpoint.name for failpoint in failpoints()]
     assert len(names) == len(set(names))
-    faults: list[BrokerDefect | Failpoint] = [*broker_defects(), *failpoints()]
+    faults: list[BrokerDefect | FailpointRules] = [*broker_defects(), *failpoints()]
     rules = [rule for fault in faults for rule in rule_names(fault.text)]
     assert len(rules) == len(set(rules))
 
 
 def test_every_failpoint_can_be_armed() -> None:
-    assert sorted({Fault(kind, "t").name for kind in FAILPOINTS}) == [failpoint.name for failpoint in failpoints()]
+    assert sorted({FailpointOnTopic(kind, "t").name for kind in FAILPOINTS}) == [
+        failpoint.name for failpoint in failpoints()
+    ]
 
 
 def test_every_failpoint_of_histories_has_an_entry() -> None:

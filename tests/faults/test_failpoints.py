@@ -11,9 +11,9 @@ from conformance.brokers.interface import AgentAddress, Capability
 from conformance.clients.outcomes import Lost, SendError
 from conformance.clients.wire.producer import SendTicket
 from conformance.faults.byteman import Agent
-from conformance.faults.failpoints import Fault, arm, armed
+from conformance.faults.failpoints import FailpointOnTopic, arm, armed
 from tests.faults.topic_fixture import TopicFixture, is_duplicate, is_stored
-from tests.polling import becomes, eventually
+from tests.waits import becomes, eventually
 
 
 def is_one_refused(*tickets: SendTicket) -> bool:
@@ -24,13 +24,13 @@ def is_one_refused(*tickets: SendTicket) -> bool:
 
 def test_a_topic_that_is_not_fully_named_is_refused() -> None:
     with pytest.raises(ValueError, match="not a full topic name"):
-        arm(AgentAddress(host="127.0.0.1", port=1), Fault("write-fails", topic="t"))
+        arm(AgentAddress(host="127.0.0.1", port=1), FailpointOnTopic("write-fails", topic="t"))
 
 
 def test_a_failed_write_is_not_stored_and_the_next_attempt_is(fixture: TopicFixture) -> None:
     producer = fixture.producer()
     assert is_stored(fixture.send(producer, 1))
-    with armed(fixture.agent, Fault("write-fails", topic=fixture.topic)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)) as fault:
         assert isinstance(fixture.send(producer, 2), Lost | SendError)
         assert fault.fired() == 1
         producer = fixture.producer()
@@ -43,7 +43,7 @@ def test_a_failed_write_is_not_stored_and_the_next_attempt_is(fixture: TopicFixt
 def test_a_failing_write_is_in_flight_for_its_delay_and_later_writes_fail_too(fixture: TopicFixture) -> None:
     producer = fixture.producer()
     fixture.send(producer, 1)
-    with armed(fixture.agent, Fault("write-fails-late", topic=fixture.topic, delay_ms=2000)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-fails-late", topic=fixture.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
         failing = [producer.send(sequence_id, b"%d" % sequence_id) for sequence_id in (2, 3)]
         eventually(lambda: fault.fired() == 1)
@@ -60,7 +60,7 @@ def test_a_failing_write_is_in_flight_for_its_delay_and_later_writes_fail_too(fi
 
 def test_no_write_sent_together_with_a_failing_one_is_stored_without_it(fixture: TopicFixture) -> None:
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("write-fails", topic=fixture.topic)):
+    with armed(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)):
         for ticket in [producer.send(sequence_id, b"") for sequence_id in range(1, 100)]:
             assert not is_stored(fixture.answer(producer, ticket))
     assert is_stored(fixture.send(fixture.producer(), 1))
@@ -69,7 +69,9 @@ def test_no_write_sent_together_with_a_failing_one_is_stored_without_it(fixture:
 
 def test_spared_writes_are_stored_and_the_following_ones_fail(fixture: TopicFixture) -> None:
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("write-fails-late", topic=fixture.topic, delay_ms=30, spared=2)) as fault:
+    with armed(
+        fixture.agent, FailpointOnTopic("write-fails-late", topic=fixture.topic, delay_ms=30, spared=2)
+    ) as fault:
         tickets = [producer.send(sequence_id, b"") for sequence_id in range(1, 5)]
         assert [is_stored(fixture.answer(producer, ticket)) for ticket in tickets] == [True, True, False, False]
         assert fault.fired() == 1
@@ -78,13 +80,13 @@ def test_spared_writes_are_stored_and_the_following_ones_fail(fixture: TopicFixt
 
 def test_a_failpoint_affects_no_other_topic_even_with_the_same_prefix(fixture: TopicFixture) -> None:
     longer = fixture.topic + "-2"
-    with armed(fixture.agent, Fault("write-fails", topic=fixture.topic)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)) as fault:
         assert is_stored(fixture.send(fixture.producer(topic=longer), 1))
         assert fault.fired() == 0
 
 
 def test_a_disarmed_fault_does_not_happen_and_counts_zero(fixture: TopicFixture) -> None:
-    fault = arm(fixture.agent, Fault("write-fails", topic=fixture.topic, count=3))
+    fault = arm(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic, count=3))
     assert fault.disarm() == 0
     assert is_stored(fixture.send(fixture.producer(), 1))
     assert fault.fired() == 0
@@ -93,8 +95,8 @@ def test_a_disarmed_fault_does_not_happen_and_counts_zero(fixture: TopicFixture)
 def test_faults_of_several_topics_have_separate_counts(fixture: TopicFixture) -> None:
     other = fixture.topic + "~ü*"
     with (
-        armed(fixture.agent, Fault("write-fails", topic=fixture.topic)) as first,
-        armed(fixture.agent, Fault("write-fails", topic=other, count=2)) as second,
+        armed(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)) as first,
+        armed(fixture.agent, FailpointOnTopic("write-fails", topic=other, count=2)) as second,
     ):
         for topic in (fixture.topic, other, other):
             assert not is_stored(fixture.send(fixture.producer(topic=topic), 1))
@@ -103,19 +105,19 @@ def test_faults_of_several_topics_have_separate_counts(fixture: TopicFixture) ->
 
 def test_arming_a_fault_repeatedly_leaves_nothing(fixture: TopicFixture) -> None:
     for _ in range(3):
-        arm(fixture.agent, Fault("write-fails", topic=fixture.topic)).disarm()
+        arm(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)).disarm()
     assert not any(fixture.namespace in name for name in Agent(fixture.agent).properties()), "nothing is left of them"
 
 
 @pytest.mark.parametrize("fault", [{"count": 0}, {"count": 1_000_000}, {"delay_ms": -1}, {"delay_ms": 1_000_000}])
 def test_a_count_or_delay_out_of_range_is_refused(fixture: TopicFixture, fault: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="count is 1 to"):
-        arm(fixture.agent, Fault("write-slow", topic=fixture.topic, **{"delay_ms": 10, **fault}))
+        arm(fixture.agent, FailpointOnTopic("write-slow", topic=fixture.topic, **{"delay_ms": 10, **fault}))
 
 
 def test_a_slow_write_is_in_flight_for_its_delay_and_later_writes_keep_their_order(fixture: TopicFixture) -> None:
     producer, other = fixture.producer(), fixture.producer("q", topic=fixture.topic + "-2")
-    with armed(fixture.agent, Fault("write-slow", topic=fixture.topic, delay_ms=2000)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("write-slow", topic=fixture.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
         slow, behind = producer.send(1, b"1"), producer.send(2, b"2")
         again = producer.send(1, b"1")
@@ -132,7 +134,7 @@ def test_a_slow_write_is_in_flight_for_its_delay_and_later_writes_keep_their_ord
 
 def test_a_lost_confirmation_leaves_the_entry_stored_and_known(fixture: TopicFixture) -> None:
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("confirmation-lost", topic=fixture.topic)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("confirmation-lost", topic=fixture.topic)) as fault:
         assert isinstance(fixture.send(producer, 1), Lost)
         assert fault.fired() == 1
     producer = fixture.producer()
@@ -143,7 +145,7 @@ def test_a_lost_confirmation_leaves_the_entry_stored_and_known(fixture: TopicFix
 
 def test_a_failed_snapshot_is_written_with_the_next_one(fixture: TopicFixture) -> None:
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("snapshot-write-fails", topic=fixture.topic)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("snapshot-write-fails", topic=fixture.topic)) as fault:
         fixture.send(producer, *range(1, 6))
         eventually(lambda: fault.fired() == 1)
 
@@ -160,7 +162,7 @@ def test_a_failed_snapshot_is_written_with_the_next_one(fixture: TopicFixture) -
 
 def test_a_slow_snapshot_becomes_visible_late_with_its_original_content(fixture: TopicFixture) -> None:
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("snapshot-slow", topic=fixture.topic, delay_ms=2000)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("snapshot-slow", topic=fixture.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
         fixture.send(producer, *range(1, 6))
         eventually(lambda: fault.fired() == 1)
@@ -172,7 +174,7 @@ def test_a_slow_snapshot_becomes_visible_late_with_its_original_content(fixture:
 
 def test_a_ledger_that_closes_slowly_delays_the_confirmation_of_its_last_entry(fixture: TopicFixture) -> None:
     producer = fixture.producer()
-    with armed(fixture.agent, Fault("ledger-close-slow", topic=fixture.topic, delay_ms=800)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("ledger-close-slow", topic=fixture.topic, delay_ms=800)) as fault:
         fixture.send(producer, 1, 2, 3, 4)
         assert fault.fired() == 0
         began = time.monotonic()
@@ -186,7 +188,7 @@ def test_a_slow_replay_delays_producers_and_recovers_correctly(fixture: TopicFix
     producer = fixture.producer()
     fixture.send(producer, 1, 2)
     producer.close(timeout_s=10)
-    with armed(fixture.agent, Fault("replay-slow", topic=fixture.topic, delay_ms=800)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("replay-slow", topic=fixture.topic, delay_ms=800)) as fault:
         began = time.monotonic()
         fixture.unload()
         producer = fixture.producer()
@@ -202,7 +204,7 @@ def test_a_crash_before_the_confirmation_leaves_the_entry_stored(fixture: TopicF
         pytest.skip(f"{fixture.broker.name} does not come back from a crash")
     producer = fixture.producer()
     fixture.send(producer, 1)
-    fault = arm(fixture.agent, Fault("crash-before-confirmation", topic=fixture.topic, count=2))
+    fault = arm(fixture.agent, FailpointOnTopic("crash-before-confirmation", topic=fixture.topic, count=2))
     fixture.send(producer, 2)
     assert isinstance(fixture.send(producer, 3), Lost)
     fixture.restart_after_crash()

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance.clients.wire.client import WireClient
-from conformance.faults.failpoints import Fault, armed
+from conformance.faults.failpoints import FailpointOnTopic, armed
 from tests.faults.keyed import Keyed, all_received
 from tests.faults.topic_fixture import TopicFixture
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 DELAY_MS = 800
 
@@ -35,7 +35,7 @@ def test_a_consumer_that_joins_during_a_slow_read_receives_its_messages(fixture:
     keyed = Keyed(fixture)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
-    with armed(fixture.agent, Fault("read-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("read-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         second = keyed.join("b")
@@ -47,7 +47,7 @@ def test_a_consumer_that_joins_during_a_slow_dispatch_takes_keys_over_after_it(f
     keyed = Keyed(fixture)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
-    with armed(fixture.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         keyed.join("b")
@@ -62,7 +62,7 @@ def test_a_message_dispatched_slowly_to_a_crashed_consumer_goes_to_another(
     [key] = keyed.keys("a", 1)
     keyed.join("a", client=elsewhere)
     second = keyed.join("b")
-    with armed(fixture.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         elsewhere.abort()
@@ -83,7 +83,7 @@ def test_a_message_acknowledged_during_a_slow_join_does_not_drain(fixture: Topic
 
     with (
         ThreadPoolExecutor(1) as another,
-        armed(fixture.agent, Fault("join-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault,
+        armed(fixture.agent, FailpointOnTopic("join-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault,
     ):
         joining = another.submit(join)
         eventually(lambda: fault.fired() == 1)
@@ -102,7 +102,7 @@ def test_a_consumer_that_leaves_slowly_keeps_its_keys_and_messages_until_then(
     first, second = keyed.join("a", client=elsewhere), keyed.join("b")
     keyed.send(key)
     assert all_received(first, at_least=1) == [1]
-    with armed(fixture.agent, Fault("leave-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(fixture.agent, FailpointOnTopic("leave-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         began = time.monotonic()
         elsewhere.abort()
         eventually(lambda: fault.fired() == 1)

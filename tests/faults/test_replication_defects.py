@@ -19,9 +19,9 @@ from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, ReplicationWorld
-from conformance.lockstep.replication import reading as replication_reading
+from conformance.lockstep.replication import cluster_reader as replication_reading
+from conformance.lockstep.replication.cluster_reader import QUIET_TIMEOUT_S, Reading
 from conformance.lockstep.replication.performer import ReplicationPerformer
-from conformance.lockstep.replication.reading import QUIET_TIMEOUT_S, Reading
 from conformance.lockstep.replication.sessions import ANSWER_TIMEOUT_S
 from model.cluster_events import ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
 from model.cluster_operations import AwaitIdle, AwaitTimedOut, CutLink, HealLink, ReadClusters
@@ -31,7 +31,7 @@ from model.replication.logs import Log, is_passed
 from tests.faults.experiments import Observation, seen
 from tests.faults.replication_effects import REPLICATION_EFFECTS, ReplicationEffect
 from tests.faults.replication_fixtures import SUBSCRIPTION, TOPIC, Fixture
-from tests.polling import eventually
+from tests.waits import eventually
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
-from conformance.faults.seeding import SeededWireDefect, seed_defect
+from conformance.faults.seeded_defect import SeededWireDefect, seed_defect
 from conformance.harness_error import HarnessError
 from tests.faults.topic_fixture import TopicFixture
-from tests.polling import TIMEOUT_S
+from tests.waits import TIMEOUT_S
 
 LARGE = b"0123456789" * 2500
 """A message of three chunks."""

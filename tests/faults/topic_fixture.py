@@ -17,7 +17,7 @@ from conformance.clients.wire.read_log import read_log
 from conformance.faults.catalogue import broker_defects
 from conformance.faults.defects import is_on, switch_on
 from conformance.harness_error import HarnessError
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 class TopicFixture:

@@ -16,9 +16,9 @@ import pytest
 from conformance.harness_error import HarnessError
 from conformance.history import parquet
 from conformance.history.parquet import HistoryWriter, bucket_of, table_of
-from conformance.history.recorded import Kind, Outcome, Recorded, digest
+from conformance.history.recorded import CallOutcome, Kind, Recorded, digest
 from tests.history.samples import event
-from tests.polling import eventually
+from tests.waits import eventually
 
 WRITES_FOR_EVER = """
 import sys
@@ -49,7 +49,7 @@ def test_an_event_is_read_as_it_was_written() -> None:
         cluster="a",
         topic="t",
         kind=Kind.SEND,
-        outcome=Outcome.DUPLICATE,
+        outcome=CallOutcome.DUPLICATE,
         deduplication=True,
         producer="p",
         sequence_id=1,

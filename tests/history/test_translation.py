@@ -13,7 +13,7 @@ from conformance.history.about import About
 from conformance.history.document import Step
 from conformance.history.from_journal import record_journals
 from conformance.history.journal import Journal
-from conformance.history.recorded import Kind, Outcome, Recorded
+from conformance.history.recorded import CallOutcome, Kind, Recorded
 from conformance.history.translation import translated
 from model.events import (
     Acknowledged,
@@ -102,17 +102,17 @@ def test_sends_have_the_outcomes_of_their_answers() -> None:
     recorded = events(*TOPIC, (sent, Sent((Stored(Position(1, 0)), Duplicate(), Unknown("cut")))))
     assert of(Kind.TOPIC, recorded, "topic", "deduplication") == [("r/t0", True)]
     assert of(Kind.SEND, recorded, "producer", "sequence_id", "outcome", "ledger", "entry") == [
-        ("me", 1, Outcome.OK, 1, 0),
-        ("me", 2, Outcome.DUPLICATE, None, None),
-        ("me", 3, Outcome.UNKNOWN, None, None),
+        ("me", 1, CallOutcome.OK, 1, 0),
+        ("me", 2, CallOutcome.DUPLICATE, None, None),
+        ("me", 3, CallOutcome.UNKNOWN, None, None),
     ]
 
 
 def test_late_answers_belong_to_the_send_before_them() -> None:
     unawaited = (Send("p", (message(1),), wait=False), Sent(()))
     recorded = events(*TOPIC, unawaited, (ReadLog("t0"), LogRead(())), late=[Late("p", (Stored(Position(1, 0)),))])
-    assert of(Kind.SEND, recorded, "outcome", "invoked_ns", "completed_ns") == [(Outcome.OK, 4_000_000, 7_000_000)]
-    assert of(Kind.SEND, events(*TOPIC, unawaited), "outcome") == [(Outcome.UNKNOWN,)]
+    assert of(Kind.SEND, recorded, "outcome", "invoked_ns", "completed_ns") == [(CallOutcome.OK, 4_000_000, 7_000_000)]
+    assert of(Kind.SEND, events(*TOPIC, unawaited), "outcome") == [(CallOutcome.UNKNOWN,)]
 
 
 def test_it_is_unknown_which_of_two_sends_with_one_id_was_stored() -> None:

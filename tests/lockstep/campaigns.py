@@ -11,8 +11,8 @@ from typing import Protocol
 from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance.engine.example import RunningExample
+from conformance.engine.execution import derived_seed, run_examples
 from conformance.engine.machines import Machine, MachineFactory
-from conformance.engine.performing import derived_seed, run_examples
 from conformance.history.document import Step, Violation
 from conformance.history.validation import nonsense
 from conformance.lockstep.lockstep import Lockstep

@@ -10,7 +10,7 @@ from conformance.brokers.select import parse_broker
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from tests.lockstep.cursor_stage import Stage
 
 
@@ -20,7 +20,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
     try:
         broker.start()
-        with Place(broker) as place:
+        with RunPlace(broker) as place:
             world = World(broker, place=place)
             yield world
             world.close()

@@ -13,7 +13,7 @@ from conformance.clients.admin.types import ReplicationStats
 from conformance.harness_error import HarnessError
 from conformance.lockstep.clusters import Link, ReplicationWorld
 from conformance.lockstep.replication import catch_up as replication_catch_up
-from conformance.lockstep.replication.reading import Reading
+from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.sessions import Sessions, TopicInClusters
 from model.cluster_events import ReplicatorStalled
 from model.log import Position

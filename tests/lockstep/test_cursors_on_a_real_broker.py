@@ -42,7 +42,7 @@ from model.subscription_operations import (
 from model.vocabulary import Limits
 from tests.lockstep.cursor_stage import Stage, ids
 from tests.lockstep.simulated.cursors import NO_SUBSCRIPTION
-from tests.polling import eventually
+from tests.waits import eventually
 
 
 def test_a_consumer_without_a_queue_receives_what_it_permits_and_nothing_is_due(stage: Stage) -> None:

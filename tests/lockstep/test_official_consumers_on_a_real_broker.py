@@ -9,7 +9,7 @@ from model.events import Created, Done, Persisted, RedeliveryRequested, Skipped,
 from model.operations import CreateTopic, Unload
 from model.subscription_operations import AwaitPersisted, CloseConsumer, CrashConsumer, Nack, ReadCursor, Subscribe
 from tests.lockstep.cursor_stage import Stage
-from tests.polling import eventually
+from tests.waits import eventually
 
 
 def test_grouped_acks_are_sent_on_closing(stage: Stage) -> None:

@@ -12,14 +12,14 @@ from conformance.brokers.deployment import Deployment
 from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import MACHINES
 from conformance.brokers.size import Size
-from conformance.engine.performing import perform
+from conformance.engine.execution import perform
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.known import shipped
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.events import Abandoned
 from model.example import Example
 from model.operations import (
@@ -92,7 +92,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     deployment = parse_broker(text, settings=settings, size=Size(brokers=2, bookies=3))
     assert isinstance(deployment, Deployment)
     deployment.start()
-    made = World(deployment, place=Place(deployment))
+    made = World(deployment, place=RunPlace(deployment))
     yield made
     made.close()
     deployment.stop()

@@ -10,7 +10,7 @@ from conformance.brokers.select import parse_broker
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.events import Range
 from model.log import Position
 from model.vocabulary import Client
@@ -25,7 +25,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     broker = parse_broker(request.config.getoption("--broker"), settings=settings)
     try:
         broker.start()
-        with Place(broker) as place:
+        with RunPlace(broker) as place:
             world = World(broker, place=place)
             if world.traits.acknowledges_parts:
                 pytest.skip("this broker acknowledges parts of batches, and is not ours to configure")

@@ -27,7 +27,7 @@ from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Unload
 from model.subscription_operations import AckById, CrashConsumer, CutDuring, Nack, ReadCursor, Receive, Subscribe
 from model.vocabulary import ChunkNumber, CutAt, Entry, Message, SubscriptionType
-from tests.judging import Happened, allowed_by, broken_by, deviates
+from tests.verdicts import Happened, allowed_by, broken_by, deviates
 
 KNOWN = frozenset(DEVIATIONS)
 LOG = ("a0", "a1", "a2", "x")

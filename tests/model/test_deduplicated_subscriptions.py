@@ -14,9 +14,9 @@ from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send
 from model.subscription_operations import CreateSubscription, ReadCursor, Receive, ReceiveAll, SkipAll, Subscribe
 from model.vocabulary import Entry, Message
-from tests.judging import Happened, broken_by, judged
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.notation import steps
+from tests.verdicts import Happened, broken_by, judged
 
 OTHERS = "q opens -1; q sends 1-2@1"
 """Another producer's entry, which is stored behind all that was written before it."""

@@ -14,7 +14,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.deviations.service import SKIPPED_PARTS_COUNTED_OFF_AGAIN
 from model.judgement import Allowed, Broken
-from tests.judging import judged
+from tests.verdicts import judged
 
 each = pytest.mark.parametrize(
     "deviation", [one for one in DEVIATIONS.values() if one.has_history], ids=lambda one: one.name

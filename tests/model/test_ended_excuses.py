@@ -22,11 +22,10 @@ from model.deviations.service import (
 )
 from model.events import ConsumerRead, CursorRead, Delivery, Done, Range, Starved
 from model.judgement import Allowed
-from model.key_shared.hashing import sticky_hash
+from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.subscription_operations import Expire, ReadCursor, Skip
 from model.vocabulary import HashRange
-from tests.judging import Happened
 from tests.model import test_subscriptions as shared
 from tests.model.key_shared.test_order import (
     ALL,
@@ -45,6 +44,7 @@ from tests.model.key_shared.test_order import (
     sent,
     share,
 )
+from tests.verdicts import Happened
 
 EVERYTHING = frozenset(DEVIATIONS)
 LOW, HIGH = sorted((A, B), key=lambda key: sticky_hash(key.encode()))

@@ -105,7 +105,7 @@ UNENDING = {"switched-off", "switched"}
 
 UNBROKEN = {
     "a producer's messages are stored in its order",
-    "a consumer that joined recently gets nothing that was read since, until all before is acknowledged",
+    "a recently joined consumer gets no message read after it joined, until all earlier ones are acknowledged",
 }
 """The statements that nothing explored here breaks."""
 
@@ -120,8 +120,8 @@ account, one example, how far a position may be behind, unequal clusters, stats,
 and what must be dispatched with the classic implementation."""
 
 ONCE = "no message is stored twice"
-IN_ORDER = "messages are stored in the order of their source, none is left out"
-BEHIND = "a chunk is sent to a consumer that was sent all before it of the same message"
+IN_ORDER = "messages are stored in the order of their source, without gaps"
+BEHIND = "a chunk is sent to the consumer that was sent all earlier chunks of its message"
 
 of_each = pytest.mark.parametrize("named", [pytest.param(named, id=named.name) for named in explorations()])
 
@@ -262,7 +262,7 @@ def test_option_1_loses_the_message_if_a_consumer_forgets_unusable_chunks() -> N
 
 
 def test_the_pending_limit_breaks_the_order_of_ordered_consumers() -> None:
-    says = "a message is delivered when all that its producer stored before it, whole, are"
+    says = "a message is delivered after all earlier complete messages of its producer"
     assert words("chunk-limit-order", says) == [
         "A sends chunk 1 of 2 of A1: entry 0",
         "B sends chunk 1 of 2 of B1: entry 1",

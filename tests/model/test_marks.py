@@ -19,7 +19,7 @@ from model.explorations.cursors.world import Setup as CursorsSetup
 from model.explorations.deduplication.world import Setup as DeduplicationSetup
 from model.explorations.key_shared.world import Setup as KeysSetup
 from model.explorations.replication.world import Setup as ReplicationSetup
-from model.key_shared import draining
+from model.key_shared import draining_hashes
 from model.key_shared.variants import KeysVariant
 from tests.model.explored import called_while, carried_by
 
@@ -49,7 +49,7 @@ REFERENCES = (
                     snapshots=True,
                     crashes=1,
                     failures=1,
-                    restart="with what comes next",
+                    restart="with its next message",
                 ),
                 DeduplicationSetup(
                     sources=(deduplication.source("A", 1),),
@@ -79,10 +79,10 @@ REFERENCES = (
     Reference(
         "CHUNK",
         (
-            "model.chunking.splitting",
+            "model.chunking.chunks",
             "model.chunking.assembly",
-            "model.chunking.judging",
-            "model.chunking.sharing",
+            "model.chunking.deduplication",
+            "model.chunking.shared_proposals",
         ),
         lambda: [
             chunking.EXPLORED.run(
@@ -94,7 +94,7 @@ REFERENCES = (
             chunking_shared.EXPLORED.run(SharedSetup(markers=True, leaves=1, backs=1)),
         ],
         (1, 2, 4, 6, 7, 8, 9, 11, 12, 13),
-        frozenset({"model.chunking.splitting.room"}),  # for the room of the world's entries
+        frozenset({"model.chunking.chunks.room"}),  # for the room of the world's entries
     ),
     Reference(
         "ACK",
@@ -108,7 +108,7 @@ REFERENCES = (
     ),
     Reference(
         "KEY",
-        ("model.key_shared.dispatcher", "model.key_shared.draining", "model.key_shared.classic"),
+        ("model.key_shared.dispatcher", "model.key_shared.draining_hashes", "model.key_shared.classic"),
         lambda: [
             key_shared.EXPLORED.run(KeysSetup(keys=("x", "x", "x"), joins=2, leaves=1)),
             key_shared.EXPLORED.run(KeysSetup(keys=("x", "x"), joins=1, leaves=1, backs=1)),
@@ -132,9 +132,9 @@ def reached(family: str) -> tuple[set[str], set[tuple[object, object]]]:
             return
         known = frame.f_locals
         if family == "CHUNK":
-            state: object = assembly.State.NOTHING if known["buffer"] is None else assembly.State.FILLING
+            state: object = assembly.BufferState.NOTHING if known["buffer"] is None else assembly.BufferState.FILLING
         else:
-            state = draining.State.FREE if known["entry"] is None else known["entry"].state
+            state = draining_hashes.DrainingState.FREE if known["entry"] is None else known["entry"].state
         looked_up.add((state, known["happens"]))
 
     return called_while(reference.explore, reference.modules, noting=note), looked_up
@@ -154,4 +154,4 @@ def test_the_explorations_reach_every_entry_of_the_table_of_chunk_buffers() -> N
 
 
 def test_the_explorations_reach_every_entry_of_the_table_of_draining_hashes() -> None:
-    assert set(draining.TABLE) - reached("KEY")[1] == set()
+    assert set(draining_hashes.TABLE) - reached("KEY")[1] == set()

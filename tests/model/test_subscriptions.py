@@ -58,8 +58,8 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Entry, Message, SubscriptionType, partition_name
-from tests import judging
-from tests.judging import Happened
+from tests import verdicts
+from tests.verdicts import Happened
 
 LEDGER_ROOM = 5
 STEP_MS = 1000.0
@@ -120,22 +120,22 @@ TERMINATED: Happened = (Terminate("t0"), Done())
 BEGINNING = Position(1, -1)
 
 
-judged = partial(judging.judged, step_ms=STEP_MS)
+judged = partial(verdicts.judged, step_ms=STEP_MS)
 
 
 def exercised(*history: Happened) -> tuple[str, ...]:
     """The rules that a history exercises, which breaks none."""
-    return judging.allowed_by(*history, step_ms=STEP_MS).exercised
+    return verdicts.allowed_by(*history, step_ms=STEP_MS).exercised
 
 
 def rule_broken(*history: Happened, known: str | Iterable[str] = ()) -> str:
     """The rule that a history breaks with its last step."""
-    return judging.broken_by(*history, known=known, step_ms=STEP_MS).rule
+    return verdicts.broken_by(*history, known=known, step_ms=STEP_MS).rule
 
 
 def deviation_met(*history: Happened, known: str) -> bool:
     """Whether a history shows exactly one deviation, which breaks a rule unless it is known."""
-    broken, allowed = judged(*history), judging.allowed_by(*history, known=known, step_ms=STEP_MS)
+    broken, allowed = judged(*history), verdicts.allowed_by(*history, known=known, step_ms=STEP_MS)
     assert isinstance(broken, Broken), broken
     return broken.deviation == known and allowed.deviations == (known,)
 
@@ -401,7 +401,7 @@ def test_a_mark_delete_within_a_recovered_range_makes_the_backlog_one_too_low() 
         return (*acks, reset, (Kill(), Done()), told)
 
     for backlog in (2, 1):
-        met = judging.allowed_by(*recovered(2, backlog=backlog), known=RESET_KEEPS_FORMER_RANGES, step_ms=STEP_MS)
+        met = verdicts.allowed_by(*recovered(2, backlog=backlog), known=RESET_KEEPS_FORMER_RANGES, step_ms=STEP_MS)
         assert set(met.deviations) == {RESET_KEEPS_FORMER_RANGES}
     assert rule_broken(*recovered(2, backlog=0), known=RESET_KEEPS_FORMER_RANGES) == "SERVE-04"
     assert isinstance(judged(*recovered(1, backlog=2), known=RESET_KEEPS_FORMER_RANGES), Allowed)

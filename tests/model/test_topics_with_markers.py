@@ -39,8 +39,8 @@ from model.subscription_operations import (
     Skip,
 )
 from model.vocabulary import Entry, Message
-from tests.judging import Happened, allowed_by, broken_by, deviates, exercised
 from tests.notation import steps
+from tests.verdicts import Happened, allowed_by, broken_by, deviates, exercised
 
 ROOM = 5
 MESSAGES_AMONG_MARKERS = st.lists(st.booleans(), max_size=40)

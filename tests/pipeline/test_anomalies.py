@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline.invariants.catalogue import BY_NAME, Invariant
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.topic import VerificationSetting
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories, realistic
 from tests.pipeline.histories.anomalies import PLANTS
 from tests.quality.history_scale import ask_duckdb, statements
 
-SETTING = Setting(on_its_way_ns=0)
+SETTING = VerificationSetting(on_its_way_ns=0)
 ENTRIES = 100
 
 
@@ -140,7 +140,7 @@ def killed(state: Recorded, *, then: Recorded) -> set[str]:
     """The invariants broken by a kill from 20 to 22, which may undo acks within 3 before it."""
     kill = event(Kind.FAULT, fault=KILL, invoked_ns=20, completed_ns=22)
     return random_histories.broken_in(
-        random_histories.judged([state, kill, then], setting=Setting(persisted_after_ns=3, on_its_way_ns=0))
+        random_histories.judged([state, kill, then], setting=VerificationSetting(persisted_after_ns=3, on_its_way_ns=0))
     )
 
 

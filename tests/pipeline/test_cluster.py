@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 import conformance
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from tests.pipeline.test_verify import SOUND
 
@@ -69,7 +69,7 @@ def test_a_cluster_verifies_a_compacted_history(started: list[str], tmp_path: Pa
 
 
 def test_the_documentation_lists_the_libraries_that_workers_need() -> None:
-    modules = "import sys, conformance.pipeline.judging; print(*{module.partition('.')[0] for module in sys.modules})"
+    modules = "import sys, conformance.pipeline.results; print(*{module.partition('.')[0] for module in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", modules], capture_output=True, text=True, check=True)
     needed = {name for name in ran.stdout.split() if name in {canonical.replace("-", "_") for canonical in installed()}}
     listed = re.search(r"They need Python\s+\(`PYSPARK_PYTHON`\) with ([^.]+)\.", VERIFY.read_text("utf-8"))

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from conformance.history import parquet
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import ADDED, Kind, Recorded
-from conformance.pipeline.files.opening import Opened
+from conformance.pipeline.files.compacted_files import OpenedFile
 from conformance.pipeline.invariants.catalogue import BY_NAME, OfClusters
-from conformance.pipeline.judging import NEEDED
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.results import NEEDED
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.histories import random_histories, two_clusters
 from tests.pipeline.histories.anomalies_of_clusters import PLANTS_OF_CLUSTERS
 
-SETTING = Setting(on_its_way_ns=0, follows_within_ns=40 * two_clusters.STEP_NS)
+SETTING = VerificationSetting(on_its_way_ns=0, follows_within_ns=40 * two_clusters.STEP_NS)
 
 
 def test_each_invariant_of_clusters_has_at_least_three_anomalies() -> None:
@@ -83,7 +83,7 @@ def test_files_of_the_time_before_clusters_are_read_and_compacted(tmp_path: Path
     (path,) = tmp_path.glob("bucket-*/*.parquet")
     table = pq.read_table(path)
     parquet.write_file(table.drop_columns(sorted(ADDED)), path)
-    assert sum(batch.num_rows for batch in Opened(str(path), None).batches(NEEDED)) == len(table)
+    assert sum(batch.num_rows for batch in OpenedFile(str(path), None).batches(NEEDED)) == len(table)
     compact(tmp_path)
     (compacted,) = tmp_path.glob("bucket-*/*.parquet")
     assert pq.read_table(compacted).select(table.schema.names).equals(table)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from conformance.history.recorded import Kind, Outcome, Recorded
-from conformance.pipeline.topic import Setting
+from conformance.history.recorded import CallOutcome, Kind, Recorded
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.histories import random_histories
 from tests.pipeline.histories.simulated_clients import Simulated, choices, recorded
 
@@ -17,7 +17,7 @@ BY_TYPE = {"Key_Shared": "one consumer at a time", "Shared": "shared one at a ti
 
 
 def is_broken(history: Sequence[Recorded], name: str) -> bool:
-    return name in random_histories.broken_in(random_histories.judged(history, setting=Setting()))
+    return name in random_histories.broken_in(random_histories.judged(history, setting=VerificationSetting()))
 
 
 @pytest.mark.parametrize("subscription_type", BY_TYPE)
@@ -71,7 +71,7 @@ def test_an_ack_may_be_handled_after_a_dispatch_to_another_consumer(is_proxied: 
     simulated.send(0)
     simulated.dispatch(0, one)
     simulated.take(one)
-    simulated.settle(Kind.ACK, one, 0, Outcome.UNKNOWN)
+    simulated.settle(Kind.ACK, one, 0, CallOutcome.UNKNOWN)
     simulated.lose(one, 1)
     simulated.dispatch(0, other)
     simulated.take(other)

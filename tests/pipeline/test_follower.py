@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.commands import verify as verifying
-from conformance.commands.running.interrupting import at_first_interrupt
-from conformance.history.compacting import compact
+from conformance.commands.supervision.interrupts import at_first_interrupt
+from conformance.history.compaction import compact
 from conformance.history.parquet import BUCKETS, EVERYWHERE, bucket_of
 from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline import follower
-from conformance.pipeline.files.reading import Files
+from conformance.pipeline.files.history_files import Files
 from conformance.pipeline.follower import Arrivals, Follower, follow, watching
-from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import Broken, Verification, judged
+from conformance.pipeline.topic import VerificationSetting
+from conformance.pipeline.verdict import BrokenInvariant, Verification, judged
 from tests.history.samples import event
 from tests.pipeline.test_verify import LOST, SOUND, asked_of, verified, write
 
@@ -50,14 +50,14 @@ def said(found: Verification) -> Verification:
 
 
 def broken(found: Verification) -> set[str]:
-    return {verdict.rule.id for verdict in found.rules if isinstance(verdict, Broken)}
+    return {verdict.rule.id for verdict in found.rules if isinstance(verdict, BrokenInvariant)}
 
 
 def test_only_changed_buckets_are_judged_again_and_verdicts_equal_those_of_batch_mode(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     here, other = bucket_of("t", BUCKETS), bucket_of(OTHER, BUCKETS)
-    follower = Follower(spark, [str(tmp_path)], Setting())
+    follower = Follower(spark, [str(tmp_path)], VerificationSetting())
     write(tmp_path, LOST[:2])
     assert broken(follower.look()) == set()
     write(tmp_path, on_the_other(SOUND))
@@ -79,7 +79,7 @@ def test_only_changed_buckets_are_judged_again_and_verdicts_equal_those_of_batch
 
 
 def test_an_unreadable_file_is_judged_once_it_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
-    follower = Follower(spark, [str(tmp_path)], Setting())
+    follower = Follower(spark, [str(tmp_path)], VerificationSetting())
     path = write(tmp_path, SOUND)
     content = path.read_bytes()
     path.write_bytes(content[:4] + bytes(396) + content[400:])
@@ -97,14 +97,16 @@ def test_files_removed_by_compaction_during_a_pass_cause_another_pass(
     write(tmp_path, LOST[2:])
     looks: list[int] = []
 
-    def judged_late(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, list[dict[str, Any]]]:
+    def judged_late(
+        spark: SparkSession, files: Files, setting: VerificationSetting
+    ) -> tuple[Files, list[dict[str, Any]]]:
         if not looks:
             compact(tmp_path)
         looks.append(len(files.all))
         return judged(spark, files, setting)
 
     monkeypatch.setattr(follower, "judged", judged_late)
-    found = Follower(spark, [str(tmp_path)], Setting()).look()
+    found = Follower(spark, [str(tmp_path)], VerificationSetting()).look()
     assert looks == [2, 1]
     assert said(found) == said(verified(spark, tmp_path))
 
@@ -127,7 +129,7 @@ def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_m
             case _:
                 arrivals.end()
 
-    follower = Follower(spark, [str(tmp_path)], Setting())
+    follower = Follower(spark, [str(tmp_path)], VerificationSetting())
     with watching(spark, [str(tmp_path)], arrivals):
         found = follow(follower, arrivals, settled_s=WITHIN_S, show=grow)
     assert looks == [set(), {"DEDUP-15"}, {"DEDUP-15"}]

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.history.about import About
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
-from conformance.history.recorded import KILL, UNLOAD, Kind, Outcome, Recorded
+from conformance.history.recorded import KILL, UNLOAD, CallOutcome, Kind, Recorded
 from conformance.known import shipped
 from conformance.pipeline.explanations import EXPLANATIONS, known_of_runs, largest_bytes_of_runs
 from conformance.pipeline.invariants.catalogue import BY_NAME
-from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import NO_RELEASE, Broken, Verification, verify
+from conformance.pipeline.topic import VerificationSetting
+from conformance.pipeline.verdict import NO_RELEASE, BrokenInvariant, Verification, verify
 from conformance.report import verification
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
@@ -28,7 +28,7 @@ from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories
 
-KNOWN = Setting(on_its_way_ns=0, known={"r": frozenset(DEVIATIONS)}, largest_bytes={"r": 10_240})
+KNOWN = VerificationSetting(on_its_way_ns=0, known={"r": frozenset(DEVIATIONS)}, largest_bytes={"r": 10_240})
 
 S_NS = 10**9
 
@@ -83,7 +83,7 @@ WAITING = [
 A_BATCH = [at(Kind.LOG, 98, producer="p", sequence_id=n + 1, ledger=1, entry=0, batch_index=n) for n in range(3)]
 SENT_AGAIN = of_shared(Kind.DISPATCH, 20, batch_index=1)
 UNLOADED = at(Kind.FAULT, 6, 7, fault=UNLOAD)
-CHUNKED_SEND = at(Kind.SEND, 1, 9, producer="p", sequence_id=1, outcome=Outcome.UNKNOWN)
+CHUNKED_SEND = at(Kind.SEND, 1, 9, producer="p", sequence_id=1, outcome=CallOutcome.UNKNOWN)
 
 
 def logged(cluster: str, sequence_id: int, entry: int, **fields: Any) -> Recorded:
@@ -233,7 +233,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
 """For each deviation: the invariant, a history with the deviation, and the event without which it explains nothing."""
 
 
-def explained(name: str, history: list[Recorded], setting: Setting = KNOWN) -> dict[str, int]:
+def explained(name: str, history: list[Recorded], setting: VerificationSetting = KNOWN) -> dict[str, int]:
     """How many of the broken cases of this invariant each deviation explains; the others are under ''."""
     result = random_histories.results(history, setting=setting)[name]
     explained_times = {one["deviation"]: one["times"] for one in result["explained"]}
@@ -264,8 +264,8 @@ def test_a_deviation_explains_nothing_without_its_precondition(name: str) -> Non
 def test_a_deviation_explains_nothing_in_a_run_for_which_it_is_unknown(name: str) -> None:
     invariant, history, _ = EXPLAINED[name]
     known = KNOWN.known["r"] - {name}
-    assert name not in explained(invariant, history, Setting(on_its_way_ns=0, known={"r": known}))
-    assert explained(invariant, history, Setting(on_its_way_ns=0, known={"q": KNOWN.known["r"]})) == {"": 1}
+    assert name not in explained(invariant, history, VerificationSetting(on_its_way_ns=0, known={"r": known}))
+    assert explained(invariant, history, VerificationSetting(on_its_way_ns=0, known={"q": KNOWN.known["r"]})) == {"": 1}
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_only_a_message_close_to_the_size_limit_is_too_large_to_replicate(
     invariant, history, _ = EXPLAINED["too-large-to-replicate"]
     changed = [replace(one, size_bytes=size_bytes) if one.size_bytes == 9_900 else one for one in history]
     assert explained(invariant, changed) == {"": 1}
-    assert explained(invariant, history, Setting(on_its_way_ns=0, known=KNOWN.known)) == {"": 1}
+    assert explained(invariant, history, VerificationSetting(on_its_way_ns=0, known=KNOWN.known)) == {"": 1}
 
 
 def test_a_missing_large_message_explains_being_ahead_and_hides_nothing_else() -> None:
@@ -328,7 +328,7 @@ def test_a_cursor_that_was_in_use_for_long_had_its_ledger_open() -> None:
     invariant, history, _ = EXPLAINED["unload-while-cursor-ledger-opens"]
     assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7)]) == {"": 1}
     unloaded_before = at(Kind.FAULT, 2, 3, fault=KILL)
-    setting = Setting(persisted_after_ns=0, on_its_way_ns=0, known=KNOWN.known)
+    setting = VerificationSetting(persisted_after_ns=0, on_its_way_ns=0, known=KNOWN.known)
     assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7), unloaded_before], setting) == {
         "unload-while-cursor-ledger-opens": 1
     }
@@ -344,7 +344,7 @@ def test_a_completely_acknowledged_batch_is_not_forgotten() -> None:
 def test_a_chunked_message_resent_by_its_source_is_stored_again_without_its_last_chunk() -> None:
     """In a soak on 4.0.8 an undisturbed source resent a confirmed message."""
     invariant, history, cut = EXPLAINED["chunk-only-last-deduplicated"]
-    again = replace(CHUNKED_SEND, outcome=Outcome.DUPLICATE)
+    again = replace(CHUNKED_SEND, outcome=CallOutcome.DUPLICATE)
     undisturbed = [again if one == cut else one for one in history]
     assert explained(invariant, undisturbed) == {"chunk-only-last-deduplicated": 1}
     assert explained(invariant, [*undisturbed, chunk("u", 2, 5)])[""]
@@ -416,7 +416,7 @@ def test_the_known_deviations_of_a_run_follow_from_its_release_and_clients() -> 
 
 
 def verified(spark: SparkSession, folder: Path, release: str | None = None) -> Verification:
-    return verify(spark, [str(folder)], Setting(), known=shipped(), release=release)
+    return verify(spark, [str(folder)], VerificationSetting(), known=shipped(), release=release)
 
 
 def write(folder: Path, history: list[Recorded], about: About | None) -> None:
@@ -434,7 +434,7 @@ def test_verify_reports_known_deviations_separately_and_does_not_fail(
     if is_compacted:
         compact(tmp_path)
     found = verified(spark, tmp_path)
-    broken, forgotten = (verdict for verdict in found.rules if isinstance(verdict, Broken))
+    broken, forgotten = (verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant))
     assert (found.exit_status, broken.rule.id, broken.is_known) == (0, "DEDUP-02", True)
     assert (forgotten.rule.id, forgotten.explained) == ("DEDUP-12", {"second-recovery-not-awaited": 1})
     assert (broken.times, broken.explained, found.notes) == (0, {"second-recovery-not-awaited": 1}, ())
@@ -460,6 +460,8 @@ def test_one_unexplained_case_fails_the_run(spark: SparkSession, tmp_path: Path)
     history = EXPLAINED["second-recovery-not-awaited"][1]
     write(tmp_path, [*history, *message(1, 3, 90, ledger=3)], About(release="4.0.8"))
     found = verified(spark, tmp_path)
-    (broken,) = (verdict for verdict in found.rules if isinstance(verdict, Broken) and verdict.rule.id == "DEDUP-02")
+    (broken,) = (
+        verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant) and verdict.rule.id == "DEDUP-02"
+    )
     assert (found.exit_status, broken.times, broken.explained) == (1, 1, {"second-recovery-not-awaited": 1})
     assert [case.deviation for case in broken.cases] == [None, "second-recovery-not-awaited"]

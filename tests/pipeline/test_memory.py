@@ -19,7 +19,7 @@ from conformance.pipeline.memory import failure
 JUDGES_WITH_LITTLE_MEMORY = """
 import json, resource, sys
 import psutil, pyarrow as pa
-from conformance.pipeline.judging import NEEDED, judge_batches
+from conformance.pipeline.results import NEEDED, judge_batches
 from conformance.pipeline.invariants.catalogue import INVARIANTS
 from conformance.pipeline.topic import Setting
 from tests.pipeline.histories import realistic

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline.files.reading import Files, events_of, examine, of_no_topic
+from conformance.pipeline.files.history_files import Files, events_of, examine, of_no_topic
 from conformance.pipeline.invariants.catalogue import BY_NAME
-from conformance.pipeline.judging import evidence, results, results_of
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.results import evidence, results, results_of
+from conformance.pipeline.topic import VerificationSetting
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories
 
@@ -90,7 +90,10 @@ def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
     compact(tmp_path)
     files = examine(spark, [str(tmp_path)])
     assert (len(files.in_order), files.loose) == (4, ())
-    for found in (results_of(spark, files, Setting()), results(events_of(spark, files), Setting())):
+    for found in (
+        results_of(spark, files, VerificationSetting()),
+        results(events_of(spark, files), VerificationSetting()),
+    ):
         assert found.rdd.getNumPartitions() == 4
         plan = found._jdf.queryExecution().toString()
         assert "Exchange" not in plan
@@ -103,7 +106,7 @@ def test_compacted_files_are_judged_without_copying_events_from_java(
 ) -> None:
     write(tmp_path, history)
     compact(tmp_path)
-    plan = results_of(spark, examine(spark, [str(tmp_path)]), Setting())._jdf.queryExecution().toString()
+    plan = results_of(spark, examine(spark, [str(tmp_path)]), VerificationSetting())._jdf.queryExecution().toString()
     assert "parquet" not in plan.lower().replace(".parquet", "")
 
 
@@ -166,7 +169,7 @@ def test_a_fault_of_a_whole_cluster_affects_only_its_topics(spark: SparkSession,
     recorded.append(event(Kind.FAULT, topic=None, cluster="a", fault=KILL, invoked_ns=12, completed_ns=20))
     write(tmp_path, recorded)
     files = examine(spark, [str(tmp_path)])
-    setting = Setting(persisted_after_ns=5, on_its_way_ns=0, faults=of_no_topic(spark, files).faults)
+    setting = VerificationSetting(persisted_after_ns=5, on_its_way_ns=0, faults=of_no_topic(spark, files).faults)
     (case,) = evidence(events_of(spark, files), setting, BY_NAME["delivered again"]).collect()
     assert (case["rule"], case["topic"], case["cluster"]) == ("ACK-09", "t", "b")
     assert [(shown["kind"], shown["invoked_ns"]) for shown in case["events"]] == [("ack", 10), ("dispatch", 30)]

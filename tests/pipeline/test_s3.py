@@ -13,8 +13,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
-from conformance.brokers.obtaining.cache import cache_folder
-from conformance.history.compacting import compact
+from conformance.brokers.installation.cache import cache_folder
+from conformance.history.compaction import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import Recorded
 from tests.pipeline.test_verify import LOST, SOUND

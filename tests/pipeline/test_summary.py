@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from conformance.history.about import About
 from conformance.history.parquet import HistoryWriter
-from conformance.history.recorded import KILL, Kind, Outcome
+from conformance.history.recorded import KILL, CallOutcome, Kind
 from conformance.pipeline.summary import Summary, summarise, write
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import about_runs, verify
 from tests.history.samples import event
 
@@ -38,7 +38,7 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
                 writer.record(event(Kind.LOG, **message, **here))
                 writer.record(event(Kind.LOG, **message | {"cluster": "b"}, **there, replicated_from="a"))
             of_subscription: dict[str, Any] = {"subscription": "s", "completed_ns": sent + 76 * MS}
-            acked: dict[str, Any] = {"cluster": "a", "invoked_ns": sent + 6 * MS, "outcome": Outcome.UNKNOWN}
+            acked: dict[str, Any] = {"cluster": "a", "invoked_ns": sent + 6 * MS, "outcome": CallOutcome.UNKNOWN}
             writer.record(event(Kind.ACK, **here, **of_subscription | acked))
             passed: dict[str, Any] = {"cluster": "b", "ledger": 2, "entry": min(number, 8)}
             writer.record(event(Kind.CURSOR, **of_subscription | passed))
@@ -48,7 +48,7 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
         writer.record(event(Kind.FAULT, **fault, topic=None, cluster="a"))
         late = 20 * 10**9
         writer.record(event(Kind.LOG_END, cluster="a", ledger=1, entry=9, invoked_ns=late, completed_ns=late))
-    found = verify(spark, [str(folder)], Setting())
+    found = verify(spark, [str(folder)], VerificationSetting())
     about = about_runs(found.files, None)
     return summarise(spark, found.files, about, found.runs, found.by_fault)
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from conformance.commands import verify as verifying
 from conformance.harness_error import HarnessError
 from conformance.history.about import About
-from conformance.history.compacting import compact
+from conformance.history.compaction import compact
 from conformance.history.parquet import (
     ABOUT_KEY,
     EVERYWHERE,
@@ -32,13 +32,13 @@ from conformance.history.parquet import (
     HistoryWriter,
     write_file,
 )
-from conformance.history.recorded import VERSION, Kind, Outcome, Recorded
+from conformance.history.recorded import VERSION, CallOutcome, Kind, Recorded
 from conformance.known import shipped
+from conformance.pipeline.files.history_files import examine, of_no_topic
 from conformance.pipeline.files.persistence import persisted_after_of_runs_ns
-from conformance.pipeline.files.reading import examine, of_no_topic
 from conformance.pipeline.follower import Follower
-from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify
+from conformance.pipeline.topic import VerificationSetting
+from conformance.pipeline.verdict import NOT_READ, BrokenInvariant, Verification, decidable, verify
 from conformance.report import verification
 from conformance.verdicts import Held, NotExercised
 from model.rules.catalogue import select
@@ -66,7 +66,7 @@ def write(folder: Path, events: Sequence[Recorded], lane: str = "w") -> Path:
 
 def verified(spark: SparkSession, *folders: Path, rules: str | None = None) -> Verification:
     asked = select(rules) if rules is not None else None
-    return verify(spark, [str(folder) for folder in folders], Setting(), asked)
+    return verify(spark, [str(folder) for folder in folders], VerificationSetting(), asked)
 
 
 def test_a_sound_history_holds_the_rules_that_it_exercises(spark: SparkSession, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_broken_rule_is_reported_with_its_events(spark: SparkSession, tmp_path
     write(tmp_path, LOST)
     found = verified(spark, tmp_path, rules="DEDUP-15")
     (verdict,) = found.rules
-    assert isinstance(verdict, Broken)
+    assert isinstance(verdict, BrokenInvariant)
     assert (found.exit_status, verdict.exercised, verdict.times) == (1, 2, 1)
     assert [shown["sequence_id"] for shown in verdict.cases[0].events] == [2, None]
 
@@ -116,7 +116,7 @@ def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(spark: SparkSessio
     write(tmp_path, [replace(one, topic=topic) for topic, events in topics.items() for one in events])
     found = verified(spark, tmp_path, rules="DEDUP-15")
     (verdict,) = found.rules
-    assert isinstance(verdict, Broken)
+    assert isinstance(verdict, BrokenInvariant)
     assert (verdict.times, verdict.topics) == (320, 21)
     assert {case.topic for case in verdict.cases} == set(topics)
     assert len({case.topic for case in verdict.cases[:3]}) == 3
@@ -147,7 +147,7 @@ def test_a_violation_in_the_other_files_is_found_all_the_same(spark: SparkSessio
     write(tmp_path, SOUND, lane="x").write_bytes(b"")
     found = verified(spark, tmp_path)
     assert found.exit_status == 1
-    assert {verdict.rule.id for verdict in found.rules if isinstance(verdict, Broken)} == {"DEDUP-15"}
+    assert {verdict.rule.id for verdict in found.rules if isinstance(verdict, BrokenInvariant)} == {"DEDUP-15"}
     assert all(verdict.why == NOT_READ for verdict in found.rules if isinstance(verdict, NotExercised))
 
 
@@ -304,9 +304,9 @@ def test_a_missing_folder_is_a_harness_error(spark: SparkSession, tmp_path: Path
         verified(spark, tmp_path / "nowhere")
 
 
-def asked_of(folder: Path, *, json: Path | None = None) -> verifying.Asked:
+def asked_of(folder: Path, *, json: Path | None = None) -> verifying.VerifyOptions:
     """The default request of a user."""
-    return verifying.Asked(
+    return verifying.VerifyOptions(
         histories=[str(folder)],
         rules=None,
         master=None,
@@ -318,7 +318,7 @@ def asked_of(folder: Path, *, json: Path | None = None) -> verifying.Asked:
 
 
 def test_the_command_prints_and_writes_its_report_and_returns_the_status(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path / "history", [*SOUND, event(Kind.SEND, outcome=Outcome.UNKNOWN)])
+    write(tmp_path / "history", [*SOUND, event(Kind.SEND, outcome=CallOutcome.UNKNOWN)])
     compact(tmp_path / "history")
     asked = asked_of(tmp_path / "history", json=tmp_path / "v.json")
     out = io.StringIO()
@@ -344,8 +344,8 @@ RATE, FLUSH = "managedLedgerDefaultMarkDeleteRateLimit", "managedLedgerCursorPos
 )
 def test_what_a_kill_may_undo_depends_on_the_settings_of_the_run(settings: list[dict[str, str]], within_s: int) -> None:
     after_ns = persisted_after_of_runs_ns({"r": tuple(About(release="4.0.8", settings=one) for one in settings)})
-    assert Setting(persisted_after_by_run_ns=after_ns).persisted_after_of("r") == within_s * 10**9
-    assert Setting(persisted_after_by_run_ns=after_ns, persisted_after_ns=5).persisted_after_of("r") == 5
+    assert VerificationSetting(persisted_after_by_run_ns=after_ns).persisted_after_of("r") == within_s * 10**9
+    assert VerificationSetting(persisted_after_by_run_ns=after_ns, persisted_after_ns=5).persisted_after_of("r") == 5
 
 
 @pytest.mark.parametrize(("persisted_after_s", "status"), [(None, 1), (61, 2)])

@@ -12,7 +12,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
 from tests.clients.conftest import admin, client, namespace, topic
-from tests.polling import TIMEOUT_S
+from tests.waits import TIMEOUT_S
 
 __all__ = ["admin", "client", "namespace", "topic"]
 

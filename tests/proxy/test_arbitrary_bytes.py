@@ -19,11 +19,11 @@ from conformance.clients.wire.frames import FrameSplitter, MalformedFrame, encod
 from conformance.harness_error import HarnessError
 from conformance.proxy.changes import changed
 from conformance.proxy.event_buffer import EventBuffer
-from conformance.proxy.events import UNREADABLE, Blind, Closed, Command
+from conformance.proxy.events import UNREADABLE, Blind, Command, ConnectionClosed
 from conformance.proxy.faults import (
     Corrupt,
     FewerIds,
-    Hold,
+    HoldFrames,
     Lose,
     LowerLimit,
     OtherChunkId,
@@ -36,7 +36,7 @@ from conformance.proxy.frame_reader import Reader
 from conformance.proxy.proxy import Proxy
 from tests.clients.wire.frame_strategies import Parts, frame_parts
 from tests.clients.wire.test_frames import PING, cut_up, framed, mutated, send_frame
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 5.0
 IMPOSSIBLE = struct.pack(">I", 2**31) + b"and more"
@@ -250,13 +250,13 @@ def test_a_stopped_proxy_leaves_no_thread_and_no_connection(sink: Sink) -> None:
     with connected(proxy) as through:
         through.sendall(PING)
         assert through.recv(100) == PING
-        held = proxy.inject(Hold(which=Which(kind="PING")))
+        held = proxy.inject(HoldFrames(which=Which(kind="PING")))
         through.sendall(PING)
         held.await_fired(timeout_s=TIMEOUT_S)
         proxy.stop()
         proxy.stop()
         assert through.recv(100) == b""
-    assert [event.by for event in buffer.events() if isinstance(event, Closed)] == ["proxy"]
+    assert [event.by for event in buffer.events() if isinstance(event, ConnectionClosed)] == ["proxy"]
     assert [one.passed_at_s is None for one in buffer.commands("PING")] == [False, False, True]
     with pytest.raises(OSError, match="refused"):
         connected(proxy)

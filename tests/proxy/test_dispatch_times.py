@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.proxy import dispatch_times
 from conformance.proxy.dispatch_times import DispatchTimes
-from conformance.proxy.events import Chunk, Closed, Command
+from conformance.proxy.events import ChunkFields, Command, ConnectionClosed
 from model.log import Position
 
 P = Position(3, 4)
@@ -25,7 +25,7 @@ def message(came_at_s: float, **facts: Any) -> Command:
 
 def test_a_message_was_dispatched_when_it_last_reached_the_proxy() -> None:
     seen = DispatchTimes()
-    chunk = Chunk("u", 1, 2, 90)
+    chunk = ChunkFields("u", 1, 2, 90)
     seen(message(1.5))
     seen(message(1.75, chunk=chunk))
     taken = seen.of("t", "c", P)
@@ -62,5 +62,5 @@ def test_consumers_are_gone_with_their_connection_or_a_close_from_the_broker() -
         )
     seen(command("CLOSE_CONSUMER", consumer_id=ord("c")))
     assert gone == [("t", "c", 1_500_000_000)]
-    seen(Closed(connection=1, at_s=2.5, by="broker"))
+    seen(ConnectionClosed(connection=1, at_s=2.5, by="broker"))
     assert gone[1:] == [("t", "d", 2_500_000_000)]

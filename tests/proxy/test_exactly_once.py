@@ -16,7 +16,7 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
-from conformance.proxy.faults import Cut, CutAfterBytes, Delay, Fault, Hold, Lose, Refuse, Repeat, Which
+from conformance.proxy.faults import Cut, CutAfterBytes, DelayFrames, Fault, HoldFrames, Lose, Refuse, Repeat, Which
 from conformance.proxy.proxy import Proxy
 
 TIMEOUT_S = 30.0
@@ -41,8 +41,8 @@ faults = st.one_of(
     ),
     st.builds(CutAfterBytes, direction=st.sampled_from(["to-broker", "to-client"]), size_bytes=st.integers(1, 1500)),
     st.builds(Lose, which=receipts, then_cut=st.just(True)),
-    st.builds(Delay, which=anything, delay_s=st.sampled_from([0.01, 0.05])),
-    st.builds(Hold, which=sends | receipts),
+    st.builds(DelayFrames, which=anything, delay_s=st.sampled_from([0.01, 0.05])),
+    st.builds(HoldFrames, which=sends | receipts),
     st.builds(Refuse, connections=st.integers(1, 2)),
     st.builds(Repeat, which=receipts),
 )

@@ -16,14 +16,14 @@ from conformance.clients.wire.producer import SendTicket, WireProducer
 from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import EventBuffer
-from conformance.proxy.events import Closed, TurnedAway
+from conformance.proxy.events import ConnectionClosed, ConnectionRefused
 from conformance.proxy.faults import (
     Corrupt,
     Cut,
     CutAfterBytes,
-    Delay,
+    DelayFrames,
     FewerIds,
-    Hold,
+    HoldFrames,
     Lose,
     OtherChunkId,
     OtherUuid,
@@ -34,7 +34,7 @@ from conformance.proxy.faults import (
     Which,
 )
 from conformance.proxy.proxy import Proxy
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 20.0
 A_WHILE_S = 0.3
@@ -109,7 +109,7 @@ def test_a_cut_at_a_send_stores_the_entries_before_it(
     (fired,) = cut.fired
     (second,) = (one for one in events.commands("SEND") if one.number == fired.command)
     assert (second.sequence_id, second.passed_at_s is not None, second.fault) == (2, where == "after", cut.number)
-    assert Closed in {type(event) for event in events.events()}
+    assert ConnectionClosed in {type(event) for event in events.events()}
 
 
 @pytest.mark.parametrize("where", ["before", "within", "after"])
@@ -162,7 +162,7 @@ def test_held_commands_continue_in_order_when_released(
     proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    held = proxy.inject(Hold(which=SECOND_SEND))
+    held = proxy.inject(HoldFrames(which=SECOND_SEND))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
     assert isinstance(producer.answer(tickets[0], timeout_s=TIMEOUT_S), Receipt)
     held.await_fired(timeout_s=TIMEOUT_S)
@@ -181,7 +181,7 @@ def test_held_commands_never_arrive_if_the_connection_is_cut(
     proxy: Proxy, events: EventBuffer, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    held = proxy.inject(Hold(which=SECOND_SEND))
+    held = proxy.inject(HoldFrames(which=SECOND_SEND))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
     producer.answer(tickets[0], timeout_s=TIMEOUT_S)
     held.await_fired(timeout_s=TIMEOUT_S)
@@ -197,7 +197,7 @@ def test_a_delayed_command_delays_all_commands_after_it(
     proxy: Proxy, events: EventBuffer, wire: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    delay = proxy.inject(Delay(which=Which(kind="SEND_RECEIPT", nth=2), delay_s=A_WHILE_S))
+    delay = proxy.inject(DelayFrames(which=Which(kind="SEND_RECEIPT", nth=2), delay_s=A_WHILE_S))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
     assert answered(producer, tickets) == ["Receipt"] * 3
     first, second, third = events.commands("SEND_RECEIPT")
@@ -209,7 +209,7 @@ def test_a_delayed_command_delays_all_commands_after_it(
 
 def test_a_slow_direction_is_slow_until_the_fault_is_lifted(proxy: Proxy, wire: WireClient, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    slow = proxy.inject(Delay(which=Which(direction="to-client", count=None), delay_s=A_WHILE_S))
+    slow = proxy.inject(DelayFrames(which=Which(direction="to-client", count=None), delay_s=A_WHILE_S))
     for is_slow in (True, True, False):
         began = time.monotonic()
         assert answered(producer, [producer.send(1, b"x")]) == ["Receipt"]
@@ -226,7 +226,7 @@ def test_connections_are_refused_as_often_as_requested(proxy: Proxy, events: Eve
     client = WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)
     client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     assert len(refused.fired) == 2
-    assert sum(isinstance(event, TurnedAway) for event in events.events()) == 2
+    assert sum(isinstance(event, ConnectionRefused) for event in events.events()) == 2
     client.abort()
 
 
@@ -403,7 +403,7 @@ def test_a_lifted_fault_has_no_further_effect(proxy: Proxy, wire: WireClient, cl
 
 def test_lifting_all_faults_releases_held_commands(proxy: Proxy, wire: WireClient, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    held = proxy.inject(Hold(which=SECOND_SEND))
+    held = proxy.inject(HoldFrames(which=SECOND_SEND))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
     held.await_fired(timeout_s=TIMEOUT_S)
     proxy.lift_all()
@@ -420,9 +420,9 @@ def test_a_fault_that_has_no_effect_in_time_is_a_harness_error(proxy: Proxy) -> 
     [
         Lose(which=Which(kind="SENT")),
         Lose(which=Which(nth=0)),
-        Hold(which=Which(count=0)),
-        Delay(which=Which(), delay_s=0.0),
-        Delay(which=Which(), delay_s=float("inf")),
+        HoldFrames(which=Which(count=0)),
+        DelayFrames(which=Which(), delay_s=0.0),
+        DelayFrames(which=Which(), delay_s=float("inf")),
         Cut(which=Which(), where="within", within_bytes=0),
         Repeat(which=Which(), times=0),
         CutAfterBytes(direction="to-broker", size_bytes=0),

@@ -15,9 +15,9 @@ from conformance.proxy.faults import (
     Corrupt,
     Cut,
     CutAfterBytes,
-    Delay,
+    DelayFrames,
     FewerIds,
-    Hold,
+    HoldFrames,
     Lose,
     OnCommands,
     OtherChunkId,
@@ -27,7 +27,7 @@ from conformance.proxy.faults import (
     Which,
 )
 from conformance.proxy.proxy import Proxy
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 20.0
 A_WHILE_S = 0.3
@@ -78,7 +78,7 @@ def test_held_receipts_arrive_when_released_and_nothing_was_resent(
     proxy: Proxy, events: EventBuffer, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
-    held = proxy.inject(Hold(which=Which(kind="SEND_RECEIPT", producer="p")))
+    held = proxy.inject(HoldFrames(which=Which(kind="SEND_RECEIPT", producer="p")))
     tickets = [producer.send(i, b"x") for i in (1, 2)]
     held.await_fired(timeout_s=TIMEOUT_S)
     with pytest.raises(NoAnswer):
@@ -93,7 +93,7 @@ def test_a_slow_network_changes_nothing_but_the_time(
     proxy: Proxy, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
-    slow = proxy.inject(Delay(which=Which(count=None), delay_s=A_WHILE_S / 10))
+    slow = proxy.inject(DelayFrames(which=Which(count=None), delay_s=A_WHILE_S / 10))
     assert sent(producer, b"1", b"2", b"3") == [True] * 3
     assert [entry.sequence_id for entry in read_log(client, topic, timeout_s=TIMEOUT_S)] == [1, 2, 3]
     assert len(slow.fired) >= 6

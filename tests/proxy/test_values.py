@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.proxy.armed import Armed
-from conformance.proxy.events import Chunk, Command, Event
+from conformance.proxy.armed import ArmedFault
+from conformance.proxy.events import ChunkFields, Command, Event
 from conformance.proxy.faults import Change, Corrupt, Cut, Fault, Lose, Which
 from model.log import Position
 
@@ -57,7 +57,7 @@ def command(**facts: object) -> Command:
         "topic": "t",
         "producer": "p",
         "consumer": "c",
-        "chunk": Chunk("u", 2, 3, 30),
+        "chunk": ChunkFields("u", 2, 3, 30),
         "positions": (Position(1, 2),),
     }
     return Command(**{**usual, **facts})  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def command(**facts: object) -> Command:
         (Which(topic="t"), {"topic": "u"}),
         (Which(producer="p"), {"producer": "q"}),
         (Which(consumer="c"), {"consumer": None}),
-        (Which(chunk_id=2), {"chunk": Chunk("u", 1, 3, 30)}),
+        (Which(chunk_id=2), {"chunk": ChunkFields("u", 1, 3, 30)}),
         (Which(chunk_id=2), {"chunk": None}),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_command_matches_if_it_has_all_selected_fields(which: Which, unlike: d
 
 @given(nth=st.integers(1, 5), count=st.none() | st.integers(1, 5))
 def test_a_fault_takes_effect_from_the_nth_command_on_and_at_most_count_times(nth: int, count: int | None) -> None:
-    armed = Armed(1, Lose(which=Which(kind="SEND", nth=nth, count=count)), lambda _armed: None)
+    armed = ArmedFault(1, Lose(which=Which(kind="SEND", nth=nth, count=count)), lambda _armed: None)
     turns = []
     for _ in range(12):
         assert not armed.is_turn_of(command(kind="PING"))
@@ -94,7 +94,7 @@ def test_a_fault_takes_effect_from_the_nth_command_on_and_at_most_count_times(nt
 
 
 def test_a_fault_that_took_effect_reports_when_and_where() -> None:
-    armed = Armed(1, Cut(which=Which(), where="after"), lambda _armed: None)
+    armed = ArmedFault(1, Cut(which=Which(), where="after"), lambda _armed: None)
     armed.fire(3, 7)
     ((at_s, connection, number),) = (msgspec.structs.astuple(fired) for fired in armed.await_fired(timeout_s=1))
     assert at_s >= armed.set_at_s

@@ -23,9 +23,9 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import WireConsumer
 from conformance.clients.wire.producer import WireProducer
-from conformance.clusters import QUICK, Cluster, Clusters
+from conformance.clusters import QUICK, Clusters, RunningCluster
 from model.log import Position
-from tests.polling import eventually
+from tests.waits import eventually
 
 TIMEOUT_S = 60.0
 SUBSCRIPTION = "s"
@@ -109,7 +109,7 @@ def is_connected(clusters: Clusters, link: tuple[str, str], topic: str) -> bool:
 class Remote:
     """Another cluster's account of the topic; each entry is read once."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    def __init__(self, cluster: RunningCluster, topic: str) -> None:
         self._admin, self._topic = cluster.admin, topic
         self._read: dict[Position, str | None] = {}
 

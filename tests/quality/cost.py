@@ -21,15 +21,15 @@ import click
 
 from conformance.brokers.select import parse_broker
 from conformance.engine.example import RunningExample
+from conformance.engine.execution import run_round, spare_the_collector, weight
 from conformance.engine.machines import Machine
-from conformance.engine.performing import run_round, spare_the_collector, weight
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed, Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.operations import AnyOperation
@@ -119,7 +119,7 @@ def main(machine: str, broker: str, rounds: int, seed: int) -> None:
     started.start()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            world = World(started, place=Place(started))
+            world = World(started, place=RunPlace(started))
             journal = Journal(Path(folder) / "journal.jsonl")
             ratios, operations, seconds_with, seconds_without, performing = [], 0, 0.0, 0.0, 0.0
             for number in range(rounds):

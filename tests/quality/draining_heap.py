@@ -26,15 +26,15 @@ from pathlib import Path
 import click
 import psutil
 
+from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import Broker
-from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies, Retention, SubscriptionStats
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import WireConsumer
 from conformance.harness_error import HarnessError
-from model.key_shared.hashing import keys_with_hashes_apart
+from model.key_shared.hashes import keys_with_hashes_apart
 from model.log import Position
 
 ENTRY = "org.apache.pulsar.broker.service.DrainingHashesTracker$DrainingHashEntry"

@@ -27,12 +27,12 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from conformance.pipeline.files.opening import each_a_row, opened
-from conformance.pipeline.files.reading import Files, events_of, examine
-from conformance.pipeline.judging import NEEDED
+from conformance.pipeline.files.compacted_files import each_a_row, opened
+from conformance.pipeline.files.history_files import Files, events_of, examine
+from conformance.pipeline.results import NEEDED
 from conformance.pipeline.session import session
-from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import Broken, Verification, verify
+from conformance.pipeline.topic import VerificationSetting
+from conformance.pipeline.verdict import BrokenInvariant, Verification, verify
 from tests.quality.make_history import PLANTED, Planted, make
 from tests.quality.peak_memory import Peak, peak_memory
 
@@ -153,7 +153,12 @@ def ask_duckdb(folder: Path, cores: int, disk: str = DUCKDB_DISK) -> dict[str, i
 
 def found_of(planted: list[Planted], verified: Verification) -> int:
     """How many of the planted anomalies stand among the cases of the invariant that each is to break."""
-    cases = {(case.invariant, case.topic) for rule in verified.rules if isinstance(rule, Broken) for case in rule.cases}
+    cases = {
+        (case.invariant, case.topic)
+        for rule in verified.rules
+        if isinstance(rule, BrokenInvariant)
+        for case in rule.cases
+    }
     return sum((one.invariant, one.topic_name) in cases for one in planted)
 
 
@@ -165,7 +170,7 @@ def measured(spark: SparkSession, folder: Path, cores: int, *, compared: bool, d
     sorted_ = costing(lambda: scan_and_sort(spark, files))[1] if compared else None
     scanned_by_spark = costing(lambda: scan_by_spark(spark, files))[1] if compared else None
     _, scanned_by_duckdb = costing(lambda: scan_by_duckdb(folder, cores))
-    verified, verifying = costing(lambda: verify(spark, [str(folder)], Setting()))
+    verified, verifying = costing(lambda: verify(spark, [str(folder)], VerificationSetting()))
     assert verified.events == events
     planted = msgspec.json.decode((folder / PLANTED).read_bytes(), type=list[Planted])
     return Took(
@@ -181,7 +186,7 @@ def measured(spark: SparkSession, folder: Path, cores: int, *, compared: bool, d
         judged=sum(getattr(rule, "exercised", 0) for rule in verified.rules),
         planted=len(planted),
         found=found_of(planted, verified),
-        broken=sum(rule.times for rule in verified.rules if isinstance(rule, Broken)),
+        broken=sum(rule.times for rule in verified.rules if isinstance(rule, BrokenInvariant)),
     )
 
 

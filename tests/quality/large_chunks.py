@@ -15,7 +15,7 @@ from conformance.brokers.select import parse_broker
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.operations import CreateTopic, OpenProducer, Send
@@ -63,7 +63,7 @@ def main() -> None:
     size_mb, messages = (*map(int, sys.argv[1:]), *(100, 3)[len(sys.argv) - 1 :])
     broker = parse_broker("4.0.8", settings=SETTINGS)
     broker.start()
-    world = World(broker, place=Place(broker))
+    world = World(broker, place=RunPlace(broker))
     try:
         measure(world, size_mb, messages)
     finally:

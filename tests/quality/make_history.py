@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from conformance.history.compacting import EVENTS_OF_A_FILE
+from conformance.history.compaction import EVENTS_OF_A_FILE
 from conformance.history.parquet import bucket_of, compacted_name, in_order, table_of, write_tables
 from tests.pipeline.histories import realistic
 from tests.pipeline.histories.anomalies import PLANTS

@@ -28,7 +28,7 @@ from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursors.poller import Poller, SubscriptionView
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from conformance.wait import Deadline
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
@@ -205,7 +205,7 @@ def print_broker(broker: str, ranges: tuple[int, ...]) -> None:
     started = parse_broker(broker, settings=SETTINGS)
     started.start()
     try:
-        world = World(started, place=Place(started))
+        world = World(started, place=RunPlace(started))
         topic = f"persistent://{world.namespace_for_cursors('shipped', is_trimmed=False)}/ranges"
         world.admin.create_topic(topic)
         client = WireClient.connect(started.addresses.service_url, timeout_s=PATIENCE_S)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.brokers.obtaining.assembly import origin_of
+from conformance.brokers.installation.assembly import origin_of
 from conformance.brokers.release import fetched_release
 from conformance.brokers.tried import FILE, Check, Tried, tried
 from conformance.commands.releases import order

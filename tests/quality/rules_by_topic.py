@@ -19,7 +19,7 @@ import click
 
 from conformance.brokers.select import parse_broker
 from conformance.engine.example import RunningExample
-from conformance.engine.performing import run_round
+from conformance.engine.execution import run_round
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.slices import topics_of
 from conformance.history.document import Step
@@ -28,7 +28,7 @@ from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from model.deviations import DEVIATIONS
 from model.example import Example, judge
 from model.judgement import Broken
@@ -89,7 +89,7 @@ def run(machine: str, broker: str, rounds: int, seed: int) -> Counter[tuple[str,
     counts: Counter[tuple[str, Kind]] = Counter()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            world = World(started, place=Place(started))
+            world = World(started, place=RunPlace(started))
             journal = Journal(Path(folder) / "journal.jsonl")
 
             def begin() -> RunningExample:

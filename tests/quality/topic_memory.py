@@ -17,10 +17,10 @@ from pathlib import Path
 import click
 import psutil
 
-from conformance.pipeline.files.opening import Opened
+from conformance.pipeline.files.compacted_files import OpenedFile
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import EVENTS, NEEDED, judge_batches
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.results import EVENTS, NEEDED, judge_batches
+from conformance.pipeline.topic import VerificationSetting
 from tests.quality.make_history import EVENTS_OF_AN_ENTRY, make
 
 _KIB = 2**10
@@ -29,7 +29,7 @@ _KIB = 2**10
 def judged(path: Path) -> tuple[int, int]:
     """How many events a file has, and how many bytes judging them took at most; in a process that did nothing else."""
     before_bytes = psutil.Process().memory_info().rss
-    rows = judge_batches(Opened(path.as_uri(), None).batches(NEEDED), Setting(), INVARIANTS).to_pylist()
+    rows = judge_batches(OpenedFile(path.as_uri(), None).batches(NEEDED), VerificationSetting(), INVARIANTS).to_pylist()
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB
     return sum(row["judged"] for row in rows if row["invariant"] == EVENTS), peak_bytes - before_bytes
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.brokers.size import SMALLEST, Size
 from conformance.harness_error import HarnessError
-from tests.replays.seeding import SeededWorld
+from tests.replays.seeded_world import SeededWorld
 
 
 @pytest.fixture(scope="package")

@@ -11,17 +11,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from conformance.engine.shortening.attempt import Attempt
-from conformance.engine.shortening.minimise import minimise
-from conformance.engine.shortening.recording import shorten_recording
-from conformance.engine.shortening.replays import Shortest
+from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.broker_search import minimise
+from conformance.engine.shortener.model_search import shorten_recording
+from conformance.engine.shortener.replays import Shortest
 from conformance.faults import catalogue
 from conformance.faults.defect import Defect
 from conformance.history import document
 from conformance.history.document import History, Replays
 from model.operations import AnyOperation
 from tests.replays import stored
-from tests.replays.seeding import SeededWorld
+from tests.replays.seeded_world import SeededWorld
 
 TRIES = 5
 """How often a history is performed until it breaks its rule again."""

@@ -14,12 +14,12 @@ from conformance.faults import catalogue
 from conformance.history import document
 from conformance.history.document import Violation
 from model.judgement import Broken
-from tests import judging
+from tests import verdicts
 from tests.faults.experiments import EXPERIMENTS
 from tests.faults.replication_effects import REPLICATION_EFFECTS
 from tests.lockstep.test_takeovers_on_a_real_broker import HISTORIES as OF_LARGER_DEPLOYMENTS
 from tests.replays import stored
-from tests.replays.seeding import SeededWorld
+from tests.replays.seeded_world import SeededWorld
 
 each = pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in stored.histories().items()])
 
@@ -65,6 +65,6 @@ def test_the_history_of_a_defect_was_recorded_with_it(path: Path) -> None:
 def test_the_model_finds_the_violation_in_the_recorded_outcomes(path: Path) -> None:
     history = document.read(path)
     assert history.violation is not None
-    broken = judging.judged(*history.steps)
+    broken = verdicts.judged(*history.steps)
     assert isinstance(broken, Broken)
     assert (broken.rule, len(history.steps)) == (history.violation.rule, history.violation.step)

@@ -14,8 +14,8 @@ from conformance.known import KnownDeviation, shipped
 from conformance.lockstep.lockstep import Lockstep
 from model.deviations import DEVIATIONS
 from model.judgement import Broken
-from tests.judging import judged
-from tests.replays.seeding import SeededWorld
+from tests.replays.seeded_world import SeededWorld
+from tests.verdicts import judged
 
 TRIES = 60
 """A real broker is not deterministic; most histories come back nearly always, those of races every third time, and some

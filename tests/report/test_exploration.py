@@ -91,7 +91,7 @@ def test_a_variant_is_reported_with_its_shortest_counterexample() -> None:
     (named,) = explorations("overlapping-batch-dropped")
     lines = in_words(named, named.run()).splitlines()
     assert lines[0].startswith("overlapping-batch-dropped: A batch is judged by its lowest id")
-    start = lines.index("  Broken: what is confirmed is stored (DEDUP-13, DEDUP-15)")
+    start = lines.index("  Broken: a confirmed message is stored (DEDUP-13, DEDUP-15)")
     assert lines[start + 1 : start + 6] == [
         "     1. A connects: last sequence id -1",
         "     2. A sends 1 (a0): it is new",

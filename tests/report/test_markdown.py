@@ -11,7 +11,7 @@ import pytest
 from conformance.documentation import HUNTS, REFERENCE, main
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
-from conformance.hunting import Missed
+from conformance.hunt_result import DefectMissed
 from conformance.report.docs import hunts
 from conformance.report.docs.markdown import defects_page
 from model.explorations import VARIANTS
@@ -51,7 +51,9 @@ def test_every_defect_of_the_hunts_that_are_kept_was_found_in_one_of_them() -> N
 
 def test_a_defect_that_was_not_hunted_or_not_found_is_listed_as_such() -> None:
     missed, unhunted = catalogue.defects()[:2]
-    encoded = hunts.as_json([Missed(defect=missed, operations=9, seconds=1.0)], broker="4.0.8", seed=1, budget_s=60)
+    encoded = hunts.as_json(
+        [DefectMissed(defect=missed, operations=9, seconds=1.0)], broker="4.0.8", seed=1, budget_s=60
+    )
     page = defects_page((missed, unhunted), [msgspec.json.decode(encoded, type=hunts.HuntForm)])
     assert "0 of 1 defect found" in page
     assert f"| `{missed.name}` | not-found |" in page

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.cli.running import Ran, ended
+from tests.cli.command_line import Ran, ended
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.brokers.launching.ports import HOST, free_ports
-from conformance.brokers.launching.runs import GuardedProcess, RunFolder
 from conformance.brokers.release import Release, fetched_release
+from conformance.brokers.startup.ports import HOST, free_ports
+from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Secret, Security, Service
 from tests.brokers.stock_standalone import await_up, start_by_script

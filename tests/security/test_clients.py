@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.launching.ports import free_ports
+from conformance.brokers.startup.ports import free_ports
 from conformance.clients.admin.client import Admin, AdminError
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import ConnectionLost, Receipt, ServerRefused
@@ -20,11 +20,11 @@ from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.proxy import Proxy
-from tests.polling import eventually
 from tests.security.issuer import credentials, issuer
 from tests.security.secured_broker import OWNER, REFRESH_CHECK_S, TENANT, SecuredBroker
 from tests.security.servers import HOST
 from tests.security.tokens import token
+from tests.waits import eventually
 
 TIMEOUT_S = 15.0
 

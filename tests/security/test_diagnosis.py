@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.launching.ports import free_ports
+from conformance.brokers.startup.ports import free_ports
 from conformance.clients.diagnosis import require_usable
 from conformance.clients.security.service import OAuth2, Secret, Security, Service
 from conformance.harness_error import HarnessError

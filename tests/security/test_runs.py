@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 
 from conformance.clients.admin.client import Admin
-from tests.cli.running import Ran, ended
-from tests.polling import eventually
+from tests.cli.command_line import Ran, ended
 from tests.security.commands import run_for_real, start_for_real
 from tests.security.secured_broker import OWNER, SUPER_USER, TENANT, SecuredBroker
 from tests.security.tokens import token
+from tests.waits import eventually
 
 LOOK_EVERY_S = 0.2
 

@@ -9,7 +9,7 @@ from conformance.clients.admin.client import Admin
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import RunPlace
 from conformance.tenancy.run_name import RunName
 from tests.security.secured_broker import OWNER, TENANT, SecuredBroker
 
@@ -19,7 +19,7 @@ def test_creating_a_tenant_is_refused_in_one_sentence_with_advice(secured: Secur
     broker.start()
     told = rf"^The run has no tenant of its own, because role '{OWNER}' may not create tenants[^\n]*With --tenant NAME "
     with pytest.raises(HarnessError, match=told):
-        Place(broker)
+        RunPlace(broker)
 
 
 def test_a_tenant_of_another_administrator_is_refused_in_one_sentence(secured: SecuredBroker) -> None:
@@ -30,7 +30,7 @@ def test_a_tenant_of_another_administrator_is_refused_in_one_sentence(secured: S
         HarnessError,
         match=rf"^The run cannot make its namespaces, because role '{OWNER}' may not create namespaces [^\n]*$",
     ):
-        Place(broker, footprint)
+        RunPlace(broker, footprint)
 
 
 def test_everything_is_created_and_removed_in_its_tenant(secured: SecuredBroker) -> None:
@@ -38,7 +38,7 @@ def test_everything_is_created_and_removed_in_its_tenant(secured: SecuredBroker)
     broker.start()
     with Admin(secured.admin) as admin:
         before = sorted(admin.namespaces(TENANT))
-        with Place(broker, Footprint(name=RunName.new(at_most_s=60), within=TENANT)) as place:
+        with RunPlace(broker, Footprint(name=RunName.new(at_most_s=60), within=TENANT)) as place:
             world = World(broker, place=place)
             assert world.assumes_settings
             world.namespace_for_cursors("every-ack", is_trimmed=True)

@@ -10,7 +10,7 @@ import pytest
 from conformance.cli.parameters.connection import take_token_off
 from conformance.clients.security.options import security_given, security_in
 from conformance.clients.security.service import NO_SECURITY, OAuth2, Secret, Security, Service
-from tests.cli.running import run
+from tests.cli.command_line import run
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2IifQ.c2lnbmVk"
 

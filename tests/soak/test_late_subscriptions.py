@@ -8,8 +8,8 @@ from typing import cast
 
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
+from conformance.history.lane_recorder import LaneRecorder
 from conformance.history.recorded import FIRST_OF_ALL, Kind
-from conformance.history.recording import Recording
 from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.late_subscriptions import LateSubscriptions
 from conformance.soak.plan import Later
@@ -24,7 +24,7 @@ def test_a_late_subscription_is_created_at_its_time_and_its_consumer_subscribes(
     planned = [Later(at_s=at_s, topic="t", cluster=ALONE, name=name) for at_s, name in ((1.0, "a"), (2.0, "b"))]
     listening, homes = Listening(), dict[tuple[str, str], str]()
     expected = [("t", name, ALONE) for name in "ab"]
-    with closing(Recording(tmp_path, run="r", lane="w")) as recording:
+    with closing(LaneRecorder(tmp_path, run="r", lane="w")) as recording:
         service = broker.addresses.service
         cluster = SoakCluster(label=ALONE, broker=broker, service=service, admin=admin, recording=recording)
         late = LateSubscriptions([cluster], cast(Clients, listening), planned, homes)

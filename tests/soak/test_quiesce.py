@@ -17,17 +17,17 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.admin.stored_log import last_stored
 from conformance.clients.admin.types import InternalStats, LedgerStats
 from conformance.clients.wire.client import WireClient
+from conformance.history.lane_recorder import LaneRecorder
 from conformance.history.recorded import UNLOAD
-from conformance.history.recording import Recording
 from conformance.soak import quiesce
 from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.plan import TopicPlan
-from conformance.soak.quiesce import Quiesce
+from conformance.soak.quiesce import QuiescePhase
 from conformance.soak.request import QuiesceResult
 from conformance.soak.workers import Clients
 from conformance.workers.client_plan import TopicKind
 from model.log import Position
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 class Listening:
@@ -73,12 +73,12 @@ def quiesced(
     tick: Callable[[], None] = lambda: None,
 ) -> QuiesceResult:
     """Quiesce a topic of the broker, which stands for each cluster that has a label."""
-    with closing(Recording(folder, run="r", lane="w")) as recording:
+    with closing(LaneRecorder(folder, run="r", lane="w")) as recording:
         service = broker.addresses.service
         clusters = [
             SoakCluster(label=one, broker=broker, service=service, admin=admin, recording=recording) for one in labels
         ]
-        return Quiesce(clusters, cast(Clients, listening), [topic], {}).run(tick)
+        return QuiescePhase(clusters, cast(Clients, listening), [topic], {}).run(tick)
 
 
 def test_a_subscription_without_progress_is_helped_twice_and_then_stuck(

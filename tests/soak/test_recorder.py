@@ -13,10 +13,10 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
 from conformance.history.parquet import HistoryWriter
-from conformance.history.recorded import Kind, Outcome
-from conformance.pipeline.topic import Setting
-from conformance.reading_back import first_ledger_of
+from conformance.history.recorded import CallOutcome, Kind
+from conformance.pipeline.topic import VerificationSetting
 from conformance.recorder import Recorder
+from conformance.topic_reader import first_ledger_of
 from tests.pipeline.histories import random_histories
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "histories.md"
@@ -48,7 +48,7 @@ def example(broker: Broker, namespace: str) -> str:
 
 def broken_in(folder: Path) -> set[str]:
     return random_histories.broken_in(
-        random_histories.judged(random_histories.read(folder), setting=Setting(), rows_of_a_batch=1000)
+        random_histories.judged(random_histories.read(folder), setting=VerificationSetting(), rows_of_a_batch=1000)
     )
 
 
@@ -62,7 +62,7 @@ def test_the_example_of_the_documentation_records_a_sound_history(
     kinds = Counter(event.kind for event in recorded)
     assert {kinds[kind] for kind in (Kind.SEND, Kind.DISPATCH, Kind.ACK, Kind.LOG)} == {100}
     assert all(event.invoked_ns is not None for event in recorded)
-    judged = random_histories.judged(recorded, setting=Setting(), rows_of_a_batch=1000)
+    judged = random_histories.judged(recorded, setting=VerificationSetting(), rows_of_a_batch=1000)
     assert random_histories.broken_in(judged) == set()
     put_to_the_test = {name for name, (times, _) in judged.items() if times}
     assert put_to_the_test >= {
@@ -141,4 +141,4 @@ def test_a_resent_message_is_a_duplicate_and_a_failed_send_is_unknown(broker: Br
     client.close()
     assert answered == [pulsar.Result.Ok]
     sends = sorted((event.sequence_id, event.outcome) for event in random_histories.read(tmp_path))
-    assert sends == [(1, Outcome.DUPLICATE), (1, Outcome.OK), (2, Outcome.UNKNOWN), (3, Outcome.OK)]
+    assert sends == [(1, CallOutcome.DUPLICATE), (1, CallOutcome.OK), (2, CallOutcome.UNKNOWN), (3, CallOutcome.OK)]

@@ -19,15 +19,15 @@ from conformance.harness_error import HarnessError
 from conformance.history.recorded import Kind
 from conformance.known import shipped
 from conformance.pipeline.invariants.catalogue import BY_NAME, OfClusters
-from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import Broken, Verification, verify
+from conformance.pipeline.topic import VerificationSetting
+from conformance.pipeline.verdict import BrokenInvariant, Verification, verify
 from conformance.soak import quiesce
 from conformance.soak.plan import FaultName
-from conformance.soak.request import Result, SoakRequest, Stage, State
+from conformance.soak.request import SoakProgress, SoakRequest, SoakResult, SoakStage
 from conformance.soak.run import soak
 from conformance.verdicts import Held
 from tests.pipeline.histories import random_histories
-from tests.polling import descendants, eventually
+from tests.waits import descendants, eventually
 
 EVERYTHING_BUT_FAULTS_OF_A_LANE = frozenset(Kind) - {Kind.REDELIVER, Kind.SEEK, Kind.SKIP, Kind.PASSED_ON}
 STARTED_WITHIN_S = 120.0
@@ -38,9 +38,9 @@ class Onlooker:
 
     def __init__(self) -> None:
         self.wants_end = False
-        self.stages: dict[Stage, State] = {}
+        self.stages: dict[SoakStage, SoakProgress] = {}
 
-    def show(self, state: State) -> None:
+    def show(self, state: SoakProgress) -> None:
         self.stages[state.stage] = state
 
 
@@ -49,7 +49,7 @@ def asked(broker: str, history: Path, *, length_s: float, **more: object) -> Soa
     return SoakRequest(broker=broker, history=history, length_s=length_s, **(options | more))  # type: ignore[arg-type]
 
 
-def soaked(broker: Broker, history: Path, onlooker: Onlooker) -> Result:
+def soaked(broker: Broker, history: Path, onlooker: Onlooker) -> SoakResult:
     addresses = broker.addresses
     url = f"{addresses.service_url},{addresses.admin_url}"
     return soak(asked(url, history, length_s=8.0), onlooker)
@@ -60,13 +60,13 @@ def rows(history: Path) -> list[dict[str, object]]:
 
 
 def verified(spark: SparkSession, history: Path) -> Verification:
-    return verify(spark, [str(history)], Setting())
+    return verify(spark, [str(history)], VerificationSetting())
 
 
 def test_the_history_of_a_correct_broker_is_sound(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
     onlooker = Onlooker()
     result = soaked(broker, tmp_path, onlooker)
-    assert set(onlooker.stages) == set(Stage)
+    assert set(onlooker.stages) == set(SoakStage)
     assert not result.quiesced.stuck
     assert result.counts.sent == result.counts.confirmed + result.counts.duplicates + result.counts.unanswered
     assert set(result.faults) <= {"unload", "cut", "hold", "refuse"}
@@ -77,7 +77,7 @@ def test_the_history_of_a_correct_broker_is_sound(broker: Broker, spark: SparkSe
     assert set(kinds) == EVERYTHING_BUT_FAULTS_OF_A_LANE
     assert kinds[Kind.LOG] == result.logged
     found = verified(spark, tmp_path)
-    assert not [verdict for verdict in found.rules if isinstance(verdict, Broken)]
+    assert not [verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant)]
     assert {"DEDUP-02", "DEDUP-15", "DEDUP-16", "CHUNK-04", "ACK-01", "ACK-06", "KEY-01"} <= {
         verdict.rule.id for verdict in found.rules if isinstance(verdict, Held)
     }
@@ -104,9 +104,11 @@ def test_two_clusters_replicate_and_the_history_has_their_events(
     looked = [row for row in recorded if row["kind"] == Kind.CURSOR and int(str(row["invoked_ns"])) < last_fault]
     assert {row["cluster"] for row in looked} == {"A", "B"}, "cursors are sampled during faults"
     assert {Kind.PASSED_ON, Kind.LOG_END, Kind.DRAINED} <= {row["kind"] for row in recorded if row["cluster"] == "B"}
-    found = verify(spark, [str(tmp_path)], Setting(), known=shipped())
-    assert not [verdict for verdict in found.rules if isinstance(verdict, Broken) and not verdict.is_known]
-    judged = random_histories.judged(random_histories.read(tmp_path), setting=Setting(), rows_of_a_batch=10_000)
+    found = verify(spark, [str(tmp_path)], VerificationSetting(), known=shipped())
+    assert not [verdict for verdict in found.rules if isinstance(verdict, BrokenInvariant) and not verdict.is_known]
+    judged = random_histories.judged(
+        random_histories.read(tmp_path), setting=VerificationSetting(), rows_of_a_batch=10_000
+    )
     of_clusters = {one for one, invariant in BY_NAME.items() if isinstance(invariant, OfClusters)}
     assert {one for one in of_clusters if judged[one][0]} == of_clusters - {"left behind"}  # too short for that
 
@@ -117,7 +119,9 @@ def test_a_defect_of_the_broker_is_in_the_history(request: pytest.FixtureRequest
         pytest.skip("a cluster that runs already has no agent inside, which a defect needs")
     none: frozenset[FaultName] = frozenset()
     soak(asked(name, tmp_path, length_s=10.0, faults=none, defects=("hash-with-two-consumers",)), Onlooker())
-    judged = random_histories.judged(random_histories.read(tmp_path), setting=Setting(), rows_of_a_batch=10_000)
+    judged = random_histories.judged(
+        random_histories.read(tmp_path), setting=VerificationSetting(), rows_of_a_batch=10_000
+    )
     assert "one consumer at a time" in random_histories.broken_in(judged) <= {"one consumer at a time", "keys in order"}
 
 
@@ -167,8 +171,8 @@ def test_a_killed_soak_leaves_its_recorded_events_and_no_process(tmp_path: Path)
 
 def test_a_client_that_died_is_a_harness_error(broker: Broker, tmp_path: Path) -> None:
     class Killer(Onlooker):
-        def show(self, state: State) -> None:
-            if state.stage is Stage.LOAD:
+        def show(self, state: SoakProgress) -> None:
+            if state.stage is SoakStage.LOAD:
                 min(clients(), key=lambda process: process.pid).kill()
 
     with pytest.raises(HarnessError, match=r"client-\d ended without a report"):

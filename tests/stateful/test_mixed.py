@@ -18,7 +18,7 @@ from model.deviations import DEVIATIONS
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
 from stateful.test_mixed import MACHINES
-from tests import judging
+from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import Replicate, SimulatedPerformer
@@ -97,7 +97,7 @@ def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed(machine: 
     campaign = on_the_documents(machine)[0]
     exercised: Counter[str] = Counter()
     for steps in campaign.histories:
-        judged = judging.judged(*steps)
+        judged = verdicts.judged(*steps)
         assert isinstance(judged, Allowed)
         exercised.update(judged.exercised)
     assert exercised == campaign.exercised

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from conformance.engine.performing import run_examples
+from conformance.engine.execution import run_examples
 
 
 def chosen(seed: int) -> list[int]:

@@ -18,7 +18,7 @@ from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed
 from stateful.test_deduplication import MACHINES
-from tests import judging
+from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
@@ -99,7 +99,7 @@ def test_judging_a_history_again_gives_the_same_verdict(
     exercised: Counter[str] = Counter()
     began_s = time.process_time()
     for steps in campaign.histories:
-        judged = judging.judged(*steps)
+        judged = verdicts.judged(*steps)
         assert isinstance(judged, Allowed)
         exercised.update(judged.exercised)
     per_step_ms = (time.process_time() - began_s) * 1000 / campaign.steps

@@ -16,7 +16,7 @@ from conformance.engine.machines import Machine
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed
 from stateful.test_cursors import MACHINES
-from tests import judging
+from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
@@ -71,7 +71,7 @@ def test_judging_a_history_again_gives_the_same_verdict(machine: Machine) -> Non
     campaign = on_the_document(machine.name)[0]
     exercised: Counter[str] = Counter()
     for steps in campaign.histories:
-        judged = judging.judged(*steps)
+        judged = verdicts.judged(*steps)
         assert isinstance(judged, Allowed)
         exercised.update(judged.exercised)
     assert exercised == campaign.exercised

@@ -14,10 +14,10 @@ from model.events import CursorRead, DueReceived, RedeliveryTimes, Starved
 from model.operations import AnyOperation
 from model.subscription_operations import ReadCursor
 from stateful import test_cursors, test_key_shared
-from tests.judging import Happened
 from tests.model.key_shared.test_order import A, broken, gathers, joins, leaves, sent, share
 from tests.model.test_ended_excuses import HIGH, LOW, left_with_nothing
 from tests.stateful.test_service import Change, found_first
+from tests.verdicts import Happened
 
 CLIENTS = next(machine for machine in test_cursors.MACHINES if machine.name == "acknowledgment-clients")
 KEYS = next(machine for machine in test_key_shared.MACHINES if machine.name == "keys")

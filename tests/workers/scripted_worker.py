@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from conformance.workers.line import Line
-from conformance.workers.protocol import Ended, GaveUp, Order, Produce, read_order
+from conformance.workers.protocol import Ended, GaveUp, Order, ProduceOrder, read_order
 from conformance.workers.zygote import serve
 
 GRACE_S = 5.0
@@ -19,7 +19,7 @@ GRACE_S = 5.0
 
 def run(line: Line[Order]) -> None:
     order = line.receive()
-    assert isinstance(order, Produce)
+    assert isinstance(order, ProduceOrder)
     match order.topic:
         case "crash":
             raise ValueError("a bug")

@@ -15,9 +15,9 @@ import pytest
 from conformance.clients.outcomes import NoAnswer
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
-from conformance.workers.protocol import Close, Ended, GaveUp, Produce, Report, read_report
+from conformance.workers.protocol import Close, Ended, GaveUp, ProduceOrder, Report, read_report
 from conformance.workers.starter import Starter, Worker
-from tests.polling import descendants, eventually
+from tests.waits import descendants, eventually
 
 MODULE = "tests.workers.scripted_worker"
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def starter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter[Report]]:
 
 
 def started(starter: Starter[Report], what: str, name: str = "") -> Worker[Report]:
-    return starter.run(Produce(Service.of("pulsar://localhost"), what, name, 1.0))
+    return starter.run(ProduceOrder(Service.of("pulsar://localhost"), what, name, 1.0))
 
 
 def processes_of(pid: int) -> list[psutil.Process]:

@@ -21,7 +21,7 @@ from testcontainers.core.docker_client import DockerClient as TestcontainersClie
 from testcontainers.core.docker_client import get_docker_host
 
 from conformance.brokers.containers.debian import Unavailable, provide
-from conformance.brokers.obtaining.cache import cache_folder
+from conformance.brokers.installation.cache import cache_folder
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from conformance.brokers.containers.debian import mirror, provide
 from conformance.brokers.containers.engine import APIError, DockerClient, DockerException, ImageNotFound
-from conformance.brokers.obtaining.cache import cache_folder, sole_maker
+from conformance.brokers.installation.cache import cache_folder, sole_maker
 from conformance.brokers.release import fetched_release
 from conformance.harness_error import HarnessError
 

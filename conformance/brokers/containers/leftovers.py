@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from conformance.brokers.containers.engine import APIError, DockerClient, DockerException, connect
-from conformance.brokers.obtaining.cache import cache_folder
+from conformance.brokers.installation.cache import cache_folder
 from conformance.harness_error import HarnessError
 
 _LABEL = "pulsar-conformance.claim"

@@ -19,10 +19,10 @@ from testcontainers.core.container import DockerContainer
 
 from conformance.brokers.containers.engine import DockerClient, NotFound
 from conformance.brokers.containers.leftovers import Claim
-from conformance.brokers.launching.agent import agent_jar, agent_options
-from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.listener import listener_settings
-from conformance.brokers.launching.ports import HOST, free_ports
+from conformance.brokers.startup.agent import agent_jar, agent_options
+from conformance.brokers.startup.configuration import configured
+from conformance.brokers.startup.listener import listener_settings
+from conformance.brokers.startup.ports import HOST, free_ports
 from conformance.harness_error import HarnessError
 
 HOME = PurePosixPath("/pulsar")
@@ -49,7 +49,7 @@ _LOG = {"type": "json-file", "config": {"max-size": "50m", "max-file": "2"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class ContainerPorts:
     """The TCP ports of one broker: the same inside the container and, on this machine only, outside.
 
     A broker tells its clients where to find it; only with equal ports is what it says true inside and outside. They are
@@ -63,7 +63,7 @@ class Ports:
     proxy: int
 
     @classmethod
-    def chosen(cls) -> Ports:
+    def chosen(cls) -> ContainerPorts:
         """Return ports that are free now.
 
         Raises:
@@ -79,7 +79,13 @@ def cluster_name(claim: Claim) -> str:
 
 
 def standalone_container(
-    client: DockerClient, image: str, *, claim: Claim, ports: Ports, settings: Mapping[str, str], with_agent: bool
+    client: DockerClient,
+    image: str,
+    *,
+    claim: Claim,
+    ports: ContainerPorts,
+    settings: Mapping[str, str],
+    with_agent: bool,
 ) -> DockerContainer:
     """Return the container of a standalone broker, not made yet; ``settings`` go on top of the image's own.
 
@@ -101,7 +107,7 @@ def standalone_container(
 
 
 def standalone_configuration(
-    client: DockerClient, image: str, *, claim: Claim, ports: Ports, settings: Mapping[str, str]
+    client: DockerClient, image: str, *, claim: Claim, ports: ContainerPorts, settings: Mapping[str, str]
 ) -> str:
     """Return the text of the configuration file: the image's own with ``settings`` in it.
 
@@ -130,7 +136,7 @@ def archived(name: str, text: str) -> bytes:
     return archive.getvalue()
 
 
-def _place(claim: Claim, ports: Ports) -> dict[str, str]:
+def _place(claim: Claim, ports: ContainerPorts) -> dict[str, str]:
     """Return the settings that say where this one broker listens and what its cluster is called."""
     return {
         "clusterName": cluster_name(claim),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.jvm import Program
-from conformance.brokers.launching.ports import HOST
 from conformance.brokers.processes.member import Site
 from conformance.brokers.processes.zookeeper import BOOKIES, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import BOOKIE
+from conformance.brokers.startup.configuration import configured
+from conformance.brokers.startup.jvm import JavaProgram
+from conformance.brokers.startup.ports import HOST
 from conformance.wait import wait_until
 
 _MAIN: Final = "org.apache.bookkeeper.server.Main"
@@ -46,7 +46,7 @@ class BookieProcess(RegisteredMember):
         shipped = self.site.release.shipped("bookkeeper.conf")
         file.write_text(configured(shipped, {**needed, **settings, **place}), "utf-8")
         self.end_session()
-        self._start(Program(main=_MAIN, arguments=["--conf", str(file)], memory=_MEMORY))
+        self._start(JavaProgram(main=_MAIN, arguments=["--conf", str(file)], memory=_MEMORY))
 
     def registers_soon(self) -> bool:
         """Whether it is registered again shortly after it lost its session, unless it has ended."""

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.brokers.launching.agent import load_agent
-from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.jvm import BROKER_MEMORY, Program
-from conformance.brokers.launching.listener import listener_settings
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.launching.probe import Probe
 from conformance.brokers.processes.member import Site
 from conformance.brokers.processes.zookeeper import BROKERS, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import of_broker
 from conformance.brokers.settings.known import known_settings
 from conformance.brokers.size import SMALLEST, Size
+from conformance.brokers.startup.agent import load_agent
+from conformance.brokers.startup.configuration import configured
+from conformance.brokers.startup.jvm import BROKER_MEMORY, JavaProgram
+from conformance.brokers.startup.listener import listener_settings
+from conformance.brokers.startup.ports import HOST
+from conformance.brokers.startup.probe import Probe
 
 SHIPPED: Final = "broker.conf"
 """The release's configuration file for a broker."""
@@ -69,7 +69,7 @@ class BrokerProcess(RegisteredMember):
         file = self.site.run.path / f"{self.name}.conf"
         file.write_text(configured(shipped, {**ours, **listeners, **settings}), "utf-8")
         self.end_session()
-        self._start(Program(main=_MAIN, arguments=["--broker-conf", str(file)], memory=BROKER_MEMORY))
+        self._start(JavaProgram(main=_MAIN, arguments=["--broker-conf", str(file)], memory=BROKER_MEMORY))
 
     def await_ready(self) -> None:
         """Wait until it answers a look-up, and ``public/default`` exists."""

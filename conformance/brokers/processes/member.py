@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from conformance.brokers.launching.jvm import Program, java_command
-from conformance.brokers.launching.runs import GuardedProcess, RunFolder
-from conformance.brokers.obtaining.java import Java
+from conformance.brokers.installation.java import Java
 from conformance.brokers.release import Release
+from conformance.brokers.startup.jvm import JavaProgram, java_command
+from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 
@@ -36,7 +36,7 @@ class Site:
     """How long each may take to be ready."""
 
 
-class Member:
+class DeploymentProcess:
     """One of the processes, not started yet.
 
     Every method raises :class:`~conformance.harness_error.HarnessError` where the process does not do as asked within
@@ -81,7 +81,7 @@ class Member:
         if not wait_until(lambda: not self.is_running, deadline_s, pause_s=_POLL_S):
             raise HarnessError(f"{self._title} did not end within {deadline_s:g} s. {self._said()}")
 
-    def _start(self, program: Program) -> None:
+    def _start(self, program: JavaProgram) -> None:
         site = self.site
         options = site.options(self.kind)
         self.process.start(java_command(site.release, site.java, site.run.path, program, options=options))

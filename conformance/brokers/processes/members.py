@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from conformance.brokers.launching.ports import free_ports
-from conformance.brokers.launching.runs import RunFolder
-from conformance.brokers.obtaining.java import Java
+from conformance.brokers.installation.java import Java
 from conformance.brokers.processes.bookie import BookieProcess
 from conformance.brokers.processes.broker import BrokerPorts, BrokerProcess
-from conformance.brokers.processes.member import Kind, Member, Site
+from conformance.brokers.processes.member import DeploymentProcess, Kind, Site
 from conformance.brokers.processes.zookeeper import ZooKeeperProcess
 from conformance.brokers.release import Release
 from conformance.brokers.size import SMALLEST, Size
+from conformance.brokers.startup.ports import free_ports
+from conformance.brokers.startup.runs import RunFolder
 
 _PORTS_OF_BROKER: Final = 4
 
 
-class Members:
+class DeploymentProcesses:
     """One ZooKeeper, and so many bookies and brokers as a size says, on ports of their own; none is started yet.
 
     ``name`` is the deployment's, for errors; ``options`` gives further options of Java for each kind of process of a
@@ -60,7 +60,7 @@ class Members:
         )
 
     @property
-    def all(self) -> tuple[Member, ...]:
+    def all(self) -> tuple[DeploymentProcess, ...]:
         """All of them, in the order in which they need each other."""
         return (self.zookeeper, *self.bookies, *self.brokers)
 

@@ -20,16 +20,16 @@ from typing import Final
 
 from rich.console import Console
 
-from conformance.brokers.launching.agent import ATTACHABLE
-from conformance.brokers.launching.jvm import QUICK_START, Program, java_command
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.launching.runs import GuardedProcess
-from conformance.brokers.obtaining.cache import cache_folder, sole_maker
-from conformance.brokers.obtaining.java import Java
+from conformance.brokers.installation.cache import cache_folder, sole_maker
+from conformance.brokers.installation.java import Java
 from conformance.brokers.processes.member import Kind
-from conformance.brokers.processes.members import Members
+from conformance.brokers.processes.members import DeploymentProcesses
 from conformance.brokers.processes.zookeeper import RegisteredMember
 from conformance.brokers.release import Release
+from conformance.brokers.startup.agent import ATTACHABLE
+from conformance.brokers.startup.jvm import QUICK_START, JavaProgram, java_command
+from conformance.brokers.startup.ports import HOST
+from conformance.brokers.startup.runs import GuardedProcess
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
@@ -121,7 +121,7 @@ class Preparation:
             members.zookeeper.start()
             store = f"{HOST}:{members.zookeeper.port}"
             flags = {"--cluster": cluster, **_NOWHERE, **self._store_flags(store)}
-            program = Program(main=_SETUP, arguments=[word for pair in flags.items() for word in pair], memory=())
+            program = JavaProgram(main=_SETUP, arguments=[word for pair in flags.items() for word in pair], memory=())
             tool = GuardedProcess(members.run, "setup")
             tool.start(java_command(self._release, self.java, members.run.path, program))
             wait_until(lambda: tool.exit_status() is not None, _DEADLINE_S)
@@ -157,8 +157,8 @@ class Preparation:
             (folder / _FAILED).write_text(str(harness_error), "utf-8")
 
     @contextlib.contextmanager
-    def _members(self, options: Callable[[Kind], Sequence[str]]) -> Iterator[Members]:
-        members = Members(
+    def _members(self, options: Callable[[Kind], Sequence[str]]) -> Iterator[DeploymentProcesses]:
+        members = DeploymentProcesses(
             [self._release],
             self.java,
             name=self._release.version,
@@ -171,7 +171,7 @@ class Preparation:
             members.close()
 
 
-def _end(members: Members) -> None:
+def _end(members: DeploymentProcesses) -> None:
     """Have all processes write their archives side by side: each ends as soon as nobody needs it any more."""
     ending: tuple[RegisteredMember, ...] = (*members.brokers, *members.bookies)
     for member in ending:

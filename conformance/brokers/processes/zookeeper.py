@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from conformance.brokers.launching.jvm import Program
-from conformance.brokers.launching.ports import HOST
-from conformance.brokers.processes.member import Kind, Member, Site
+from conformance.brokers.processes.member import DeploymentProcess, Kind, Site
+from conformance.brokers.startup.jvm import JavaProgram
+from conformance.brokers.startup.ports import HOST
 from conformance.harness_error import HarnessError
 
 BROKERS: Final = "/loadbalance/brokers/"
@@ -47,7 +47,7 @@ _PASSWORD_BYTES: Final = 16
 _CLOSE_SESSION: Final = -11
 
 
-class ZooKeeperProcess(Member):
+class ZooKeeperProcess(DeploymentProcess):
     """The ZooKeeper of a deployment."""
 
     def __init__(self, site: Site, *, port: int) -> None:
@@ -66,12 +66,12 @@ class ZooKeeperProcess(Member):
             shutil.copytree(template, self.data)
         file = self.site.run.path / "zookeeper.cfg"
         file.write_text(_CONFIGURATION.format(data=self.data, port=self.port, host=HOST), "utf-8")
-        self._start(Program(main=_MAIN, arguments=[str(file)], memory=_MEMORY))
+        self._start(JavaProgram(main=_MAIN, arguments=[str(file)], memory=_MEMORY))
         self._await("ready", self.store.answers)
         self._require_listening(self.port)
 
 
-class RegisteredMember(Member):
+class RegisteredMember(DeploymentProcess):
     """A bookie or broker: it registers itself in ZooKeeper, under ``path``."""
 
     def __init__(self, site: Site, kind: Kind, number: int, *, zookeeper: ZooKeeperProcess, path: str) -> None:

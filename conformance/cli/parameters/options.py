@@ -11,12 +11,12 @@ import click
 
 from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
-from conformance.cli.parameters.types import CLIENT, Setting, Tenant, brokers
+from conformance.cli.parameters.types import CLIENT, SettingParameter, Tenant, brokers
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.commands.running.engine import Engine
+    from conformance.commands.supervision.engine import Engine
     from conformance.known import KnownDeviation
     from conformance.tenancy.footprint import Footprint
 
@@ -71,7 +71,7 @@ known_option = click.option(
 )
 client_option = click.option("--client", type=CLIENT, help="Another pulsar-client.  [default: the one installed]")
 setting_option = click.option(
-    "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
+    "--setting", "settings", type=SettingParameter(), multiple=True, help="A setting of the broker; may be repeated."
 )
 verbose_option = click.option(
     "--verbose", is_flag=True, help="Print known deviations and long histories in full as well."
@@ -131,6 +131,6 @@ def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
     """The engine, with another release of pulsar-client if ``version`` has one."""
     if version is None:
         return engine
-    from conformance.commands.running.clients import python_with_client
+    from conformance.commands.supervision.clients import python_with_client
 
     return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)))

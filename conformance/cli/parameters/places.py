@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from conformance.commands.running.folders import has_report
+from conformance.commands.supervision.folders import has_report
 
 
 class OutputFile(click.Path):

@@ -145,7 +145,7 @@ class Rules(click.ParamType[Selection]):
         return Names(Name("rule", lambda: (*FAMILIES, *RULES))).shell_complete(ctx, param, incomplete)
 
 
-class Setting(click.ParamType[tuple[str, str]]):
+class SettingParameter(click.ParamType[tuple[str, str]]):
     """A setting of the broker, ``name=value``."""
 
     name = "name=value"
@@ -174,7 +174,7 @@ class SparkOption(click.ParamType[tuple[str, str]]):
         return name, content
 
 
-class Release(click.ParamType[str]):
+class ReleaseParameter(click.ParamType[str]):
     """A release of something, such as ``3.12.0``."""
 
     name = "version"
@@ -193,7 +193,7 @@ class Release(click.ParamType[str]):
 
 def brokers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The completions of ``--broker``: fetched releases, and the prefixes of the other kinds."""
-    from conformance.brokers.obtaining.cache import cache_folder
+    from conformance.brokers.installation.cache import cache_folder
 
     del ctx, param
     fetched = sorted(path.name for path in cache_folder("releases").iterdir() if path.is_dir())
@@ -225,10 +225,10 @@ def _variants() -> list[str]:
     return [variant.name for variant in VARIANTS]
 
 
-CLIENT = Release("pulsar-client", "3.12.0")
+CLIENT = ReleaseParameter("pulsar-client", "3.12.0")
 DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
 DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
 FAULTS = Names(Name("fault", _faults, also=(NONE,)))
 MACHINES = Names(Name("machine", _machines, listed_by="pulsar-conformance machines"))
 VARIANT = Name("variant", _variants, listed_by="pulsar-conformance explore --list")
-PULSAR = Release("Pulsar", "4.0.8")
+PULSAR = ReleaseParameter("Pulsar", "4.0.8")

@@ -18,14 +18,14 @@ from conformance.clients.wire.frames import decode_batch
 from model.log import Position
 
 
-class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
+class AdminAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     """An answer of the admin API, with the broker's spelling of names."""
 
 
 # -------------------------------------------------------------------------------------------------------------- stats
 
 
-class DrainingHash(Answer, frozen=True):
+class DrainingHashStats(AdminAnswer, frozen=True):
     """A draining hash of a consumer."""
 
     hash: int
@@ -33,7 +33,7 @@ class DrainingHash(Answer, frozen=True):
     blocked_attempts: int = 0
 
 
-class ConsumerStats(Answer, frozen=True):
+class ConsumerStats(AdminAnswer, frozen=True):
     """A connected consumer."""
 
     consumer_name: str = ""
@@ -49,7 +49,7 @@ class ConsumerStats(Answer, frozen=True):
     draining_hashes_count: int = 0
     draining_hashes_cleared_total: int = 0
     draining_hashes_unacked_messages: int = 0
-    draining_hashes: tuple[DrainingHash, ...] | None = None
+    draining_hashes: tuple[DrainingHashStats, ...] | None = None
     connected_since: str | None = None
 
     @property
@@ -61,7 +61,7 @@ class ConsumerStats(Answer, frozen=True):
         return tuple((int(first), int(last)) for first, last in words)
 
 
-class SubscriptionStats(Answer, frozen=True):
+class SubscriptionStats(AdminAnswer, frozen=True):
     """A subscription; ``backlog`` counts entries, other fields count messages."""
 
     type: str | None = None
@@ -83,7 +83,7 @@ class SubscriptionStats(Answer, frozen=True):
     """Classic implementation of Key_Shared: recently joined consumers, with the read position when they joined."""
 
 
-class PublisherStats(Answer, frozen=True):
+class PublisherStats(AdminAnswer, frozen=True):
     """A connected producer."""
 
     producer_name: str | None = None
@@ -93,7 +93,7 @@ class PublisherStats(Answer, frozen=True):
     connected_since: str | None = None
 
 
-class ReplicationStats(Answer, frozen=True):
+class ReplicationStats(AdminAnswer, frozen=True):
     """The replicator to one other cluster."""
 
     connected: bool = False
@@ -105,7 +105,7 @@ class ReplicationStats(Answer, frozen=True):
         return self.connected and not self.backlog
 
 
-class TopicStats(Answer, frozen=True):
+class TopicStats(AdminAnswer, frozen=True):
     """``GET …/stats``. Counters are immediate; rates are refreshed once a minute."""
 
     deduplication_status: str | None = None
@@ -142,7 +142,7 @@ class AcknowledgedRange:
     last: Position
 
 
-class LedgerStats(Answer, frozen=True):
+class LedgerStats(AdminAnswer, frozen=True):
     """A ledger of a topic. The current one has 0 entries in the metadata store."""
 
     ledger_id: int
@@ -151,7 +151,7 @@ class LedgerStats(Answer, frozen=True):
     offloaded: bool = False
 
 
-class CursorStats(Answer, frozen=True):
+class CursorStats(AdminAnswer, frozen=True):
     """A subscription's cursor in the broker's memory."""
 
     mark_delete_position: str
@@ -174,7 +174,7 @@ class CursorStats(Answer, frozen=True):
         return parse_ranges(self.individually_deleted_messages)
 
 
-class InternalStats(Answer, frozen=True):
+class InternalStats(AdminAnswer, frozen=True):
     """``GET …/internalStats``: the managed ledger of a topic."""
 
     last_confirmed_entry: str
@@ -187,7 +187,7 @@ class InternalStats(Answer, frozen=True):
     cursors: dict[str, CursorStats] = {}
 
 
-class StoredPosition(Answer, frozen=True):
+class StoredPosition(AdminAnswer, frozen=True):
     """A position as two numbers."""
 
     ledger_id: int
@@ -199,14 +199,14 @@ class StoredPosition(Answer, frozen=True):
         return Position(self.ledger_id, self.entry_id)
 
 
-class StoredRange(Answer, frozen=True):
+class StoredRange(AdminAnswer, frozen=True):
     """A range of acknowledged positions in the metadata store."""
 
     after: StoredPosition = field(name="from")
     last: StoredPosition = field(name="to")
 
 
-class StoredCursor(Answer, frozen=True):
+class StoredCursor(AdminAnswer, frozen=True):
     """A cursor in the metadata store: its ledger, and its position info if stored there."""
 
     cursors_ledger_id: int | None = None
@@ -214,13 +214,13 @@ class StoredCursor(Answer, frozen=True):
     individual_deleted_messages: tuple[StoredRange, ...] = ()
 
 
-class PartitionedMetadata(Answer, frozen=True):
+class PartitionedMetadata(AdminAnswer, frozen=True):
     """``GET …/partitions``."""
 
     partitions: int = 0
 
 
-class InternalInfo(Answer, frozen=True):
+class InternalInfo(AdminAnswer, frozen=True):
     """``GET …/internal-info``: a topic in the metadata store."""
 
     ledgers: tuple[LedgerStats, ...] = ()

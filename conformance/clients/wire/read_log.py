@@ -26,7 +26,7 @@ _PAUSE_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedEntry:
+class ParsedEntry:
     """One entry of a topic's log."""
 
     position: Position
@@ -51,7 +51,7 @@ class LoggedEntry:
         return max(self.metadata.sequence_id, self.metadata.highest_sequence_id)
 
 
-def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None) -> list[LoggedEntry]:
+def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None) -> list[ParsedEntry]:
     """Read a topic from its beginning to its end at the start of the reading, in the order of delivery.
 
     ``last``: its end; by default it sends GetLastMessageId. A send in flight may be stored after it. It retries while
@@ -62,7 +62,7 @@ def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position
 
 def each_entry(
     client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None, ahead: int = _PERMITS
-) -> Iterator[LoggedEntry]:
+) -> Iterator[ParsedEntry]:
     """The same as an iterator; the broker sends at most ``ahead`` messages ahead."""
     deadline = Deadline.after(timeout_s)
     reader = _open_reader(client, topic, deadline)
@@ -116,9 +116,9 @@ def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahe
             reader.flow(ahead // 2)
 
 
-def _entry(deliveries: list[WireDelivery]) -> LoggedEntry:
+def _entry(deliveries: list[WireDelivery]) -> ParsedEntry:
     first = deliveries[0]
-    return LoggedEntry(
+    return ParsedEntry(
         position=first.position,
         metadata=first.metadata,
         messages=tuple((delivery.sequence_id, delivery.payload) for delivery in deliveries),

@@ -6,9 +6,9 @@ It imports these once, before it has a thread or a connection.
 import importlib
 import sys
 
+from conformance.engine.execution import spare_the_collector
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.protocol import read_order
-from conformance.engine.performing import spare_the_collector
 from conformance.workers.zygote import serve
 
 if __name__ == "__main__":

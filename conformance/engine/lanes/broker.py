@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.engine.lanes.protocol import Answer, Begin
+from conformance.engine.lanes.protocol import Begin, HostAnswer
 from conformance.harness_error import HarnessError
 
 
@@ -16,7 +16,7 @@ class SharedBroker:
     :meth:`kill` returns after the restart, so :meth:`start` does nothing.
     """
 
-    def __init__(self, begin: Begin, ask: Callable[[Literal["agents", "is_alive", "bounce"]], Answer]) -> None:
+    def __init__(self, begin: Begin, ask: Callable[[Literal["agents", "is_alive", "bounce"]], HostAnswer]) -> None:
         """``ask`` sends a request to the engine."""
         self._begin = begin
         self._ask = ask
@@ -61,7 +61,7 @@ class SharedBroker:
         """Return nothing: the engine has its log."""
         return ""
 
-    def _answer(self, what: Literal["agents", "is_alive", "bounce"]) -> Answer:
+    def _answer(self, what: Literal["agents", "is_alive", "bounce"]) -> HostAnswer:
         answer = self._ask(what)
         if answer.failure is not None:
             raise HarnessError(answer.failure)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from conformance.engine.findings import MINIMISE_SHARE, Findings
-from conformance.engine.found import Found
+from conformance.engine.found import FoundViolation
 from conformance.engine.lanes.lanes import Lanes, Taken
 from conformance.engine.lanes.protocol import RoundEnded, RunRound
 from conformance.engine.lanes.turns import Turns
@@ -45,7 +45,7 @@ class SideBySide:
         called for a machine with too many harness errors. ``is_missing``: whether one of a machine's rules was not
         exercised yet.
         """
-        self.found: dict[str, list[Found]] = {machine.title: [] for machine in group}
+        self.found: dict[str, list[FoundViolation]] = {machine.title: [] for machine in group}
         self._machines = {machine.name: machine for machine in group}
         self._turns = Turns(group, until, is_missing=is_missing)
         self._findings = findings

@@ -17,15 +17,15 @@ from conformance.engine.catalogue import Description
 from conformance.engine.example import OutOfTime, crashed
 from conformance.engine.lanes.broker import SharedBroker
 from conformance.engine.lanes.protocol import (
-    Answer,
     Ask,
     Begin,
     Begins,
     Bounce,
     Do,
     Go,
+    HostAnswer,
+    LaneReady,
     Order,
-    Ready,
     RoundEnded,
     RunRound,
     Stop,
@@ -42,7 +42,7 @@ from conformance.workers.line import Line
 from conformance.workers.protocol import GaveUp
 from model.operations import AnyOperation, Kill, Restart, Send
 
-T = TypeVar("T", Go, Do, Answer)
+T = TypeVar("T", Go, Do, HostAnswer)
 
 
 def open_world(begin: Begin, broker: Broker) -> World:
@@ -86,7 +86,7 @@ class Lane:
         except HarnessError as harness_error:
             self._line.send(GaveUp(str(harness_error)))
             return
-        self._line.send(Ready())
+        self._line.send(LaneReady())
         while (order := self._line.receive()) is not None:
             if isinstance(order, RunRound):
                 self._line.send(self._round(rounds, order))
@@ -153,11 +153,11 @@ class Lane:
                 return
             yield agreed.bounce
 
-    def _ask(self, what: Literal["agents", "is_alive", "bounce"]) -> Answer:
+    def _ask(self, what: Literal["agents", "is_alive", "bounce"]) -> HostAnswer:
         self._line.send(Ask(what))
-        answer = self._await(Answer)
+        answer = self._await(HostAnswer)
         while answer is None:  # the round was stopped meanwhile; the answer is needed all the same
-            answer = self._await(Answer)
+            answer = self._await(HostAnswer)
         return answer
 
     def _await(self, kind: type[T]) -> T | None:

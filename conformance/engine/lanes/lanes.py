@@ -17,14 +17,14 @@ import msgspec
 from conformance.brokers.interface import AgentAddress
 from conformance.engine.durations import BOUNCE_S
 from conformance.engine.lanes.protocol import (
-    Answer,
     Ask,
     Begin,
     Begins,
     Bounce,
     Do,
     Go,
-    Ready,
+    HostAnswer,
+    LaneReady,
     Report,
     RoundEnded,
     RunRound,
@@ -36,7 +36,7 @@ from conformance.engine.lanes.rendezvous import Rendezvous
 from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
-from conformance.workers.protocol import Crashed, GaveUp
+from conformance.workers.protocol import GaveUp, WorkerCrashed
 from conformance.workers.starter import Starter, Worker
 
 MODULE: Final = "conformance.engine.lanes"
@@ -171,7 +171,7 @@ class Lanes:
                     self._died(lane, f"lane {lane.number} of the suite ended by itself", take)
                 case GaveUp(why):
                     self._died(lane, why, take)
-                case Ready():
+                case LaneReady():
                     lane.is_ready = True
                     self._rendezvous.leaves(lane.number)
                 case Begins():
@@ -185,7 +185,7 @@ class Lanes:
                     ended, lane.round = lane.round, None if isinstance(report, RoundEnded) else lane.round
                     self._rendezvous.leaves(lane.number)
                     take(ended, report)
-                case Crashed():
+                case WorkerCrashed():
                     raise AssertionError("a worker raises it")
                 case _:
                     assert_never(report)
@@ -203,15 +203,15 @@ class Lanes:
     def _answer(self, lane: LaneProcess, ask: Ask) -> None:
         if ask.what == "bounce":
             if not self._rendezvous.arrives(lane.number):
-                lane.worker.send(Answer(failure="a lane may not do this to the broker without the others"))
+                lane.worker.send(HostAnswer(failure="a lane may not do this to the broker without the others"))
             return
         try:
             if ask.what == "agents":
-                lane.worker.send(Answer(agents=self._host.load_agents()))
+                lane.worker.send(HostAnswer(agents=self._host.load_agents()))
             else:
-                lane.worker.send(Answer(is_alive=self._host.is_alive()))
+                lane.worker.send(HostAnswer(is_alive=self._host.is_alive()))
         except HarnessError as harness_error:
-            lane.worker.send(Answer(failure=str(harness_error)))
+            lane.worker.send(HostAnswer(failure=str(harness_error)))
 
     def _bounce(self) -> None:
         """Kill or restart the broker once all participating lanes are ready."""
@@ -219,11 +219,11 @@ class Lanes:
         if due is None:
             return
         bounce, numbers = due
-        answer, began = Answer(), time.monotonic()
+        answer, began = HostAnswer(), time.monotonic()
         try:
             self._host.bounce(bounce)
         except HarnessError as harness_error:
-            answer = Answer(failure=str(harness_error))
+            answer = HostAnswer(failure=str(harness_error))
         self._longest_bounce_s = max(self._longest_bounce_s, time.monotonic() - began)
         for number in numbers:
             self._lanes[number].worker.send(answer)

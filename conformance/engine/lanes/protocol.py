@@ -16,21 +16,21 @@ from conformance.clients.security.service import Service
 from conformance.engine.catalogue import Description
 from conformance.engine.rounds import ExampleEnded
 from conformance.tenancy.footprint import Footprint
-from conformance.workers.protocol import Crashed, GaveUp
+from conformance.workers.protocol import GaveUp, WorkerCrashed
 from model.operations import Kill, Restart
 
 Bounce = Kill | Restart
 """The operations that end the process of the broker for all lanes."""
 
 
-class Message(msgspec.Struct, frozen=True, tag=True):
+class LaneMessage(msgspec.Struct, frozen=True, tag=True):
     """One message, sent as one line."""
 
 
 # ---------------------------------------------------------------------------------------------------------- orders
 
 
-class Begin(Message, frozen=True, kw_only=True):
+class Begin(LaneMessage, frozen=True, kw_only=True):
     """Work on this broker, in namespaces of your own, and write a journal into the folder of the report.
 
     ``service``: the address for the clients of examples; ``deadline``: the end of the run on the monotonic clock, which
@@ -51,7 +51,7 @@ class Begin(Message, frozen=True, kw_only=True):
     deadline: float | None
 
 
-class RunRound(Message, frozen=True, kw_only=True):
+class RunRound(LaneMessage, frozen=True, kw_only=True):
     """Run a round of a machine; ``factory``: its class as ``module:name``."""
 
     machine: Description
@@ -62,21 +62,21 @@ class RunRound(Message, frozen=True, kw_only=True):
     """Whether machines of this round kill or restart the broker."""
 
 
-class Stop(Message, frozen=True):
+class Stop(LaneMessage, frozen=True):
     """End the round soon: the running example is the last one, and is not finished."""
 
 
-class Go(Message, frozen=True):
+class Go(LaneMessage, frozen=True):
     """The example may begin."""
 
 
-class Do(Message, frozen=True):
+class Do(LaneMessage, frozen=True):
     """All lanes do this to the broker now."""
 
     bounce: Bounce
 
 
-class Answer(Message, frozen=True, kw_only=True):
+class HostAnswer(LaneMessage, frozen=True, kw_only=True):
     """The answer to :class:`Ask`; ``failure``: why there is none."""
 
     is_alive: bool = True
@@ -84,28 +84,28 @@ class Answer(Message, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-Order = Begin | RunRound | Stop | Go | Do | Answer
+Order = Begin | RunRound | Stop | Go | Do | HostAnswer
 
 
 # --------------------------------------------------------------------------------------------------------- reports
 
 
-class Ready(Message, frozen=True):
+class LaneReady(LaneMessage, frozen=True):
     """The lane has its namespaces."""
 
 
-class Begins(Message, frozen=True):
+class Begins(LaneMessage, frozen=True):
     """An example is to begin; it waits for :class:`Go`."""
 
 
-class Wants(Message, frozen=True):
+class Wants(LaneMessage, frozen=True):
     """The example does this to the broker next; it waits for :class:`Do`."""
 
     bounce: Bounce
 
 
-class Ask(Message, frozen=True):
-    """A request that concerns the broker's process; the lane waits for :class:`Answer`.
+class Ask(LaneMessage, frozen=True):
+    """A request that concerns the broker's process; the lane waits for :class:`HostAnswer`.
 
     ``bounce``: perform the agreed kill or restart; the answer follows once the broker serves.
     """
@@ -113,14 +113,14 @@ class Ask(Message, frozen=True):
     what: Literal["agents", "is_alive", "bounce"]
 
 
-class RoundEnded(Message, frozen=True, kw_only=True):
+class RoundEnded(LaneMessage, frozen=True, kw_only=True):
     """The round ended: its harness error, if any, and whether an example was cut short for lack of time."""
 
     failure: str | None = None
     is_short: bool = False
 
 
-Report = Ready | Begins | Wants | Ask | ExampleEnded | RoundEnded | Crashed | GaveUp
+Report = LaneReady | Begins | Wants | Ask | ExampleEnded | RoundEnded | WorkerCrashed | GaveUp
 
 read_order: Final[Callable[[bytes], Order]] = msgspec.json.Decoder(Order).decode
 read_report: Final[Callable[[bytes], Report]] = msgspec.json.Decoder(Report).decode

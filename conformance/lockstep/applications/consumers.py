@@ -14,7 +14,7 @@ from typing import Final
 from conformance.applications.deliveries import to_delivery
 from conformance.clients.admin.backlog import not_delivered, unacknowledged
 from conformance.clients.admin.client import Admin
-from conformance.clients.handles import ConsumerHandle, Message, Subscription, open_consumer
+from conformance.clients.handles import ConsumerHandle, ReceivedMessage, SubscriptionConfig, open_consumer
 from conformance.clients.outcomes import CLIENT_ERRORS, ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
@@ -50,7 +50,7 @@ class _Consumer:
         self.pending = set[Position]()
         """The entries that were delivered since it subscribed."""
         self._waiting = deque[Delivery]()
-        self._messages: dict[Delivery, Message] = {}
+        self._messages: dict[Delivery, ReceivedMessage] = {}
         self._delivered: defaultdict[Position, set[Delivery]] = defaultdict(set)
         self._chosen: defaultdict[Position, set[Delivery]] = defaultdict(set)
 
@@ -60,7 +60,7 @@ class _Consumer:
 
     def subscribe(self, service: Service, deadline: Deadline) -> None:
         """Subscribe once. Raises what is in ``CLIENT_ERRORS``."""
-        wanted = Subscription(topic=self.topic, name=self.subscription, kind=self.kind, prefetch=PREFETCH)
+        wanted = SubscriptionConfig(topic=self.topic, name=self.subscription, kind=self.kind, prefetch=PREFETCH)
         self.handle = open_consumer(self.client, service, wanted, timeout_s=deadline.left_s)
         self._reset()
 

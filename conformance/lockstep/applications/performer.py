@@ -28,7 +28,7 @@ from model.operations import (
 )
 
 
-class Applications:
+class ApplicationPerformer:
     """The applications of one example."""
 
     def __init__(self, world: World, example: int, topics: Mapping[str, str], network: Network) -> None:

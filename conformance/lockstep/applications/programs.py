@@ -9,7 +9,7 @@ from conformance.applications.store import applied
 from conformance.brokers.interface import Addresses
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
-from conformance.workers.protocol import Dying, Ended, GaveUp, Order, Read, Report, Subscribe
+from conformance.workers.protocol import Dying, Ended, GaveUp, Order, ReadOrder, Report, SubscribeOrder
 from conformance.workers.starter import Starter
 from model.events import AnyOutcome, DatabaseRead, Ran, Skipped, Stuck
 from model.operations import RunReader, RunSubscriber
@@ -55,9 +55,9 @@ class Programs:
     def _order(self, operation: RunReader | RunSubscriber, topic: str, database: Path) -> Order:
         service, admin = self._addresses.service, self._addresses.admin
         if isinstance(operation, RunReader):
-            return Read(service, topic, str(database), operation.death, RUN_TIMEOUT_S)
+            return ReadOrder(service, topic, str(database), operation.death, RUN_TIMEOUT_S)
         name = f"program-{operation.program}"
-        return Subscribe(service, admin, topic, name, str(database), operation.death, RUN_TIMEOUT_S)
+        return SubscribeOrder(service, admin, topic, name, str(database), operation.death, RUN_TIMEOUT_S)
 
     def read(self, program: str) -> AnyOutcome:
         """Read a program's database."""

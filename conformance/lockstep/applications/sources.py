@@ -41,7 +41,7 @@ class _Application:
     topic: str
     entries: list[Entry] = field(default_factory=list)
     confirmed: set[int] = field(default_factory=set)
-    life: Life | None = None
+    life: SourceLife | None = None
 
     def to_send(self, operation: StartSource, last_sequence_id: int) -> Sequence[Entry]:
         """The entries that a new life sends, in the source's order."""
@@ -76,7 +76,7 @@ class Sources:
             return Skipped("the source belongs to another topic")
         try:
             patience_s = STALL_S if operation.client == "official" else LIFE_TIMEOUT_S["wire"]
-            life = Life(self._opener(operation, topic), LIFE_TIMEOUT_S[operation.client], patience_s)
+            life = SourceLife(self._opener(operation, topic), LIFE_TIMEOUT_S[operation.client], patience_s)
         except NotLetIn as error:
             return Stuck(str(error))
         source.entries += operation.entries
@@ -119,7 +119,7 @@ class NotLetIn(Exception):
     """A producer could not be opened in time."""
 
 
-class Life:
+class SourceLife:
     """One life of a source: its unconfirmed entries, and a producer that is opened again after each failure."""
 
     def __init__(self, open_once: Callable[[float], ProducerHandle], timeout_s: float, patience_s: float) -> None:

@@ -18,7 +18,7 @@ from conformance.lockstep.chunking.producers import part_passed
 from conformance.lockstep.chunking.proxied import ProxiedClient
 from conformance.proxy.events import Command
 from conformance.wait import Deadline
-from model.chunking.receiving import fresh_hypotheses, is_explained, met, settled
+from model.chunking.deliveries import fresh_hypotheses, is_explained, met, settled
 from model.log import Position
 from model.payloads import digest
 from model.subscription_operations import Subscribe

@@ -1,7 +1,7 @@
 """Carries out the operations of document 002 on a real broker: chunked messages, watched on the wire.
 
 Gathering waits until everything due according to the model has arrived: the entries that the broker must send
-(:func:`model.chunking.dispatching.due`), and the messages that a client must deliver from them. The model judges what
+(:func:`model.chunking.dispatch.due`), and the messages that a client must deliver from them. The model judges what
 is missing at the deadline.
 """
 
@@ -25,8 +25,8 @@ from conformance.lockstep.chunking.producers import CraftingSession, WatchedSess
 from conformance.lockstep.chunking.proxied import LIMIT_BYTES
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
-from model.chunking import dispatching
-from model.chunking.producing import numbered
+from model.chunking import dispatch
+from model.chunking.producers import numbered
 from model.events import (
     Acknowledged,
     AnyOutcome,
@@ -300,7 +300,7 @@ class Chunks:
         consumers = self._on(topic, subscription)
         open_ = unacknowledged(self._world.admin.internal_stats(topic), subscription)
         left = [entry for entry in log if entry.position in open_]
-        return dispatching.due(consumers[0].kind, left, [consumer.pending for consumer in consumers])
+        return dispatch.due(consumers[0].kind, left, [consumer.pending for consumer in consumers])
 
     def _ask(self, operation: Acknowledge | Nack, consumer: ChunkConsumer) -> AnyOutcome:
         if operation.nth is None:
@@ -471,7 +471,7 @@ def _patiently(open_: Callable[[], T]) -> T | Refused:
             time.sleep(_PAUSE_S)
 
 
-def _logged(entry: logs.LoggedEntry) -> LoggedPart:
+def _logged(entry: logs.ParsedEntry) -> LoggedPart:
     payload = entry.messages[0][1]
     metadata = entry.metadata
     before_split = pb.MessageMetadata()

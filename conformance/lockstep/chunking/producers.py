@@ -15,9 +15,9 @@ from conformance.clients.driver.client import OfficialProducer, OfficialTicket
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, ProxiedClient
 from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, WireSession, chunk_metadata
-from conformance.proxy.armed import Armed
+from conformance.proxy.armed import ArmedFault
 from conformance.proxy.events import Command
-from conformance.proxy.faults import Cut, Hold, Refuse, Which
+from conformance.proxy.faults import Cut, HoldFrames, Refuse, Which
 from conformance.wait import Deadline
 from model.events import Answer, Duplicate, Refused, Sent, Stored
 from model.log import Position
@@ -75,12 +75,12 @@ class WatchedSession(OfficialSession):
         sent = self.sent()
         return replace(sent, lives=(*before, *sent.lives), unloaded_after=len(before))
 
-    def send_and_hold(self, entries: Sequence[Entry], sends: int) -> Armed:
+    def send_and_hold(self, entries: Sequence[Entry], sends: int) -> ArmedFault:
         """Send entries; ``sends`` SENDs pass, and the proxy holds the next one until the fault is lifted.
 
         Waits until those that passed are answered.
         """
-        held = self._proxied.proxy.inject(Hold(which=Which(kind="SEND", nth=sends + 1)))
+        held = self._proxied.proxy.inject(HoldFrames(which=Which(kind="SEND", nth=sends + 1)))
         self.send(entries)
         self._awaited(lambda: bool(held.fired) and self._proxied.count("SEND_RECEIPT") >= sends)
         return held

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from conformance.clients.handles import Subscription, WireConsumerHandle, aborted_on_error
+from conformance.clients.handles import SubscriptionConfig, WireConsumerHandle, aborted_on_error
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
@@ -127,7 +127,7 @@ class WireMember:
         self._waiting: deque[Delivery] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.proxy = Proxy(service) if subscribe.proxied else None
-        wanted = Subscription(
+        wanted = SubscriptionConfig(
             topic=topic,
             name=subscribe.subscription,
             kind=subscribe.kind,

@@ -22,7 +22,7 @@ from conformance.lockstep.positions import Positions
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceived, Refused, Skipped, Starved
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stats import mismatches, wrong_sums
 from model.subscription_operations import KeyOperation, Permit, ReceiveDue

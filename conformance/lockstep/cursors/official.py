@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from conformance.clients.driver.client import OfficialDelivery
-from conformance.clients.handles import OfficialConsumerHandle, Subscription, aborted_on_error
+from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig, aborted_on_error
 from conformance.clients.security.service import Service
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursors.consumers import IN_ORDER
@@ -66,7 +66,7 @@ class OfficialMember:
         self._waiting: deque[Delivery] = deque()
         self._deliveries: dict[Delivery, OfficialDelivery] = {}
         self._proxy = Proxy(service)
-        wanted = Subscription(
+        wanted = SubscriptionConfig(
             topic=topic,
             name=subscribe.subscription,
             kind=subscribe.kind,

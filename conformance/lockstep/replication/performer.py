@@ -1,6 +1,6 @@
 """Carries out the operations of document 001 on real clusters.
 
-Only :class:`~model.cluster_operations.CatchUp` and :mod:`~conformance.lockstep.replication.reading` wait for
+Only :class:`~model.cluster_operations.CatchUp` and :mod:`~conformance.lockstep.replication.cluster_reader` wait for
 replication between the clusters. It judges nothing.
 """
 
@@ -16,7 +16,7 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
 from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, ReplicationWorld, now_ms
 from conformance.lockstep.replication.catch_up import CatchUps
-from conformance.lockstep.replication.reading import Reading
+from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.sessions import NO_CONSUMER, ConsumerAtCluster, Sessions, TopicInClusters
 from conformance.wait import PAUSE_S, Deadline, wait_until
 from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings, ReplicatorsClosed

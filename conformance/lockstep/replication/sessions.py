@@ -19,7 +19,7 @@ from conformance.lockstep.clusters import ReplicationWorld, now_ms
 from conformance.lockstep.cursors.consumers import WireMember
 from conformance.lockstep.cursors.poller import PAUSE_S
 from conformance.lockstep.positions import Positions
-from conformance.lockstep.replication.reading import Reading, TooMuchToRead
+from conformance.lockstep.replication.cluster_reader import Reading, TooMuchToRead
 from conformance.lockstep.sessions import NO_ANSWER, WireSession
 from conformance.wait import Deadline, retry
 from model.cluster_events import ClustersRead

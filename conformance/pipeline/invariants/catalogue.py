@@ -11,9 +11,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 from conformance.pipeline.invariants import chunking, cursors, deduplication, key_shared, liveness, replication
 from conformance.pipeline.invariants.clusters import Replicated
-from conformance.pipeline.topic import NOTHING, Found, Topic
+from conformance.pipeline.topic import NOTHING, Evidence, TopicEvents
 
-Judged = TypeVar("Judged", bound=Topic)
+Judged = TypeVar("Judged", bound=TopicEvents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class _Deciding(Generic[Judged]):
     """A statement that holds in every history that keeps its rule, and the function that decides it."""
 
     rule: str
-    decide: Callable[[Judged], Found]
+    decide: Callable[[Judged], Evidence]
 
     @property
     def name(self) -> str:
@@ -29,12 +29,12 @@ class _Deciding(Generic[Judged]):
         return self.decide.__name__.replace("_", " ")
 
 
-class Invariant(_Deciding[Topic]):
+class Invariant(_Deciding[TopicEvents]):
     """An invariant of a topic in one cluster."""
 
     __slots__ = ()
 
-    def judge(self, topic: Topic) -> Found:
+    def judge(self, topic: TopicEvents) -> Evidence:
         """The evidence on a topic in one cluster; none on several clusters together."""
         return NOTHING if isinstance(topic, Replicated) else self.decide(topic)
 
@@ -44,7 +44,7 @@ class OfClusters(_Deciding[Replicated]):
 
     __slots__ = ()
 
-    def judge(self, topic: Topic) -> Found:
+    def judge(self, topic: TopicEvents) -> Evidence:
         """The evidence on several clusters together; none on a single one."""
         return self.decide(topic) if isinstance(topic, Replicated) else NOTHING
 

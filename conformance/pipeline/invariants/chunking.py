@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.invariants.order import are_of_type, given_late
-from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
+from conformance.pipeline.topic import NOTHING, Evidence, Flags, Ints, TopicEvents, found
 
 
-def chunks_agree(topic: Topic) -> Found:
+def chunks_agree(topic: TopicEvents) -> Evidence:
     """CHUNK-02: the chunks of one uuid agree in number, producer and sequence id; chunk ids are below the number."""
     logs = _chunks(topic)
     order = logs[np.argsort(topic.codes("chunk_uuid")[logs], kind="stable")]
@@ -31,7 +31,7 @@ def chunks_agree(topic: Topic) -> Found:
     )
 
 
-def stored_once_in_order(topic: Topic) -> Found:
+def stored_once_in_order(topic: TopicEvents) -> Evidence:
     """CHUNK-13: under deduplication a message has one uuid in the log, and each chunk once, in order."""
     if not topic.is_deduplicated:
         return NOTHING
@@ -51,7 +51,7 @@ def stored_once_in_order(topic: Topic) -> Found:
     )
 
 
-def _same_message(topic: Topic, begins: Ints) -> Ints:
+def _same_message(topic: TopicEvents, begins: Ints) -> Ints:
     """First chunks of one producer and sequence id under different uuids."""
     producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
     begins = begins[(producer[begins] >= 0) & (ids[begins] >= 0)]
@@ -62,7 +62,7 @@ def _same_message(topic: Topic, begins: Ints) -> Ints:
     return pairs
 
 
-def chunks_in_order(topic: Topic) -> Found:
+def chunks_in_order(topic: TopicEvents) -> Evidence:
     """CHUNK-03: the first copies of a message's chunks are in the log in order."""
     logs = _chunks(topic)
     uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
@@ -76,11 +76,11 @@ def chunks_in_order(topic: Topic) -> Found:
     return found(len(firsts), bad, "a chunk is in the log before, or without, the previous chunk", lambda row: (row,))
 
 
-def stored_whole(topic: Topic) -> Found:
+def stored_whole(topic: TopicEvents) -> Evidence:
     """CHUNK-13: under deduplication a confirmed chunked message is in the log with all of its chunks."""
     if topic.read_back is None or not topic.is_deduplicated:
         return NOTHING
-    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
+    sends = topic.rows(Kind.SEND, outcomes=[CallOutcome.OK, CallOutcome.DUPLICATE])
     producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
     sends = sends[(topic.numbers("chunks", 1)[sends] > 1) & (producer[sends] >= 0) & (ids[sends] >= 0)]
     sends = sends[topic.completed[sends] <= topic.invoked[topic.read_back]]
@@ -99,7 +99,7 @@ def _identity(producer: Ints, ids: Ints, values: Ints) -> Ints:
     return identity
 
 
-def given_in_order(topic: Topic) -> Found:
+def given_in_order(topic: TopicEvents) -> Evidence:
     """CHUNK-05: ordered consumers receive each producer's messages, chunked or not, in order.
 
     The first delivery of each message counts, to any consumer.
@@ -111,7 +111,7 @@ def given_in_order(topic: Topic) -> Found:
     return given_late(topic, dispatches, "producer", because)
 
 
-def delivered_whole(topic: Topic) -> Found:
+def delivered_whole(topic: TopicEvents) -> Evidence:
     """CHUNK-04: a chunked message is delivered only if the log has all its chunks, with the payload that was sent."""
     if topic.read_back is None:
         return NOTHING
@@ -120,7 +120,7 @@ def delivered_whole(topic: Topic) -> Found:
     given = given[topic.completed[given] <= topic.invoked[topic.read_back]]
     named = given[topic.codes("chunk_uuid")[given] >= 0]
     in_part = named[~_are_whole(topic, named)]
-    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[Outcome.OK]))
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[CallOutcome.OK]))
     sent = np.full(topic.messages, -1)
     sent[topic.message[sends]] = sends
     known = given[sent[topic.message[given]] >= 0]
@@ -132,7 +132,7 @@ def delivered_whole(topic: Topic) -> Found:
     )
 
 
-def _are_whole(topic: Topic, given: Ints) -> Flags:
+def _are_whole(topic: TopicEvents, given: Ints) -> Flags:
     """Whether the log has every chunk of these messages, up to their positions.
 
     In the ordered set of a uuid's chunk ids, the one at index n - 1 is n - 1 only if no lower one is missing.
@@ -153,6 +153,6 @@ def _are_whole(topic: Topic, given: Ints) -> Flags:
     return are_whole
 
 
-def _chunks(topic: Topic) -> Ints:
+def _chunks(topic: TopicEvents) -> Ints:
     logs = topic.rows(Kind.LOG)
     return logs[topic.codes("chunk_uuid")[logs] >= 0]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from conformance.history.recorded import Kind
 from conformance.pipeline.invariants.cursors import perhaps_acknowledged
-from conformance.pipeline.topic import NEVER, NOBODY, Flags, Ints, Topic, differs_from_before
+from conformance.pipeline.topic import NEVER, NOBODY, Flags, Ints, TopicEvents, differs_from_before
 
 UNKNOWN = -1
 """The number of a message that cannot be identified."""
@@ -38,13 +38,13 @@ class Way:
     copies: Ints
 
 
-class Replicated(Topic):
+class Replicated(TopicEvents):
     """A topic in all clusters that replicate it among one another: the rows of one cluster, then those of the next.
 
     Places and messages have consecutive numbers, which compare within a cluster.
     """
 
-    def __init__(self, clusters: Sequence[Topic]) -> None:
+    def __init__(self, clusters: Sequence[TopicEvents]) -> None:
         super().__init__(pa.concat_tables([one.table for one in clusters]), clusters[0].setting)
         self.clusters = tuple(clusters)
         self._first = [0, *itertools.accumulate(map(len, clusters))]
@@ -71,7 +71,7 @@ class Replicated(Topic):
         own: Ints = rows[(rows >= self._first[number]) & (rows < self._first[number + 1])]
         return own
 
-    def cluster_of(self, row: int) -> Topic:
+    def cluster_of(self, row: int) -> TopicEvents:
         """The topic in the cluster of a row."""
         return self.clusters[int(np.searchsorted(self._first, row, side="right")) - 1]
 
@@ -186,7 +186,7 @@ class Replicated(Topic):
         return due if len(begins) else None
 
 
-def with_clusters(topics: Iterable[Topic]) -> Iterator[Topic]:
+def with_clusters(topics: Iterable[TopicEvents]) -> Iterator[TopicEvents]:
     """The topics, and after the last cluster of each, the topic in all clusters that replicate it."""
     for _, clusters in itertools.groupby(topics, key=lambda topic: topic.identity[:2]):
         replicated = []

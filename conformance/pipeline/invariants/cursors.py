@@ -1,7 +1,8 @@
 """Document 003 over histories: positions rise, acks stay, mark-delete covers only acknowledged messages.
 
-One bound decides which changes a kill may undo: a change of a cursor is persisted after ``Setting.persisted_after_of``
-its run. A seek begins a new *epoch* of its subscription, and events of different epochs are not compared.
+One bound decides which changes a kill may undo. A change of a cursor is persisted after
+``VerificationSetting.persisted_after_of`` its run. A seek begins a new *epoch* of its subscription, and events of
+different epochs are not compared.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.invariants.order import are_of_type
 from conformance.pipeline.invariants.pending_acks import at_one_consumer
-from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Flags, Found, Ints, Topic, found
+from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Flags, Ints, TopicEvents, found
 
-PERHAPS_DONE = (Outcome.OK, Outcome.UNKNOWN)
+PERHAPS_DONE = (CallOutcome.OK, CallOutcome.UNKNOWN)
 
 
-def positions_rise(topic: Topic) -> Found:
+def positions_rise(topic: TopicEvents) -> Evidence:
     """ACK-06: a message sent after another one's confirmation is later in the log."""
-    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[Outcome.OK]))
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[CallOutcome.OK]))
     if not len(sends):
         return NOTHING
     completed, place = topic.completed[sends], topic.place[sends]
@@ -37,7 +38,7 @@ def positions_rise(topic: Topic) -> Found:
     return found(len(sends), bad, because, rows)
 
 
-def delivered_again(topic: Topic) -> Found:
+def delivered_again(topic: TopicEvents) -> Evidence:
     """ACK-09: an acknowledged message is not dispatched again, unless a kill may have lost its ack.
 
     Only dispatches that the proxy saw are judged. A dispatch also takes time to the proxy, in which the message may be
@@ -46,7 +47,7 @@ def delivered_again(topic: Topic) -> Found:
     return topic.over_subscriptions(_delivered_again)
 
 
-def _delivered_again(topic: Topic, subscription: int) -> Found:
+def _delivered_again(topic: TopicEvents, subscription: int) -> Evidence:
     dispatches = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
     dispatches = dispatches[topic.invoked[dispatches] != UNKNOWN_TIME]
     total = NOTHING
@@ -55,13 +56,13 @@ def _delivered_again(topic: Topic, subscription: int) -> Found:
     return total
 
 
-def _firm_acks(topic: Topic, subscription: int) -> Ints:
-    acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[Outcome.OK])
+def _firm_acks(topic: TopicEvents, subscription: int) -> Ints:
+    acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[CallOutcome.OK])
     acks = topic.at_a_position(topic.of(subscription, acks))
     return acks[~topic.may_be_lost(acks)]
 
 
-def _again(topic: Topic, acks: Ints, dispatches: Ints) -> Found:
+def _again(topic: TopicEvents, acks: Ints, dispatches: Ints) -> Evidence:
     settled = _earliest(topic, acks, topic.completed)
     message = topic.message
     sent = topic.invoked[dispatches] - topic.setting.on_its_way_ns  # or later
@@ -76,7 +77,7 @@ def _again(topic: Topic, acks: Ints, dispatches: Ints) -> Found:
     return found(len(acks), bad, because, rows)
 
 
-def shared_one_at_a_time(topic: Topic) -> Found:
+def shared_one_at_a_time(topic: TopicEvents) -> Evidence:
     """ACK-12: a message of a Shared subscription is pending at one consumer at a time."""
     dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
     dispatches = dispatches[are_of_type(topic, dispatches, "Shared")]
@@ -84,13 +85,13 @@ def shared_one_at_a_time(topic: Topic) -> Found:
     return at_one_consumer(topic, dispatches, topic.message[dispatches], because)
 
 
-def mark_delete_back(topic: Topic) -> Found:
+def mark_delete_back(topic: TopicEvents) -> Evidence:
     """ACK-02: mark-delete only advances, except by a seek, and for changes that a kill may undo."""
     return topic.over_subscriptions(_mark_delete_back)
 
 
-def _mark_delete_back(topic: Topic, subscription: int) -> Found:
-    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
+def _mark_delete_back(topic: TopicEvents, subscription: int) -> Evidence:
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
     firm = readings[~topic.may_be_lost(readings)]
     total = NOTHING
     for earlier, later in _epochs(topic, subscription, firm, readings):
@@ -98,7 +99,7 @@ def _mark_delete_back(topic: Topic, subscription: int) -> Found:
     return total
 
 
-def _back(topic: Topic, earlier: Ints, later: Ints) -> Found:
+def _back(topic: TopicEvents, earlier: Ints, later: Ints) -> Evidence:
     earlier = earlier[np.argsort(topic.completed[earlier], kind="stable")]
     before = np.searchsorted(topic.completed[earlier], topic.invoked[later], side="left")
     later, before = later[before > 0], before[before > 0]
@@ -113,7 +114,7 @@ def _back(topic: Topic, earlier: Ints, later: Ints) -> Found:
     return found(len(later), bad, "mark-delete went back", rows)
 
 
-def mark_delete_over_a_hole(topic: Topic) -> Found:
+def mark_delete_over_a_hole(topic: TopicEvents) -> Evidence:
     """ACK-01: every message between the subscription's beginning and mark-delete was acknowledged or skipped.
 
     An ack that may have taken effect counts, even if it was undone later: a hole is a message without any ack. The last
@@ -122,9 +123,9 @@ def mark_delete_over_a_hole(topic: Topic) -> Found:
     return topic.over_own_subscriptions(_over_a_hole)
 
 
-def _over_a_hole(topic: Topic, subscription: int) -> Found:
+def _over_a_hole(topic: TopicEvents, subscription: int) -> Evidence:
     begins = topic.at_a_position(topic.of(subscription, topic.rows(Kind.BEGIN)))
-    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
     logs = topic.rows(Kind.LOG)
     logs = logs[are_acknowledged_by(topic, logs)]
     logs = logs[topic.place[logs] > topic.place[begins[0]]] if len(begins) == 1 else logs[:0]
@@ -133,15 +134,15 @@ def _over_a_hole(topic: Topic, subscription: int) -> Found:
     return covering_holes(topic, logs, acknowledged, readings, because)
 
 
-def are_acknowledged_by(topic: Topic, logs: Ints) -> Flags:
+def are_acknowledged_by(topic: TopicEvents, logs: Ints) -> Flags:
     """Which rows of a log acks refer to: the last chunk of each chunked message, and all other messages."""
     flags: Flags = topic.numbers("chunk_id", -1)[logs] + 1 >= topic.numbers("chunks", 0)[logs]
     return flags
 
 
 def covering_holes(
-    topic: Topic, logs: Ints, acknowledged: Ints, readings: Ints, because: str, *, rather: Flags | None = None
-) -> Found:
+    topic: TopicEvents, logs: Ints, acknowledged: Ints, readings: Ints, because: str, *, rather: Flags | None = None
+) -> Evidence:
     """Readings of a mark-delete position that cover a message not acknowledged by then.
 
     ``acknowledged``: the time for each row of the log, in ns. A case has the first such message, preferably one of
@@ -162,7 +163,7 @@ def covering_holes(
     return found(len(readings), bad, because, rows)
 
 
-def perhaps_acknowledged(topic: Topic, subscription: int) -> Ints:
+def perhaps_acknowledged(topic: TopicEvents, subscription: int) -> Ints:
     """For each message, the earliest time at which it may be acknowledged or skipped."""
     acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=PERHAPS_DONE)
     settled = _earliest(topic, topic.at_a_position(topic.of(subscription, acks)), topic.invoked)
@@ -177,7 +178,7 @@ def perhaps_acknowledged(topic: Topic, subscription: int) -> Ints:
     return np.minimum(settled, _of_this_and_later(left_out))
 
 
-def _earliest(topic: Topic, acks: Ints, when: Ints) -> Ints:
+def _earliest(topic: TopicEvents, acks: Ints, when: Ints) -> Ints:
     """For each message, the time of the first of these acks that covers it; :data:`NEVER` without one."""
     is_cumulative = topic.are(Kind.ACK_CUMULATIVE, acks)
     each, up_to = np.full(topic.messages, NEVER), np.full(topic.messages, NEVER)
@@ -192,7 +193,7 @@ def _of_this_and_later(times: Ints) -> Ints:
     return earliest
 
 
-def _epochs(topic: Topic, subscription: int, earlier: Ints, later: Ints) -> Iterator[tuple[Ints, Ints]]:
+def _epochs(topic: TopicEvents, subscription: int, earlier: Ints, later: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Pairs of events by epoch, without a seek of the subscription between or during them."""
     seeks = topic.of(subscription, topic.rows(Kind.SEEK, outcomes=PERHAPS_DONE))
     if not len(seeks):

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.history.recorded import RELOADS, Kind, Outcome
-from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
+from conformance.history.recorded import RELOADS, CallOutcome, Kind
+from conformance.pipeline.topic import NOTHING, Evidence, Flags, Ints, TopicEvents, found
 
 NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
 
 
-def lost(topic: Topic) -> Found:
+def lost(topic: TopicEvents) -> Evidence:
     """DEDUP-15: a confirmed message is in the log at the confirmed position, if the log was read back later.
 
     Another message at that position is a loss, too: another producer, sequence id or payload.
     """
     if topic.read_back is None:
         return NOTHING
-    sends = _confirmed_before_reading(topic, Outcome.OK)
+    sends = _confirmed_before_reading(topic, CallOutcome.OK)
     logs = topic.rows(Kind.LOG)
     stored = np.full(topic.messages, -1)
     stored[topic.message[logs]] = logs
@@ -35,7 +35,7 @@ def lost(topic: Topic) -> Found:
     )
 
 
-def _are_others(topic: Topic, sends: Ints, logs: Ints) -> Flags:
+def _are_others(topic: TopicEvents, sends: Ints, logs: Ints) -> Flags:
     is_chunk = topic.present("chunk_id")[logs]
     return (
         topic.differ("producer", sends, logs)
@@ -44,11 +44,11 @@ def _are_others(topic: Topic, sends: Ints, logs: Ints) -> Flags:
     )
 
 
-def falsely_confirmed(topic: Topic) -> Found:
+def falsely_confirmed(topic: TopicEvents) -> Evidence:
     """DEDUP-03: for a message confirmed as a duplicate, the log has its sequence id or a higher one of its producer."""
     if topic.read_back is None:
         return NOTHING
-    sends = _confirmed_before_reading(topic, Outcome.DUPLICATE)
+    sends = _confirmed_before_reading(topic, CallOutcome.DUPLICATE)
     logs = topic.rows(Kind.LOG)
     producer = topic.codes("producer")
     ids = topic.numbers("sequence_id", -1)
@@ -59,21 +59,21 @@ def falsely_confirmed(topic: Topic) -> Found:
     return found(len(sends), bad, because, lambda row: (row, topic.read_back))
 
 
-def stored_twice(topic: Topic) -> Found:
+def stored_twice(topic: TopicEvents) -> Evidence:
     """DEDUP-02: under deduplication a producer's sequence id is in the log once."""
     judged, twice, _ = _not_rising(topic)
     because = "a sequence id is in the log for the second time, under deduplication"
     return found(judged, twice, because, lambda pair: pair)
 
 
-def out_of_order(topic: Topic) -> Found:
+def out_of_order(topic: TopicEvents) -> Evidence:
     """DEDUP-13: under deduplication a producer's messages are in the log in the order of their sequence ids."""
     judged, _, late = _not_rising(topic)
     because = "a message is in the log after one of its producer with a higher sequence id"
     return found(judged, late, because, lambda pair: pair)
 
 
-def forgotten(topic: Topic) -> Found:
+def forgotten(topic: TopicEvents) -> Evidence:
     """DEDUP-12: after a reload of the topic, no id is stored that is at or below a confirmed one of its producer.
 
     It uses sends only, and needs no reading of the log.
@@ -81,9 +81,9 @@ def forgotten(topic: Topic) -> Found:
     reloads = sorted((completed, invoked) for name, invoked, completed in topic.faults if name in RELOADS)
     if not topic.is_deduplicated or not reloads:
         return NOTHING
-    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
+    sends = topic.rows(Kind.SEND, outcomes=[CallOutcome.OK, CallOutcome.DUPLICATE])
     sends = sends[(topic.codes("producer")[sends] >= 0) & (topic.numbers("sequence_id", -1)[sends] >= 0)]
-    stored = topic.at_a_position(np.intersect1d(sends, topic.rows(Kind.SEND, outcomes=[Outcome.OK])))
+    stored = topic.at_a_position(np.intersect1d(sends, topic.rows(Kind.SEND, outcomes=[CallOutcome.OK])))
     loaded, unloaded = np.array(reloads, dtype=np.int64).T
     last = np.searchsorted(loaded, topic.invoked[stored], side="left")
     stored, last = stored[last > 0], last[last > 0]
@@ -96,7 +96,7 @@ def forgotten(topic: Topic) -> Found:
     return found(len(stored), bad, because, lambda index: (before[index], stored[index]))
 
 
-def _highest_confirmed(topic: Topic, sends: Ints, rows: Ints, before_ns: Ints) -> Ints:
+def _highest_confirmed(topic: TopicEvents, sends: Ints, rows: Ints, before_ns: Ints) -> Ints:
     """For each row, the send of its producer's highest id confirmed before that time; -1 without one."""
     producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
     order = sends[np.lexsort((topic.completed[sends], producer[sends]))]
@@ -114,7 +114,7 @@ def _highest_confirmed(topic: Topic, sends: Ints, rows: Ints, before_ns: Ints) -
     return np.where(is_own, order[holder[at]], -1)
 
 
-def missed(topic: Topic) -> Found:
+def missed(topic: TopicEvents) -> Evidence:
     """DEDUP-16: a drained subscription has received all messages after its beginning.
 
     A subscription that was created more than once, or set to another position, is not judged.
@@ -122,9 +122,9 @@ def missed(topic: Topic) -> Found:
     return topic.over_own_subscriptions(_missed)
 
 
-def _missed(topic: Topic, subscription: int) -> Found:
+def _missed(topic: TopicEvents, subscription: int) -> Evidence:
     begins = topic.of(subscription, topic.rows(Kind.BEGIN))
-    drained = topic.of(subscription, topic.rows(Kind.DRAINED, outcomes=[Outcome.OK]))
+    drained = topic.of(subscription, topic.rows(Kind.DRAINED, outcomes=[CallOutcome.OK]))
     if len(begins) != 1 or not len(drained) or len(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))):
         return NOTHING
     logs, place = topic.rows(Kind.LOG), topic.place
@@ -137,14 +137,14 @@ def _missed(topic: Topic, subscription: int) -> Found:
     return found(len(due), bad, because, lambda row: (row, drained[-1]))
 
 
-def _confirmed_before_reading(topic: Topic, outcome: Outcome) -> Ints:
+def _confirmed_before_reading(topic: TopicEvents, outcome: CallOutcome) -> Ints:
     sends = topic.rows(Kind.SEND, outcomes=[outcome])
-    if outcome is Outcome.OK:
+    if outcome is CallOutcome.OK:
         sends = topic.at_a_position(sends)
     return sends[topic.completed[sends] <= topic.invoked[topic.read_back]]
 
 
-def _not_rising(topic: Topic) -> tuple[int, Ints, Ints]:
+def _not_rising(topic: TopicEvents) -> tuple[int, Ints, Ints]:
     """How many messages of a deduplicated log were compared; pairs with the same sequence id; pairs in the wrong order.
 
     In a correct log every producer's ids rise, which one comparison of neighbours shows. Only an incorrect one needs

@@ -12,19 +12,19 @@ import numpy as np
 from conformance.history.recorded import Kind
 from conformance.pipeline.invariants.order import are_of_type, given_late
 from conformance.pipeline.invariants.pending_acks import at_one_consumer
-from conformance.pipeline.topic import NEVER, Found, Ints, Topic
+from conformance.pipeline.topic import NEVER, Evidence, Ints, TopicEvents
 
 KEY_SHARED = "Key_Shared"
 
 
-def one_consumer_at_a_time(topic: Topic) -> Found:
+def one_consumer_at_a_time(topic: TopicEvents) -> Evidence:
     """KEY-01: messages of one key are pending at one consumer at a time."""
     because = "a message was dispatched to a consumer while one of the same key was pending at another"
     dispatches = _of_keys(topic)
     return at_one_consumer(topic, dispatches, topic.codes("key")[dispatches], because)
 
 
-def keys_in_order(topic: Topic) -> Found:
+def keys_in_order(topic: TopicEvents) -> Evidence:
     """KEY-02: a key's messages are dispatched in order, until redelivery of one is requested.
 
     The first dispatch of each message counts, to any consumer.
@@ -33,7 +33,7 @@ def keys_in_order(topic: Topic) -> Found:
     return given_late(topic, _of_keys(topic), "key", because, partial(_redelivery_requested, topic))
 
 
-def _redelivery_requested(topic: Topic, subscription: int, given: Ints) -> Ints:
+def _redelivery_requested(topic: TopicEvents, subscription: int, given: Ints) -> Ints:
     """From when the key of each message may be out of order: the first redelivery request for it, or for everything."""
     key = topic.codes("key")
     key_of = np.full(topic.messages, -1)
@@ -46,6 +46,6 @@ def _redelivery_requested(topic: Topic, subscription: int, given: Ints) -> Ints:
     return until
 
 
-def _of_keys(topic: Topic) -> Ints:
+def _of_keys(topic: TopicEvents) -> Ints:
     dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
     return dispatches[(topic.codes("key")[dispatches] >= 0) & are_of_type(topic, dispatches, KEY_SHARED)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.invariants.cursors import perhaps_acknowledged
 from conformance.pipeline.invariants.key_shared import KEY_SHARED
 from conformance.pipeline.invariants.order import are_of_type, is_undisturbed, starts
 from conformance.pipeline.invariants.pending_acks import ends
-from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Found, Ints, Topic, found
+from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Ints, TopicEvents, found
 
 MOVEMENTS = (
     Kind.DISPATCH,
@@ -32,22 +32,22 @@ LONG_AGO = np.iinfo(np.int64).min
 """Before every time, also :data:`UNKNOWN_TIME`."""
 
 
-def keys_stuck(topic: Topic) -> Found:
+def keys_stuck(topic: TopicEvents) -> Evidence:
     """KEY-13: a Key_Shared subscription without pending acks dispatches the messages that are due."""
     return _stuck(topic, is_key_shared=True)
 
 
-def stuck(topic: Topic) -> Found:
+def stuck(topic: TopicEvents) -> Evidence:
     """DEDUP-16: any other subscription without pending acks dispatches the messages that are due."""
     return _stuck(topic, is_key_shared=False)
 
 
-def _stuck(topic: Topic, *, is_key_shared: bool) -> Found:
+def _stuck(topic: TopicEvents, *, is_key_shared: bool) -> Evidence:
     dispatches = topic.rows(Kind.DISPATCH)
     if not np.any(topic.invoked[dispatches] != UNKNOWN_TIME):
         return NOTHING
 
-    def decide(topic: Topic, subscription: int) -> Found:
+    def decide(topic: TopicEvents, subscription: int) -> Evidence:
         joins = topic.of(subscription, topic.rows(Kind.SUBSCRIBE))
         is_asked_for = bool(np.any(are_of_type(topic, joins, KEY_SHARED))) == is_key_shared
         if not len(joins) or not is_asked_for or not is_undisturbed(topic, subscription):
@@ -57,11 +57,11 @@ def _stuck(topic: Topic, *, is_key_shared: bool) -> Found:
     return topic.over_subscriptions(decide)
 
 
-def _silent(topic: Topic, subscription: int) -> Found:
-    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
+def _silent(topic: TopicEvents, subscription: int) -> Evidence:
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
     attended = _attended(topic, subscription, _unmoved(topic, subscription, readings))
     if not len(attended):
-        return Found(len(readings))
+        return Evidence(len(readings))
     settled_ns = perhaps_acknowledged(topic, subscription)
     quiet = _without_pending_acks(topic, subscription, attended, settled_ns)
     due = {reading: _due(topic, subscription, reading, settled_ns) for reading in quiet.tolist()}
@@ -70,7 +70,7 @@ def _silent(topic: Topic, subscription: int) -> Found:
     return found(len(readings), bad, because, lambda reading: (due[int(reading)][0], reading))
 
 
-def _unmoved(topic: Topic, subscription: int, readings: Ints) -> Ints:
+def _unmoved(topic: TopicEvents, subscription: int, readings: Ints) -> Ints:
     """Those that follow a long time without any of :data:`MOVEMENTS`."""
     rows = topic.of(subscription, topic.rows(*MOVEMENTS))
     begun = np.concatenate([starts(topic, rows), topic.fault_spans[:, 0]])
@@ -80,9 +80,9 @@ def _unmoved(topic: Topic, subscription: int, readings: Ints) -> Ints:
     return unmoved
 
 
-def _attended(topic: Topic, subscription: int, readings: Ints) -> Ints:
+def _attended(topic: TopicEvents, subscription: int, readings: Ints) -> Ints:
     """Those at which a consumer was connected that never left."""
-    joins = topic.of(subscription, topic.rows(Kind.SUBSCRIBE, outcomes=[Outcome.OK]))
+    joins = topic.of(subscription, topic.rows(Kind.SUBSCRIBE, outcomes=[CallOutcome.OK]))
     leaves = topic.of(subscription, topic.rows(Kind.UNSUBSCRIBE))
     consumer = topic.codes("consumer")
     left = np.full(int(consumer.max()) + 2, LONG_AGO)  # the last one is for events without a consumer
@@ -92,7 +92,7 @@ def _attended(topic: Topic, subscription: int, readings: Ints) -> Ints:
     return attended
 
 
-def _without_pending_acks(topic: Topic, subscription: int, readings: Ints, settled_ns: Ints) -> Ints:
+def _without_pending_acks(topic: TopicEvents, subscription: int, readings: Ints, settled_ns: Ints) -> Ints:
     """Those at which no message was pending; ``settled_ns``: when each message may have been acknowledged."""
     dispatches = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
     start = starts(topic, dispatches)
@@ -110,14 +110,14 @@ def latest_end(begun: Ints, over: Ints, at_ns: Ints) -> Ints:
     return ends_ns
 
 
-def _due(topic: Topic, subscription: int, reading: int, settled_ns: Ints) -> Ints:
+def _due(topic: TopicEvents, subscription: int, reading: int, settled_ns: Ints) -> Ints:
     """Messages after a mark-delete position, sent long before its reading, that no ack may cover."""
     at_ns = topic.invoked[reading]
     logs = topic.rows(Kind.LOG)
     begin = topic.of(subscription, topic.rows(Kind.BEGIN))[0]
     after = max(topic.place[begin], topic.place[reading])
     logs = logs[(topic.place[logs] > after) & ~topic.present("chunk_uuid")[logs]]
-    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK])
+    sends = topic.rows(Kind.SEND, outcomes=[CallOutcome.OK])
     sends = sends[topic.completed[sends] <= at_ns - topic.setting.stuck_after_ns]
     logs = logs[np.isin(topic.message[logs], topic.message[topic.at_a_position(sends)])]
     due: Ints = logs[settled_ns[topic.message[logs]] > topic.completed[reading]]

@@ -7,28 +7,28 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.history.recorded import Kind
-from conformance.pipeline.topic import NOTHING, UNKNOWN_TIME, Flags, Found, Ints, Topic, found
+from conformance.pipeline.topic import NOTHING, UNKNOWN_TIME, Evidence, Flags, Ints, TopicEvents, found
 
 
-def starts(topic: Topic, dispatches: Ints) -> Ints:
+def starts(topic: TopicEvents, dispatches: Ints) -> Ints:
     """When each message was dispatched, or received if no proxy saw the dispatch, in ns."""
     invoked = topic.invoked[dispatches]
     return np.where(invoked == UNKNOWN_TIME, topic.completed[dispatches], invoked)
 
 
-def are_of_type(topic: Topic, rows: Ints, *types: str) -> Flags:
+def are_of_type(topic: TopicEvents, rows: Ints, *types: str) -> Flags:
     """Which events are of a subscription of one of these types."""
     wanted = [topic.code("subscription_type", name) for name in types]
     return np.isin(topic.codes("subscription_type")[rows], [code for code in wanted if code >= 0])
 
 
-def is_undisturbed(topic: Topic, subscription: int) -> bool:
+def is_undisturbed(topic: TopicEvents, subscription: int) -> bool:
     """Whether a subscription was created once and never reset, so that its messages are dispatched in order."""
     begins = topic.of(subscription, topic.rows(Kind.BEGIN))
     return len(begins) == 1 and not len(topic.of(subscription, topic.rows(Kind.SEEK)))
 
 
-def first_given(topic: Topic, dispatches: Ints) -> Ints:
+def first_given(topic: TopicEvents, dispatches: Ints) -> Ints:
     """For each message in order, the dispatch that was received first."""
     order = dispatches[np.lexsort((topic.completed[dispatches], topic.message[dispatches]))]
     _, first = np.unique(topic.message[order], return_index=True)
@@ -37,8 +37,8 @@ def first_given(topic: Topic, dispatches: Ints) -> Ints:
 
 
 def given_late(
-    topic: Topic, dispatches: Ints, group: str, because: str, until: Callable[[int, Ints], Ints] | None = None
-) -> Found:
+    topic: TopicEvents, dispatches: Ints, group: str, because: str, until: Callable[[int, Ints], Ints] | None = None
+) -> Evidence:
     """Messages that a subscription received only after a later one of their group (a column).
 
     The first receipt of each counts, because the wire shows one dispatch for a whole batch; ``until``: the time up to
@@ -46,7 +46,7 @@ def given_late(
     chunked message that is late: a consumer may have discarded its first chunks, and requested their redelivery.
     """
 
-    def decide(topic: Topic, subscription: int) -> Found:
+    def decide(topic: TopicEvents, subscription: int) -> Evidence:
         given = first_given(topic, topic.of(subscription, dispatches))
         if until is not None:
             given = given[topic.completed[given] < until(subscription, given)]
@@ -57,7 +57,7 @@ def given_late(
     return topic.over_own_subscriptions(decide)
 
 
-def _overtaken(topic: Topic, given: Ints, group: Ints, because: str) -> Found:
+def _overtaken(topic: TopicEvents, given: Ints, group: Ints, because: str) -> Evidence:
     order = np.argsort(group, kind="stable")
     given, group = given[order], group[order]
     times = topic.completed[given]

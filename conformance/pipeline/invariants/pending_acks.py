@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.invariants.order import earliest_from_here, starts
-from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Found, Ints, Topic, found
+from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Ints, TopicEvents, found
 
 
-def at_one_consumer(topic: Topic, dispatches: Ints, group: Ints, because: str) -> Found:
+def at_one_consumer(topic: TopicEvents, dispatches: Ints, group: Ints, because: str) -> Evidence:
     """Whether, in each subscription, the messages of each group were pending at one consumer at a time."""
     of_subscription = topic.codes("subscription")[dispatches]
 
-    def decide(topic: Topic, subscription: int) -> Found:
+    def decide(topic: TopicEvents, subscription: int) -> Evidence:
         own = of_subscription == subscription
         rows = dispatches[own]
         if not len(rows):
@@ -36,7 +36,7 @@ def at_one_consumer(topic: Topic, dispatches: Ints, group: Ints, because: str) -
     return topic.over_own_subscriptions(decide)
 
 
-def _overlaps(topic: Topic, rows: Ints, start: Ints, end: Ints, group: Ints, because: str) -> Found:
+def _overlaps(topic: TopicEvents, rows: Ints, start: Ints, end: Ints, group: Ints, because: str) -> Evidence:
     """Compare each interval with the longest one of its group among those that began before it.
 
     If that one is at the same consumer, an overlap with another consumer was found earlier, at the beginning of the
@@ -48,7 +48,7 @@ def _overlaps(topic: Topic, rows: Ints, start: Ints, end: Ints, group: Ints, bec
     rows, start, end, group, consumer = rows[order], start[order], end[order], group[order], consumer[order]
     judged = len(rows)
     if judged < 2:
-        return Found(judged)
+        return Evidence(judged)
     ends, rank = np.unique(end, return_inverse=True)
     lasting = group * len(ends) + rank
     longest = np.maximum.accumulate(lasting)
@@ -58,7 +58,7 @@ def _overlaps(topic: Topic, rows: Ints, start: Ints, end: Ints, group: Ints, bec
     return found(judged, bad, because, lambda index: (rows[holder[index - 1]], rows[index]))
 
 
-def _earliest(topic: Topic, rows: Ints) -> Ints:
+def _earliest(topic: TopicEvents, rows: Ints) -> Ints:
     """The earliest time at which each may have been dispatched."""
     sends = topic.at_a_position(topic.rows(Kind.SEND))
     sent = np.full(topic.messages, NEVER)
@@ -67,7 +67,7 @@ def _earliest(topic: Topic, rows: Ints) -> Ints:
     return np.where(topic.invoked[rows] == UNKNOWN_TIME, sent, topic.invoked[rows])
 
 
-def _surely_until(topic: Topic, subscription: int, rows: Ints) -> Ints:
+def _surely_until(topic: TopicEvents, subscription: int, rows: Ints) -> Ints:
     """Until when each was surely pending; its beginning if that is never sure."""
     since = _earliest(topic, rows)
     end = np.minimum(
@@ -81,10 +81,10 @@ def _surely_until(topic: Topic, subscription: int, rows: Ints) -> Ints:
     return np.where(is_unseen & (times[topic.message[rows]] > 1), since, end)
 
 
-def _ends_by_earlier_requests(topic: Topic, subscription: int, rows: Ints, since: Ints) -> Ints:
+def _ends_by_earlier_requests(topic: TopicEvents, subscription: int, rows: Ints, since: Ints) -> Ints:
     """When each may have been released by an earlier request of any consumer."""
     message, consumer, at_consumer = topic.message, topic.codes("consumer"), topic.at_consumer
-    acks = topic.at_a_position(topic.of(subscription, topic.rows(Kind.ACK, outcomes=[Outcome.UNKNOWN])))
+    acks = topic.at_a_position(topic.of(subscription, topic.rows(Kind.ACK, outcomes=[CallOutcome.UNKNOWN])))
     nacks = topic.at_a_position(topic.of(subscription, topic.rows(Kind.NACK)))
     arrived = _arrived(topic, subscription, nacks)
     by_ack = _released(message[rows], since, message[acks], topic.invoked[acks], np.full(len(acks), NEVER))
@@ -94,7 +94,7 @@ def _ends_by_earlier_requests(topic: Topic, subscription: int, rows: Ints, since
     )
 
 
-def _arrived(topic: Topic, subscription: int, nacks: Ints) -> Ints:
+def _arrived(topic: TopicEvents, subscription: int, nacks: Ints) -> Ints:
     """By when each nack has surely arrived at the broker; :data:`NEVER` if unknown.
 
     That is just before the next dispatch of its entry, if nothing else can have released it at that consumer.
@@ -118,14 +118,14 @@ def _arrived(topic: Topic, subscription: int, nacks: Ints) -> Ints:
     return np.where(is_known & (again < otherwise), again - 1, NEVER)
 
 
-def _ends_by_redelivery_request(topic: Topic, subscription: int, consumers: Ints, since: Ints) -> Ints:
+def _ends_by_redelivery_request(topic: TopicEvents, subscription: int, consumers: Ints, since: Ints) -> Ints:
     """When a redelivery request of each consumer may have arrived, sent before ``since`` or later."""
     asked = topic.of(subscription, topic.rows(Kind.REDELIVER))
     arrived = topic.completed[asked] + topic.setting.on_its_way_ns
     return _released(consumers, since, topic.codes("consumer")[asked], topic.invoked[asked], arrived)
 
 
-def ends(topic: Topic, subscription: int, rows: Ints, start: Ints) -> Ints:
+def ends(topic: TopicEvents, subscription: int, rows: Ints, start: Ints) -> Ints:
     """When each may have been released for the first time since ``start``; :data:`NEVER` without a release."""
     end = _ends_for_consumer(topic, subscription, topic.codes("consumer")[rows], start)
     for kind, numbers in ((Kind.ACK, topic.message), (Kind.NACK, topic.place)):
@@ -135,7 +135,7 @@ def ends(topic: Topic, subscription: int, rows: Ints, start: Ints) -> Ints:
     return end
 
 
-def _ends_for_consumer(topic: Topic, subscription: int, consumers: Ints, start: Ints) -> Ints:
+def _ends_for_consumer(topic: TopicEvents, subscription: int, consumers: Ints, start: Ints) -> Ints:
     """When all messages of each consumer may have been released for the first time since ``start``."""
     of_consumer = topic.of(subscription, topic.rows(Kind.REDELIVER, Kind.UNSUBSCRIBE))
     of_all = topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.invariants.clusters import Replicated, Way
 from conformance.pipeline.invariants.cursors import are_acknowledged_by, covering_holes
 from conformance.pipeline.invariants.liveness import latest_end
-from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Flags, Found, Ints, found
+from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Flags, Ints, found
 
 BEFORE_ALL = UNKNOWN_TIME
 """When messages before a subscription's beginning count as acknowledged."""
 
 
-def ahead(topic: Replicated) -> Found:
+def ahead(topic: Replicated) -> Evidence:
     """REPL-14: every message that mark-delete covers in one cluster was acknowledged in some cluster.
 
     As for ACK-01, with messages identified across clusters, and without those before a beginning. A subscription that
@@ -32,8 +32,8 @@ def ahead(topic: Replicated) -> Found:
     return _over_replicated_subscriptions(topic, _ahead)
 
 
-def _ahead(topic: Replicated, subscription: int, number: int, due: Flags) -> Found:
-    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
+def _ahead(topic: Replicated, subscription: int, number: int, due: Flags) -> Evidence:
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
     readings = topic.at(number, readings)
     logs = topic.at(number, topic.logs)
     logs = logs[are_acknowledged_by(topic, logs)]
@@ -43,7 +43,7 @@ def _ahead(topic: Replicated, subscription: int, number: int, due: Flags) -> Fou
     return covering_holes(topic, logs, acknowledged, readings, because, rather=topic.are_everywhere[same])
 
 
-def missed_everywhere(topic: Replicated) -> Found:
+def missed_everywhere(topic: Replicated) -> Evidence:
     """REPL-14: if a replicated subscription is drained in one cluster, its messages were delivered in some cluster.
 
     A consumer that fails over to the drained cluster receives none of them.
@@ -51,8 +51,8 @@ def missed_everywhere(topic: Replicated) -> Found:
     return _over_replicated_subscriptions(topic, _missed_everywhere)
 
 
-def _missed_everywhere(topic: Replicated, subscription: int, number: int, due: Flags) -> Found:
-    drained = topic.at(number, topic.of(subscription, topic.rows(Kind.DRAINED, outcomes=[Outcome.OK])))
+def _missed_everywhere(topic: Replicated, subscription: int, number: int, due: Flags) -> Evidence:
+    drained = topic.at(number, topic.of(subscription, topic.rows(Kind.DRAINED, outcomes=[CallOutcome.OK])))
     if not len(drained):
         return NOTHING
     logs = topic.at(number, topic.logs)
@@ -68,20 +68,20 @@ def _missed_everywhere(topic: Replicated, subscription: int, number: int, due: F
     return found(len(logs), bad, because, lambda row: (row, drained[-1]))
 
 
-def left_behind(topic: Replicated) -> Found:
+def left_behind(topic: Replicated) -> Evidence:
     """REPL-13: a replicated subscription reaches its position of one cluster in every other one, within a bound.
 
     It can only follow while later messages are published and acknowledged. So a reading is judged if there was no fault
-    for ``Setting.follows_within_ns`` before it, and mark-delete of the other cluster advanced from the position in the
-    first half of that time. A subscription that was set to another position is not judged.
+    for ``VerificationSetting.follows_within_ns`` before it, and mark-delete of the other cluster advanced from the
+    position in the first half of that time. A subscription that was set to another position is not judged.
     """
     return _over_replicated_subscriptions(topic, _left_behind)
 
 
-def _left_behind(topic: Replicated, subscription: int, number: int, due: Flags) -> Found:
+def _left_behind(topic: Replicated, subscription: int, number: int, due: Flags) -> Evidence:
     if len(topic.of(subscription, topic.rows(Kind.SEEK))):
         return NOTHING
-    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
     own = _undisturbed(topic, topic.at(number, readings))
     total = NOTHING
     for other in range(len(topic.clusters)):
@@ -111,7 +111,7 @@ def _demanded(topic: Replicated, number: int, other: int, due: Flags) -> _Demand
     return _Demanded(topic.place[there], np.maximum.accumulate(np.where(due[same], first[same], -1)))
 
 
-def _lagging(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) -> Found:
+def _lagging(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) -> Evidence:
     """Compare the readings in one cluster with those in another one."""
     readings = readings[np.argsort(topic.completed[readings], kind="stable")]
     within_ns = topic.setting.follows_within_ns
@@ -132,7 +132,9 @@ def _lagging(topic: Replicated, own: Ints, readings: Ints, demanded: _Demanded) 
     return found(judged, np.array(bad, dtype=np.int64), because, lambda pair: pair)
 
 
-def _over_replicated_subscriptions(topic: Replicated, decide: Callable[[Replicated, int, int, Flags], Found]) -> Found:
+def _over_replicated_subscriptions(
+    topic: Replicated, decide: Callable[[Replicated, int, int, Flags], Evidence]
+) -> Evidence:
     """The evidence on each replicated subscription in each cluster; ``due``: the messages after its beginnings."""
     total = NOTHING
     for subscription in sorted(topic.replicated):
@@ -153,13 +155,13 @@ def _first(topic: Replicated, messages: Ints, values: Ints) -> Ints:
 # ------------------------------------------------------------------------------------------------------------- messages
 
 
-def not_replicated(topic: Replicated) -> Found:
+def not_replicated(topic: Replicated) -> Evidence:
     """REPL-01: the messages that a cluster has passed on are in the log of each other one that was read back later."""
     return _over_ways(topic, _not_replicated)
 
 
-def _not_replicated(topic: Replicated, way: Way) -> Found:
-    passed = topic.at(way.source, topic.at_a_position(topic.rows(Kind.PASSED_ON, outcomes=[Outcome.OK])))
+def _not_replicated(topic: Replicated, way: Way) -> Evidence:
+    passed = topic.at(way.source, topic.at_a_position(topic.rows(Kind.PASSED_ON, outcomes=[CallOutcome.OK])))
     target = topic.clusters[way.target]
     if target.read_back is None:
         return NOTHING
@@ -171,7 +173,7 @@ def _not_replicated(topic: Replicated, way: Way) -> Found:
     return found(int(np.sum(is_due)), bad, because, lambda row: (row, read))
 
 
-def replicated_twice(topic: Replicated) -> Found:
+def replicated_twice(topic: Replicated) -> Evidence:
     """REPL-01: under deduplication a message is in another cluster's log once.
 
     Without deduplication a replicator may send a message again if it received no receipt.
@@ -179,7 +181,7 @@ def replicated_twice(topic: Replicated) -> Found:
     return _over_ways(topic, _replicated_twice)
 
 
-def _replicated_twice(topic: Replicated, way: Way) -> Found:
+def _replicated_twice(topic: Replicated, way: Way) -> Evidence:
     if not topic.clusters[way.target].is_deduplicated:
         return NOTHING
     stored = np.bincount(way.own, minlength=topic.different)
@@ -190,7 +192,7 @@ def _replicated_twice(topic: Replicated, way: Way) -> Found:
     return found(len(way.targets), pairs, because, lambda pair: pair)
 
 
-def replicated_out_of_order(topic: Replicated) -> Found:
+def replicated_out_of_order(topic: Replicated) -> Evidence:
     """REPL-01: a cluster's messages are in another one's log in the order of its own.
 
     The first copy of each counts.
@@ -198,7 +200,7 @@ def replicated_out_of_order(topic: Replicated) -> Found:
     return _over_ways(topic, _replicated_out_of_order)
 
 
-def _replicated_out_of_order(topic: Replicated, way: Way) -> Found:
+def _replicated_out_of_order(topic: Replicated, way: Way) -> Evidence:
     rank = _first(topic, way.own, np.arange(len(way.own)))
     _, first = np.unique(way.copies, return_index=True)
     first = np.sort(first)
@@ -211,12 +213,12 @@ def _replicated_out_of_order(topic: Replicated, way: Way) -> Found:
     return found(len(rows), pairs, because, lambda pair: pair)
 
 
-def replicated_otherwise(topic: Replicated) -> Found:
+def replicated_otherwise(topic: Replicated) -> Evidence:
     """REPL-01: a message has the same payload and key in another cluster."""
     return _over_ways(topic, _replicated_otherwise)
 
 
-def _replicated_otherwise(topic: Replicated, way: Way) -> Found:
+def _replicated_otherwise(topic: Replicated, way: Way) -> Evidence:
     stored = _first(topic, way.own, way.sources)
     is_one = np.bincount(way.own, minlength=topic.different)[way.copies] == 1
     copies, there = way.targets[is_one], stored[way.copies[is_one]]
@@ -226,6 +228,6 @@ def _replicated_otherwise(topic: Replicated, way: Way) -> Found:
     return found(len(copies), pairs, because, lambda pair: pair)
 
 
-def _over_ways(topic: Replicated, decide: Callable[[Replicated, Way], Found]) -> Found:
+def _over_ways(topic: Replicated, decide: Callable[[Replicated, Way], Evidence]) -> Evidence:
     """The evidence on the replication between each two clusters."""
     return sum((decide(topic, way) for way in topic.ways), NOTHING)

@@ -24,11 +24,11 @@ from conformance.events import (
 )
 from conformance.harness_error import HarnessError
 from conformance.history.document import Replays
-from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, Suspected
+from conformance.hunt_result import DefectFound, DefectMissed, DefectSuspected, Hunted, HuntFailed, NotItsDoing
 from conformance.report.sentences.lists import count
 
 
-class Progress:
+class HuntProgress:
     """Prints the progress of the run for one defect."""
 
     def __init__(self, console: Console) -> None:
@@ -81,21 +81,21 @@ def show(hunted: Sequence[Hunted], console: Console) -> None:
     for one in hunted:
         if (problem := problem_of(one)) is not None:
             console.print(Text(f"{one.defect.name}: {problem}.", style="red"))
-    found = sum(isinstance(one, Found) for one in hunted)
+    found = sum(isinstance(one, DefectFound) for one in hunted)
     console.print(Text(f"{found} of {count(len(hunted), 'defect', 'defects')} found.", style="bold"))
 
 
 def _name(one: Hunted) -> Text:
     match one:
-        case Found(catch=catch):
+        case DefectFound(catch=catch):
             below, style = f"by {catch.machine}", "green"
         case NotItsDoing():
             below, style = "not its doing", "bold red"
-        case Suspected():
+        case DefectSuspected():
             below, style = "suspected", "bold yellow"
-        case Missed():
+        case DefectMissed():
             below, style = "not found", "bold red"
-        case Failed():
+        case HuntFailed():
             below, style = "harness error", "yellow"
         case _:
             assert_never(one)
@@ -104,13 +104,13 @@ def _name(one: Hunted) -> Text:
 
 def _cells(one: Hunted) -> tuple[str, ...]:
     match one:
-        case Found(catch=catch) | NotItsDoing(catch=catch) | Suspected(catch=catch):
+        case DefectFound(catch=catch) | NotItsDoing(catch=catch) | DefectSuspected(catch=catch):
             replays = f"{catch.with_defect.came_back} of {catch.with_defect.tries}"
             rule, operations = catch.violation.rule, str(catch.operations)
             return rule, operations, f"{catch.seconds:.1f}", str(catch.steps), replays
-        case Missed(operations=number, seconds=seconds):
+        case DefectMissed(operations=number, seconds=seconds):
             return "-", str(number), f"{seconds:.1f}", "-", "-"
-        case Failed():
+        case HuntFailed():
             return "-", "-", "-", "-", "-"
         case _:
             assert_never(one)
@@ -119,27 +119,27 @@ def _cells(one: Hunted) -> tuple[str, ...]:
 def problem_of(one: Hunted) -> str | None:
     """Why the defect does not count as found, without a full stop; None if it was found."""
     match one:
-        case Found():
+        case DefectFound():
             return None
         case NotItsDoing(catch=catch):
             times = f"{catch.without.came_back} of {catch.without.tries} replays"
             return f"{catch.violation.rule} was broken without the defect, too, in {times}: {catch.violation.because}"
-        case Suspected(catch=catch):
+        case DefectSuspected(catch=catch):
             times = f"none of {catch.with_defect.tries} replays"
             return (
                 f"{catch.violation.rule} was broken with it, but that came back in {times}: {catch.violation.because}"
             )
-        case Missed():
+        case DefectMissed():
             what = one.defect.summary.rstrip(".")
             return f"the machines did not find it; it should break {one.defect.breaks}: {what}"
-        case Failed(why=why):
+        case HuntFailed(why=why):
             return why.rstrip(".")
         case _:
             assert_never(one)
 
 
 class DefectForm(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One defect of a hunt in JSON, with the fields of :class:`~conformance.hunting.Catch` if a rule was violated.
+    """One defect of a hunt in JSON, with the fields of :class:`~conformance.hunt_result.Catch` if a rule was violated.
 
     ``history``: its file, in the folder of the hunt's report. ``problem``: why it does not count as found.
     """
@@ -184,7 +184,7 @@ def read(path: Path) -> HuntForm:
 
 def _form(one: Hunted) -> DefectForm:
     form = DefectForm(id=one.defect.name, breaks=one.defect.breaks, result=_result(one), problem=problem_of(one))
-    if not isinstance(one, Found | NotItsDoing | Suspected):
+    if not isinstance(one, DefectFound | NotItsDoing | DefectSuspected):
         return form
     catch = one.catch
     return replace(
@@ -203,15 +203,15 @@ def _form(one: Hunted) -> DefectForm:
 
 def _result(one: Hunted) -> Literal["found", "not-its-doing", "suspected", "not-found", "harness-error"]:
     match one:
-        case Found():
+        case DefectFound():
             return "found"
         case NotItsDoing():
             return "not-its-doing"
-        case Suspected():
+        case DefectSuspected():
             return "suspected"
-        case Missed():
+        case DefectMissed():
             return "not-found"
-        case Failed():
+        case HuntFailed():
             return "harness-error"
         case _:
             assert_never(one)

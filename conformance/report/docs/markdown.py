@@ -20,7 +20,7 @@ from model.explorations.deduplication import source, system
 from model.explorations.deduplication.world import Setup, World
 from model.explore import explore
 from model.failpoints import FAILPOINTS, AnyFailpoint
-from model.key_shared import draining
+from model.key_shared import draining_hashes
 from model.rules.catalogue import DOCUMENTS, Rule, heading
 from model.variants import NamedVariant
 
@@ -127,26 +127,30 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
     )
 
 
-def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining.Transition]) -> str:
+def draining_page(
+    table: Mapping[
+        tuple[draining_hashes.DrainingState, draining_hashes.DrainingInput], draining_hashes.DrainingTransition
+    ],
+) -> str:
     """The life of a draining hash: the model's table and a drawing of it."""
     return _life_page(
         "The life of a draining hash",
         "Document 004: a hash that moved to another consumer drains until none of its messages is pending at the first "
-        "consumer. This is the table of `model/key_shared/draining.py`; no other transition exists.",
+        "consumer. This is the table of `model/key_shared/draining_hashes.py`; no other transition exists.",
         ("state", "input", "effect", "next state"),
-        draining.State,
+        draining_hashes.DrainingState,
         table,
     )
 
 
-def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.Transition]) -> str:
+def buffers_page(table: Mapping[tuple[assembly.BufferState, assembly.BufferInput], assembly.BufferTransition]) -> str:
     """The life of a chunk buffer: the model's table and a drawing of it."""
     return _life_page(
         "The life of a chunk buffer",
         "Document 002: a consumer buffers the chunks of a message until it has them all. This is the table of "
         "`model/chunking/assembly.py`; no other transition exists.",
         ("state", "input", "effect", "next state"),
-        assembly.State,
+        assembly.BufferState,
         table,
     )
 

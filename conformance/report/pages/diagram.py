@@ -26,7 +26,7 @@ AFTERWARDS_AT_MOST = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class DiagramLane:
     """The lane of an actor: a client, a broker or the suite itself."""
 
     name: str
@@ -55,7 +55,7 @@ class Band:
 class Diagram:
     """``left_out``: how many steps of the history are not drawn. ``because``: why the rule counts as broken."""
 
-    lanes: tuple[Lane, ...]
+    lanes: tuple[DiagramLane, ...]
     bands: tuple[Band, ...]
     left_out: int
     because: str
@@ -120,7 +120,7 @@ def _band(at: int, history: History, step_in_words: StepInWords, homes: dict[str
     )
 
 
-def _lanes(bands: Sequence[Band], steps_in_words: Sequence[StepInWords]) -> Iterable[Lane]:
+def _lanes(bands: Sequence[Band], steps_in_words: Sequence[StepInWords]) -> Iterable[DiagramLane]:
     """The suite first, then brokers, then clients in the order of their first act."""
     headings = {step.actor: step.subject for step in reversed(steps_in_words)}
     brokers = dict.fromkeys(band.broker for band in bands if band.arrows)
@@ -129,13 +129,13 @@ def _lanes(bands: Sequence[Band], steps_in_words: Sequence[StepInWords]) -> Iter
     for band in bands:
         clients |= dict.fromkeys(arrow.client for arrow in band.arrows)
     if SUITE in clients:
-        yield Lane(name=SUITE, heading="the suite")
+        yield DiagramLane(name=SUITE, heading="the suite")
     for broker in sorted(brokers):
         heading = "the broker" if broker == BROKER else f"cluster {broker}"
-        yield Lane(name=broker, heading=heading, is_broker=True)
+        yield DiagramLane(name=broker, heading=heading, is_broker=True)
     for client in clients:
         if client != SUITE and client not in brokers:
-            yield Lane(name=client, heading=headings.get(client, client))
+            yield DiagramLane(name=client, heading=headings.get(client, client))
 
 
 def _is_broker(lane: str, headings: dict[str, str]) -> bool:

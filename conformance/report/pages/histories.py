@@ -15,9 +15,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from conformance.pipeline.judging import NO_FAULT
+from conformance.pipeline.results import NO_FAULT
 from conformance.pipeline.summary import BINS_OF_AN_OCTAVE, Summary
-from conformance.pipeline.verdict import Broken, Verification, Verified
+from conformance.pipeline.verdict import BrokenInvariant, Verification, Verified
 from conformance.report.pages.page import style, template_of
 from conformance.report.pages.plots import Mark, bars, duration, lines
 from conformance.report.sentences.lists import count, times
@@ -50,7 +50,7 @@ class _Plot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _RunPlots:
     """A run with its plots; ``release``: None if the history does not have it."""
 
     name: str
@@ -68,7 +68,7 @@ class _Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _HistoryRow:
     """The verdict on a rule, and a cell for each run."""
 
     verdict: Verified
@@ -102,7 +102,7 @@ def page(verification: Verification, summary: Summary, *, when: datetime) -> str
         summary=_summary(verification),
         status=verification.exit_status,
         runs=runs,
-        broken=[verdict for verdict in verification.rules if isinstance(verdict, Broken)],
+        broken=[verdict for verdict in verification.rules if isinstance(verdict, BrokenInvariant)],
         cases_at_most=CASES_AT_MOST,
         no_fault=NO_FAULT,
         matrix=[_row(verdict, runs, summary) for verdict in verification.rules],
@@ -119,15 +119,15 @@ def _summary(verification: Verification) -> str:
     return ", ".join(f"{number} {name}" for name, number in counted.items()) + "."
 
 
-def _runs(summary: Summary) -> Iterable[_Run]:
+def _runs(summary: Summary) -> Iterable[_RunPlots]:
     releases = {row["run"]: row["release"] for row in summary.rules}
     releases = {row["run"]: None for row in summary.rates} | releases
-    return (_Run(name=name, release=release) for name, release in sorted(releases.items()))
+    return (_RunPlots(name=name, release=release) for name, release in sorted(releases.items()))
 
 
-def _row(verdict: Verified, runs: Iterable[_Run], summary: Summary) -> _Row:
+def _row(verdict: Verified, runs: Iterable[_RunPlots], summary: Summary) -> _HistoryRow:
     by_run = {row["run"]: row for row in summary.rules if row["rule"] == verdict.rule.id}
-    return _Row(verdict=verdict, label=label(verdict), cells=tuple(_cell(by_run.get(run.name)) for run in runs))
+    return _HistoryRow(verdict=verdict, label=label(verdict), cells=tuple(_cell(by_run.get(run.name)) for run in runs))
 
 
 def _cell(row: dict[str, Any] | None) -> _Cell:
@@ -153,8 +153,8 @@ def _by_fault(summary: Summary) -> list[_Fault]:
     ]
 
 
-def _drawn(run: _Run, summary: Summary) -> _Run:
-    return _Run(
+def _drawn(run: _RunPlots, summary: Summary) -> _RunPlots:
+    return _RunPlots(
         name=run.name,
         release=run.release,
         rates=tuple(_rates(run.name, summary)),

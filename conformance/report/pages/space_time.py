@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from conformance.report.pages.arrows import Arrow
-from conformance.report.pages.diagram import Band, Diagram, Lane
+from conformance.report.pages.diagram import Band, Diagram, DiagramLane
 from conformance.report.sentences.lists import count
 
 AXIS, RIGHT = 92, 200
@@ -96,7 +96,7 @@ def _placed(bands: Iterable[Band]) -> Iterable[_Placed]:
         before_ms = band.completed_ms
 
 
-def _heading(lane: Lane, x: float, width: int, height: float) -> Markup:
+def _heading(lane: DiagramLane, x: float, width: int, height: float) -> Markup:
     """Two lines; the name takes both of them if the lane is too narrow."""
     name, _, rest = lane.heading.partition(" (")
     below = f"({rest}" if rest else ""

@@ -14,9 +14,9 @@ from typing import Final, assert_never
 
 import msgspec
 
-from conformance.history.recording import now_ns
-from conformance.proxy.armed import Armed
-from conformance.proxy.faults import Hold, Refuse, Which
+from conformance.history.lane_recorder import now_ns
+from conformance.proxy.armed import ArmedFault
+from conformance.proxy.faults import HoldFrames, Refuse, Which
 from conformance.soak.worker.consumer import ConsumerThread
 from conformance.soak.worker.context import context_of
 from conformance.soak.worker.producer import ProducerThread
@@ -25,10 +25,10 @@ from conformance.workers.line import Line
 from conformance.workers.protocol import (
     Close,
     GaveUp,
-    InjectNetworkFault,
-    Load,
+    LoadOrder,
+    NetworkFaultOrder,
     Order,
-    Quiesce,
+    QuiesceOrder,
     Quiet,
     Ready,
     Reconnect,
@@ -42,7 +42,7 @@ GRACE_S: Final = 60.0
 """How long clients may take to write their histories after the soak is gone."""
 
 
-class Client:
+class SoakClient:
     """A client process, without its connection to the soak."""
 
     def __init__(self, plan: ClientPlan) -> None:
@@ -57,9 +57,9 @@ class Client:
     def obey(self, order: Order) -> None:
         """Do what the soak orders."""
         match order:
-            case InjectNetworkFault():
+            case NetworkFaultOrder():
                 threading.Thread(target=self._inject, args=(order,), daemon=True).start()
-            case Quiesce():
+            case QuiesceOrder():
                 for client in self._context.clients.values():
                     client.proxy.lift_all()
                 self._context.quiesce.set()
@@ -90,17 +90,17 @@ class Client:
         for client in self._context.clients.values():
             client.recorder.close()
 
-    def _inject(self, order: InjectNetworkFault) -> None:
+    def _inject(self, order: NetworkFaultOrder) -> None:
         begun_ns = now_ns()
         clients = self._context.clients.values()
-        armed: list[Armed] = []
+        armed: list[ArmedFault] = []
         match order.how:
             case "cut":
                 pass
             case "refuse":
                 armed = [client.proxy.inject(Refuse(for_s=order.lasts_s)) for client in clients]
             case "hold":
-                armed = [client.proxy.inject(Hold(which=Which(count=None))) for client in clients]
+                armed = [client.proxy.inject(HoldFrames(which=Which(count=None))) for client in clients]
             case _:
                 assert_never(order.how)
         if order.how != "hold":
@@ -117,11 +117,11 @@ class Client:
 def run(line: Line[Order]) -> None:
     """Be the client that the first order plans, until the soak ends it, or is gone."""
     load = line.receive()
-    if not isinstance(load, Load):
+    if not isinstance(load, LoadOrder):
         raise ValueError(f"not a client of a soak: {load}")
     with open(load.log, "wb") as log:  # noqa: PTH123 - only its descriptor is wanted
         os.dup2(log.fileno(), sys.stderr.fileno())
-    client = Client(load.plan)
+    client = SoakClient(load.plan)
     client.start()
     threading.Thread(target=_report, args=(client, line), daemon=True).start()
     while (order := line.receive()) is not None and not isinstance(order, Close):
@@ -130,14 +130,14 @@ def run(line: Line[Order]) -> None:
     _report_once(client, line)
 
 
-def _report(client: Client, line: Line[Order]) -> None:
+def _report(client: SoakClient, line: Line[Order]) -> None:
     pause = threading.Event()
     while True:
         _report_once(client, line)
         pause.wait(REPORT_EVERY_S)
 
 
-def _report_once(client: Client, line: Line[Order]) -> None:
+def _report_once(client: SoakClient, line: Line[Order]) -> None:
     for report in client.reports():
         line.send(report)
 

@@ -14,13 +14,13 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from conformance.clients.handles import Message, OfficialConsumerHandle, Subscription, WireConsumerHandle
+from conformance.clients.handles import OfficialConsumerHandle, ReceivedMessage, SubscriptionConfig, WireConsumerHandle
 from conformance.clients.outcomes import CLIENT_ERRORS
 from conformance.recorder import RecordedHandle
 from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context
 from conformance.soak.worker.payloads import is_whole
 from conformance.wait import Deadline
-from conformance.workers.client_plan import Consume
+from conformance.workers.client_plan import ConsumerRole
 
 RETRY_S: Final = 0.5
 RECEIVE_S: Final = 0.2
@@ -36,7 +36,7 @@ reached the other clusters, and cursors were read there."""
 class ConsumerThread(threading.Thread):
     """Runs until the process ends."""
 
-    def __init__(self, plan: Consume, context: Context) -> None:
+    def __init__(self, plan: ConsumerRole, context: Context) -> None:
         super().__init__(name=plan.name, daemon=True)
         self.plan = plan
         self._clients = context.clients
@@ -47,7 +47,7 @@ class ConsumerThread(threading.Thread):
         self._reconnect = threading.Event()
         self._chance = random.Random(plan.seed)
         self._is_cumulative = plan.kind in ("Exclusive", "Failover") and plan.comes_and_goes
-        self._unacknowledged: list[Message] = []
+        self._unacknowledged: list[ReceivedMessage] = []
         self._was_open = False
         self.failure: str | None = None
 
@@ -75,7 +75,7 @@ class ConsumerThread(threading.Thread):
     def _subscribed(self) -> RecordedHandle | None:
         self._reconnect.clear()  # before it looks which cluster
         plan, cluster = self.plan, self._clients[self._cluster]
-        wanted = Subscription(
+        wanted = SubscriptionConfig(
             topic=plan.topic,
             name=plan.subscription,
             kind=plan.kind,

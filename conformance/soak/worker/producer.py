@@ -19,7 +19,7 @@ from conformance.clients.outcomes import CLIENT_ERRORS, Receipt, SendOutcome
 from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context
 from conformance.soak.worker.payloads import payload_of
 from conformance.wait import Deadline
-from conformance.workers.client_plan import Produce, TopicKind
+from conformance.workers.client_plan import ProducerRole, TopicKind
 from model.log import EARLIEST
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
@@ -46,7 +46,7 @@ Message = tuple[int, int, str | None]
 class ProducerThread(threading.Thread):
     """Runs until the quiesce phase, and then until all is answered, or given up; then ``is_quiet``."""
 
-    def __init__(self, plan: Produce, context: Context) -> None:
+    def __init__(self, plan: ProducerRole, context: Context) -> None:
         super().__init__(name=plan.name, daemon=True)
         self._plan = plan
         self._cluster = context.clients[plan.cluster]

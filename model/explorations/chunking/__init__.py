@@ -1,4 +1,4 @@
-"""The explorations of document 002: which configurations, and what is expected of each."""
+"""The explorations of document 002: their configurations, and the expected result of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE_PRODUCER = (("A", (15, 5)),)
 
 SETUPS: dict[str, tuple[str, Setup]] = {
     "chunk-interleaved": (
-        "two producers, a message of three chunks and a small one, one of two; the consumer may crash",
+        "two producers, a message of three chunks and a small one, one message of two chunks; the consumer may crash",
         Setup(sources=(("A", (25, 5)), ("B", (15,))), crashes=1),
     ),
     "chunk-given-back": (
@@ -26,15 +26,15 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(sources=TWO_PRODUCERS, backs=1, crashes=1),
     ),
     "chunk-limit": (
-        "two producers, two chunks each and a small message; room for one buffer, what is discarded comes again",
+        "two producers, two chunks each and a small message; room for one buffer; discarded chunks are redelivered",
         Setup(sources=(("A", (15, 5)), ("B", (15,))), limit=1),
     ),
     "chunk-limit-acknowledged": (
-        "three producers, a message of two chunks each; room for two buffers, what is discarded is acknowledged",
+        "three producers, a message of two chunks each; room for two buffers; discarded chunks are acknowledged",
         Setup(sources=(*TWO_PRODUCERS, ("C", (15,))), limit=2, acks_discarded=True),
     ),
     "chunk-expiry": (
-        "two producers, a message of two chunks each and a small one; one dies for good, the consumer gives up",
+        "two producers, a message of two chunks each and a small one; one producer is gone, its buffer expires",
         Setup(sources=(("A", (15, 5)), ("B", (15,))), deaths=1, restart="never", expiries=1),
     ),
     "chunk-seek": (
@@ -42,19 +42,19 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(sources=TWO_PRODUCERS, seeks=1),
     ),
     "chunk-sent-again": (
-        "no deduplication; one producer, which reconnects, dies, and sends again from its source",
+        "no deduplication; one producer, which reconnects, crashes, and sends again from its source",
         Setup(sources=ONE_PRODUCER, cuts=1, deaths=1, crashes=1),
     ),
     "chunk-new-uuids": (
-        "deduplication; one producer, which dies twice, and sends again from its source, under other uuids",
+        "deduplication; one producer, which crashes twice, and sends again from its source with other uuids",
         Setup(sources=ONE_PRODUCER, deaths=2, new_uuids=True, deduplication=True, unloads=1, crashes=1),
     ),
     "chunk-source-lost": (
-        "deduplication; two producers, which come back with what comes next",
-        Setup(sources=(("A", (15, 15)), ("B", (15,))), deaths=2, restart="with what comes next", deduplication=True),
+        "deduplication; two producers, which continue with their next messages after a crash",
+        Setup(sources=(("A", (15, 15)), ("B", (15,))), deaths=2, restart="with its next message", deduplication=True),
     ),
     "chunk-deduplication": (
-        "deduplication; two producers reconnect, die, and send again from their source; the topic is loaded again",
+        "deduplication; two producers reconnect, crash, and send again from their source; the topic is reloaded",
         Setup(sources=(("A", (15, 5)), ("B", (5,))), deduplication=True, cuts=1, deaths=1, unloads=1),
     ),
 }
@@ -62,11 +62,11 @@ SETUPS: dict[str, tuple[str, Setup]] = {
 
 GIVEN_UP: dict[str, tuple[str, Setup]] = {
     "chunk-limit-order": (
-        "the limit, held to the order: two producers, two chunks each and a small message; room for one buffer",
+        "the limit and the order of delivery: two producers, two chunks each and a small message; room for one buffer",
         Setup(sources=(("A", (15, 5)), ("B", (15,))), limit=1, ordered=True),
     ),
 }
-"""The configurations in which the document does not hold: what is discarded comes again out of its order."""
+"""The configurations in which the document does not hold: discarded messages are redelivered out of order."""
 
 _LITTLE = Setup(sources=TWO_PRODUCERS, crashes=1)
 _LIMITED = Setup(sources=TWO_PRODUCERS, limit=1)
@@ -92,7 +92,7 @@ _VARIANT_SETUPS: dict[str, Setup] = {
 
 
 def good_ending(setup: Setup, world: World) -> bool:
-    """Every producer is through or gone, and every message that is whole is acknowledged, or may be lost."""
+    """Every producer has finished or is gone. Every complete message is acknowledged or may be lost."""
     return all(
         one.is_gone or one.next_chunk == len(setup.chunks_of(one.name, one.life)) for one in world.producers
     ) and all(
@@ -102,7 +102,7 @@ def good_ending(setup: Setup, world: World) -> bool:
 
 
 def system(setup: Setup) -> System[World, Step]:
-    """What there is to explore in a configuration."""
+    """The system to explore in a configuration."""
     always, every_step = statements(setup)
     return System(
         initial=(initial(setup),),

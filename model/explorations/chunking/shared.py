@@ -1,4 +1,4 @@
-"""The explorations of the two options of document 002 for shared subscriptions: what must hold, and where it does not.
+"""The explorations of the two options of document 002 for shared subscriptions, with their statements.
 
 Option 1 fails as soon as anything is redelivered (CHUNK-11); option 2 holds with crashes at every point (CHUNK-12).
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from model.chunking.sharing import Marker
-from model.chunking.splitting import Chunk
+from model.chunking.chunks import Chunk
+from model.chunking.shared_proposals import Marker
 from model.chunking.variants import VARIANTS, ChunksVariant
 from model.explorations.chunking.shared_world import Setup, Step, World, initial, kinds, steps
 from model.explorations.configured import Configurations
@@ -16,11 +16,11 @@ from model.explore import Always, EveryStep, System
 
 SETUPS: dict[str, tuple[str, Setup]] = {
     "chunk-option-1-calm": (
-        "option 1, nothing is redelivered: two messages of three and two chunks",
+        "option 1 without redelivery: two messages of three and two chunks",
         Setup(markers=False, messages=(3, 2)),
     ),
     "chunk-option-1-sorted": (
-        "option 1, redelivered in the log's order: two messages of two chunks; a consumer and the broker crash",
+        "option 1 with redelivery in the log's order: two messages of two chunks; a consumer and the broker crash",
         Setup(markers=False, messages=(2, 2), sorted_replay=True, leaves=1, backs=1, crashes=1),
     ),
     "chunk-option-2": (
@@ -36,11 +36,11 @@ SETUPS: dict[str, tuple[str, Setup]] = {
 
 GIVEN_UP: dict[str, tuple[str, Setup]] = {
     "chunk-option-1": (
-        "option 1, what is redelivered comes in any order: one message of three chunks; a consumer may crash",
+        "option 1 with redelivery in any order: one message of three chunks; a consumer may crash",
         Setup(markers=False, messages=(3,), leaves=1),
     ),
     "chunk-option-1-forgetful": (
-        "the same with consumers that do not ask again for what they could not put together, as pulsar-client's",
+        "the same with consumers that do not request redelivery of incomplete messages, like pulsar-client's",
         Setup(markers=False, messages=(3,), leaves=1, variant=ChunksVariant(discarded_not_redelivered=True)),
     ),
 }
@@ -55,7 +55,7 @@ _OF_SHARING = (
     "chunk-chunks-acknowledged-first",
     "chunk-marker-acknowledged-first",
 )
-"""The variants that are about sharing."""
+"""The variants of the two options."""
 
 
 def _at_one_consumer(world: World) -> bool:
@@ -96,7 +96,7 @@ def _whole_with_its_marker(_: World, step: Step, __: World) -> bool:
 AT_ONE_CONSUMER = Always(("CHUNK-11", "CHUNK-12"), "a message is pending at one consumer at most", _at_one_consumer)
 BEHIND_ITS_PREDECESSORS = EveryStep(
     ("CHUNK-11",),
-    "a chunk is sent to a consumer that was sent all before it of the same message",
+    "a chunk is sent to the consumer that was sent all earlier chunks of its message",
     frozenset({"sends"}),
     _behind_its_predecessors,
 )
@@ -105,7 +105,7 @@ WITH_ITS_MARKER = EveryStep(
 )
 WHOLE_WITH_ITS_MARKER = EveryStep(
     ("CHUNK-12",),
-    "with its marker a message is whole at the consumer",
+    "a consumer that was sent the marker has the complete message",
     frozenset({"sends marker"}),
     _whole_with_its_marker,
 )
@@ -115,7 +115,7 @@ ACKNOWLEDGED_TOGETHER = Always(
 
 
 def good_ending(world: World) -> bool:
-    """Every producer is through, and what it stored at last is acknowledged, with its marker; or nobody is there."""
+    """Every producer has finished and its last message and marker are acknowledged; or no consumer is connected."""
     shared = world.shared
     stored = {position for one in world.producers for position in one.stored}
     markers = {position for position, item in enumerate(shared.log) if isinstance(item, Marker)}
@@ -124,7 +124,7 @@ def good_ending(world: World) -> bool:
 
 
 def system(setup: Setup) -> System[World, Step]:
-    """What there is to explore in a configuration."""
+    """The system to explore in a configuration."""
     by_option = (WITH_ITS_MARKER, WHOLE_WITH_ITS_MARKER) if setup.markers else (BEHIND_ITS_PREDECESSORS,)
     return System(
         initial=(initial(setup),),

@@ -1,6 +1,6 @@
 """What must hold of chunking: in every state, and in every step of a kind. Each is one short function.
 
-What is whole in the log is reckoned as by a consumer that reads all of it, without limits: :func:`wholes`.
+:func:`wholes` computes the complete messages of a log, as a consumer without limits assembles them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from model.chunking import assembly
 from model.chunking.assembly import Buffers, Whole
-from model.explorations.chunking.world import ROOM_BYTES, Entry, Setup, Step, World
+from model.explorations.chunking.world import ROOM_BYTES, ChunkEntry, Setup, Step, World
 from model.explore import Always, EveryStep
 
 Statements = tuple[tuple[Always[World], ...], tuple[EveryStep[World, Step], ...]]
@@ -19,7 +19,7 @@ DELIVERS = frozenset({"delivers"})
 
 
 def statements(setup: Setup) -> Statements:
-    """What must hold in this configuration."""
+    """The statements that must hold in this configuration."""
     always, every_step = (
         [CONFIRMED, ALL_OR_NOTHING, FOR_A_REASON, NOTHING_HELD_UP],
         [AS_SPLIT, IN_ITS_ORDER, WHOLE, ALL_OF_IT],
@@ -42,8 +42,8 @@ def statements(setup: Setup) -> Statements:
 
 
 @lru_cache(maxsize=100_000)
-def wholes(log: tuple[Entry, ...]) -> tuple[Whole, ...]:
-    """The messages that are whole in a log, in the order in which they are complete."""
+def wholes(log: tuple[ChunkEntry, ...]) -> tuple[Whole, ...]:
+    """The complete messages in a log, in the order of their last chunks."""
     buffers, found = Buffers(), []
     for position, entry in enumerate(log):
         if not entry.chunk.is_split:
@@ -56,12 +56,12 @@ def wholes(log: tuple[Entry, ...]) -> tuple[Whole, ...]:
 
 
 def message_of(world: World, whole: Whole) -> tuple[str, int]:
-    """What a message is in its source."""
+    """The message of the source, by producer and number."""
     return world.log[whole.positions[-1]].message
 
 
 def is_delivered(world: World, whole: Whole) -> bool:
-    """Whether the application has a message of the log, or has acknowledged it; or it may be lost."""
+    """Whether the application has received or acknowledged a message of the log, or it may be lost."""
     last = whole.positions[-1]
     unacknowledged = {one.positions[-1] for one in world.consumer.unacknowledged}
     return last in world.acknowledged or last in unacknowledged or message_of(world, whole) in world.lost
@@ -91,7 +91,9 @@ def _one_each(setup: Setup) -> Always[World]:
         return len(world.consumer.buffers.kept) <= len(world.producers) + setup.deaths - world.deaths
 
     return Always(
-        ("CHUNK-06",), "there are no more buffers than producers, those counted anew that died half-way", holds
+        ("CHUNK-06",),
+        "there are at most as many buffers as producers; a producer that crashed within a message counts once more",
+        holds,
     )
 
 
@@ -169,49 +171,49 @@ def _remembered(before: World, _: Step, after: World) -> bool:
 
 ALL_OR_NOTHING = Always(
     ("CHUNK-07",),
-    "of a message that is whole all chunks are acknowledged or none, but of those that may be lost",
+    "of a complete message all chunks are acknowledged or none, unless it may be lost",
     _all_or_nothing,
     promise=True,
 )
 FOR_A_REASON = Always(
     ("CHUNK-07", "CHUNK-08"),
-    "acknowledged is what the application acknowledged, and what is given up because it is so configured",
+    "exactly the chunks that the application acknowledged are acknowledged, and expired ones if configured",
     _for_a_reason,
 )
 NOTHING_HELD_UP = Always(
     ("CHUNK-04", "CHUNK-08", "CHUNK-09"),
-    "when all is read, every message that is whole is delivered, unless it was set aside to come again",
+    "when all entries are read, every complete message is delivered, unless it waits for redelivery",
     _nothing_held_up,
 )
-WITHIN_LIMIT = Always(("CHUNK-08",), "there are no more buffers than the limit allows", _within_limit)
+WITHIN_LIMIT = Always(("CHUNK-08",), "the number of buffers is within the limit", _within_limit)
 STORED_ONCE = Always(
-    ("CHUNK-13",), "with deduplication no message is whole twice in the log", _stored_once, promise=True
+    ("CHUNK-13",), "with deduplication, no message is stored completely twice", _stored_once, promise=True
 )
-CONFIRMED = Always(("CHUNK-04", "CHUNK-13"), "what is confirmed is whole in the log", _confirmed, promise=True)
+CONFIRMED = Always(("CHUNK-04", "CHUNK-13"), "a confirmed message is complete in the log", _confirmed, promise=True)
 AS_SPLIT = EveryStep(
     ("CHUNK-01", "CHUNK-02"),
-    "an entry is within the limit; a message that fits is one, and one that does not is several, each with the uuid, "
+    "an entry is within the limit; a message that fits is one entry, any other is several chunks, each with the uuid, "
     "its number and their count",
     STORED,
     _as_split,
 )
 IN_ITS_ORDER = EveryStep(
-    ("CHUNK-03",), "a chunk is stored when the one before it is, of the same uuid", STORED, _in_its_order
+    ("CHUNK-03",), "a chunk is stored only after the chunk before it of the same uuid", STORED, _in_its_order
 )
 NO_CHUNK_TWICE = EveryStep(("CHUNK-13",), "with deduplication no chunk is stored twice", STORED, _no_chunk_twice)
 WHOLE = EveryStep(
     ("CHUNK-04", "CHUNK-09"),
-    "what is delivered has all chunks of one message, each once, in their order",
+    "a delivered message has all its chunks, each once and in order",
     DELIVERS,
     _whole,
     promise=True,
 )
 ONCE = EveryStep(
-    ("CHUNK-04", "CHUNK-13"), "a message is delivered once, and else only again", DELIVERS, _once, promise=True
+    ("CHUNK-04", "CHUNK-13"), "a message is delivered once, unless it is redelivered", DELIVERS, _once, promise=True
 )
 IN_ORDER = EveryStep(
     ("CHUNK-05",),
-    "a message is delivered when all that its producer stored before it, whole, are",
+    "a message is delivered after all earlier complete messages of its producer",
     DELIVERS,
     _in_order,
 )
@@ -222,8 +224,6 @@ ALL_OF_IT = EveryStep(
     _all_of_it,
 )
 OLDEST_FIRST = EveryStep(
-    ("CHUNK-08",), "past the limit the oldest buffer goes first", frozenset({"keeps"}), _oldest_first
+    ("CHUNK-08",), "past the limit the oldest buffer is discarded first", frozenset({"keeps"}), _oldest_first
 )
-REMEMBERED = EveryStep(
-    ("CHUNK-13",), "a topic that is loaded again remembers the same", frozenset({"unloads"}), _remembered
-)
+REMEMBERED = EveryStep(("CHUNK-13",), "a reloaded topic recovers the same state", frozenset({"unloads"}), _remembered)

@@ -1,4 +1,4 @@
-"""The explorations of document 003: which configurations, and what is expected of each."""
+"""The explorations of document 003: their configurations, and the expected result of each."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(subscriptions=2, cumulative=True, trims=True),
     ),
     "ack-published": (
-        "two entries, two more are published; ledgers are full, or another broker's; an unload and a kill",
+        "two entries, two more are published; ledgers are full or belong to a former broker; an unload and a kill",
         Setup(sizes=(1, 1), publishes=2, unloads=1, kills=1, trims=True),
     ),
     "ack-persisted": (
-        "three entries; the rate limiter lets one ack through in an interval, the disk is slow, two kills",
+        "three entries; the rate limiter persists one ack in an interval, the disk is slow, two kills",
         Setup(is_limited=True, is_quick=False, kills=2),
     ),
     "ack-unloaded": (
@@ -51,7 +51,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(acks="received", kind="Failover", consumers=2, joins=1, leaves=1, cumulative=True, kills=1),
     ),
     "ack-held-back": (
-        "clients hold acks back, cumulative ones too; one of two consumers closes or crashes, and an unload",
+        "clients group acks, cumulative ones too; one of two consumers closes or crashes, and an unload",
         Setup(acks="received", kind="Failover", consumers=2, leaves=1, cumulative=True, holds_back=True, unloads=1),
     ),
     "ack-nacked": (
@@ -118,7 +118,7 @@ _VARIANT_SETUPS: dict[str, Setup] = {
 
 
 def system(setup: Setup) -> System[World, Step]:
-    """What there is to explore in a configuration."""
+    """The system to explore in a configuration."""
     always, every_step = statements(setup)
     return System(
         initial=(initial(setup),),

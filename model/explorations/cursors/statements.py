@@ -1,6 +1,6 @@
 """What must hold of acknowledgment and cursors: in every state, and in every step of a kind. Each is a short function.
 
-They speak of plain sets of messages, so that they are a second opinion beside the bit sets of the model.
+They use plain sets of messages, so that they do not share the model's bit sets.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.info import info_of
 from model.cursors.log import Place, TopicLog
-from model.cursors.reference import Record, Subscription
+from model.cursors.reference import CursorSubscription, Record
 from model.explorations.cursors.world import FIRST_DELAY, Setup, Step, World, closed, is_dirty
 from model.explore import Always, EveryStep
 from model.log import Position
@@ -21,7 +21,7 @@ Messages = frozenset[Place]
 
 
 def statements(setup: Setup) -> Statements:
-    """What must hold in this configuration."""
+    """The statements that must hold in this configuration."""
     always = [CONTIGUOUS, BACKLOG, CONVERTED, WAS_ACKNOWLEDGED]
     every_step = [INDIVIDUAL] if not setup.holds_back else []
     conditional = {
@@ -93,7 +93,7 @@ def _contiguous(world: World) -> bool:
     return all(_is_contiguous(one, world.log) for one in world.subscriptions)
 
 
-def _is_contiguous(subscription: Subscription, log: TopicLog) -> bool:
+def _is_contiguous(subscription: CursorSubscription, log: TopicLog) -> bool:
     done = entries(acknowledged(subscription.acked, log), log)
     passed = list(takewhile(done.__contains__, sorted(log.entries)))
     info = reference.stats_position(subscription, log)
@@ -218,7 +218,7 @@ def _stored(before: World, _: Step, after: World) -> bool:
     )
 
 
-def _is_stored_well(before: Subscription, after: Subscription, stored_ranges: int) -> bool:
+def _is_stored_well(before: CursorSubscription, after: CursorSubscription, stored_ranges: int) -> bool:
     info = info_of(before.acked)
     if len(info.ranges) < stored_ranges:
         return after.stored == info
@@ -284,56 +284,54 @@ ACKS = frozenset({"acks", "acks up to"})
 
 CONTIGUOUS = Always(
     ("ACK-01", "ACK-02"),
-    "mark-delete is the last position up to which all is acknowledged, and the ranges are the rest of it",
+    "mark-delete is the last position up to which all is acknowledged; the ranges are the other acknowledged positions",
     _contiguous,
 )
-BACKLOG = Always(("ACK-01",), "the backlog is the number of entries that are not wholly acknowledged", _backlog)
-CONVERTED = Always(("ACK-07",), "converted to position info and back, a state is the same", _converted)
-WAS_ACKNOWLEDGED = Always(("ACK-09",), "what is persisted was acknowledged", _was_acknowledged)
+BACKLOG = Always(("ACK-01",), "the backlog is the number of entries that are not completely acknowledged", _backlog)
+CONVERTED = Always(("ACK-07",), "converting a state to position info and back does not change it", _converted)
+WAS_ACKNOWLEDGED = Always(("ACK-09",), "only acks that a client sent are persisted", _was_acknowledged)
 ONE_CONSUMER = Always(("ACK-12",), "a message is pending at one consumer at most", _one_consumer)
 NOT_MISSED = Always(
     ("ACK-09", "ACK-12"),
-    "while a message is neither acknowledged nor pending, there is one to send",
+    "while a message is neither acknowledged nor pending, the dispatcher has one to send",
     _not_missed,
     promise=True,
 )
 INDIVIDUAL = EveryStep(
-    ("ACK-03",), "an ack acknowledges its message and no other", frozenset({"acks"}), _individual, promise=True
+    ("ACK-03",), "an ack acknowledges exactly its message", frozenset({"acks"}), _individual, promise=True
 )
 UP_TO = EveryStep(
     ("ACK-04",),
-    "a cumulative ack acknowledges everything up to its position and nothing else",
+    "a cumulative ack acknowledges exactly the messages up to its position",
     frozenset({"acks up to"}),
     _cumulative,
     promise=True,
 )
-INDEPENDENT = EveryStep(
-    ("ACK-05",), "an ack leaves the other subscriptions as they are", ACKS, _independent, promise=True
-)
+INDEPENDENT = EveryStep(("ACK-05",), "an ack does not change other subscriptions", ACKS, _independent, promise=True)
 SKIPPED = EveryStep(
     ("ACK-04",),
-    "skipping acknowledges the next entries that are left, so many and no more",
+    "skipping acknowledges exactly the given number of unacknowledged entries",
     frozenset({"skip", "skip all"}),
     _skipped,
     promise=True,
 )
 SKIP_PERSISTED = EveryStep(
-    ("ACK-16",), "what is skipped is persisted at once", frozenset({"skip", "skip all"}), _skip_persisted, promise=True
+    ("ACK-16",), "a skip is persisted at once", frozenset({"skip", "skip all"}), _skip_persisted, promise=True
 )
 EXPIRED = EveryStep(
     ("ACK-04",), "expiry acknowledges everything up to its position", frozenset({"expire"}), _expired, promise=True
 )
 RESET = EveryStep(
     ("ACK-01", "ACK-09", "ACK-16"),
-    "a reset makes its position the next one, and that is persisted",
+    "a reset makes its position the next one to read, and is persisted",
     frozenset({"reset"}),
     _reset,
     promise=True,
 )
-NOT_TOO_OFTEN = EveryStep(("ACK-08",), "in one interval one ack at most is persisted", ACKS, _not_too_often)
+NOT_TOO_OFTEN = EveryStep(("ACK-08",), "at most one ack is persisted in an interval", ACKS, _not_too_often)
 NOT_TOO_SELDOM = EveryStep(
     ("ACK-08", "ACK-15"),
-    "an ack that changes the state is persisted, unless one was in the same interval",
+    "an ack that changes the state is persisted, unless another one was in the same interval",
     ACKS,
     _not_too_seldom,
 )
@@ -376,30 +374,28 @@ NOBODY_NEEDS = EveryStep(
     promise=True,
 )
 NOT_ACKNOWLEDGED = EveryStep(
-    ("ACK-02",), "no message is sent of an entry that is acknowledged", frozenset({"sent"}), _not_acknowledged
+    ("ACK-02",), "no message of an acknowledged entry is sent", frozenset({"sent"}), _not_acknowledged
 )
 REACHES = EveryStep(
     ("ACK-11",), "a message that is sent reaches the application", frozenset({"sent"}), _reaches, promise=True
 )
 CLOSED = EveryStep(
     ("ACK-11",),
-    "a client that closes sends the acks that it holds back",
+    "a client that closes flushes its grouped acks",
     frozenset({"closes"}),
     _closed,
 )
-CRASHED = EveryStep(
-    ("ACK-11",), "the acks that a client holds back are lost when it crashes", frozenset({"crashes"}), _crashed
-)
+CRASHED = EveryStep(("ACK-11",), "a client's grouped acks are lost when it crashes", frozenset({"crashes"}), _crashed)
 COMES_TO_OTHERS = EveryStep(
     ("ACK-11", "ACK-12"),
-    "what was pending at a consumer that leaves is sent again",
+    "messages that were pending at a consumer that leaves are redelivered",
     frozenset({"closes", "crashes"}),
     _comes_to_others,
 )
 ONLY_NACKED = EveryStep(
-    ("ACK-13",), "a nacked message is redelivered, and no other with it", frozenset({"redelivers"}), _only_nacked
+    ("ACK-13",), "exactly the nacked messages are redelivered", frozenset({"redelivers"}), _only_nacked
 )
-COUNTED = EveryStep(("ACK-13",), "a message says how often it was redelivered", frozenset({"sent"}), _counted)
+COUNTED = EveryStep(("ACK-13",), "the redelivery count of a message is correct", frozenset({"sent"}), _counted)
 BACKED_OFF = EveryStep(
     ("ACK-13",), "with each redelivery of a message the delay doubles", frozenset({"redelivers"}), _backed_off
 )

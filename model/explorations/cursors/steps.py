@@ -1,7 +1,7 @@
-"""What can happen next in the world of document 003 (:mod:`model.explorations.cursors.world`).
+"""The possible next steps in the world of document 003 (:mod:`model.explorations.cursors.world`).
 
-It is what the reference leaves open: when clients ack and what they hold back, how fast the disk is, when consumers
-join and leave, what an administrator does, and when the broker dies.
+They are the choices that the reference leaves open: when clients ack and send acks, how fast the disk is, when
+consumers join and leave, what an administrator does, and when the broker is killed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.dispatch import Dispatch
 from model.cursors.log import Place
-from model.cursors.reference import Subscription
+from model.cursors.reference import CursorSubscription
 from model.explorations.cursors.world import (
     FIRST_DELAY,
     NAMES,
     SUBSCRIPTIONS,
-    Client,
+    AckingClient,
     HeldBack,
     Nacked,
     Setup,
@@ -38,11 +38,11 @@ from model.subscriptions import backoff
 
 T = TypeVar("T")
 Next = Iterator[tuple[Step, World]]
-"""What can happen next: each with the world after it."""
+"""The possible next steps, each with the world after it."""
 
 
 def steps(setup: Setup, world: World) -> Next:
-    """Everything that can happen next."""
+    """Every possible next step."""
     if setup.acks == "any":
         yield from any_acks(setup, world)
     else:
@@ -63,7 +63,7 @@ def steps(setup: Setup, world: World) -> Next:
 
 
 def any_acks(setup: Setup, world: World) -> Next:
-    """A client acks any message of any subscription, be it acknowledged already or not."""
+    """A client acks any message of any subscription, acknowledged or not."""
     for number in range(setup.subscriptions):
         for place in Acked().messages_left(world.log):
             yield _ack(setup, world, number, place, is_cumulative=False)
@@ -78,7 +78,7 @@ def _ack(setup: Setup, world: World, number: int, place: Place, *, is_cumulative
 
 
 def _acked(setup: Setup, world: World, number: int, place: Place, *, is_cumulative: bool) -> World:
-    def change(subscription: Subscription) -> Subscription:
+    def change(subscription: CursorSubscription) -> CursorSubscription:
         if is_cumulative:
             return reference.acknowledge_up_to(subscription, world.log, place)
         return reference.acknowledge(subscription, world.log, (place,))
@@ -86,8 +86,10 @@ def _acked(setup: Setup, world: World, number: int, place: Place, *, is_cumulati
     return _changed(setup, world, number, change)
 
 
-def _changed(setup: Setup, world: World, number: int, change: Callable[[Subscription], Subscription]) -> World:
-    """A subscription's state is another one, and perhaps a write was begun."""
+def _changed(
+    setup: Setup, world: World, number: int, change: Callable[[CursorSubscription], CursorSubscription]
+) -> World:
+    """A subscription's state changed, and a write may have begun."""
     after = reference.on_one(world.subscriptions, number, change)
     pairs = zip(world.subscriptions, after, world.persisted_lately, strict=True)
     lately = tuple(was or len(now.writes) > len(then.writes) for then, now, was in pairs)
@@ -99,7 +101,7 @@ def _changed(setup: Setup, world: World, number: int, change: Callable[[Subscrip
     )
 
 
-def _settled(setup: Setup, subscription: Subscription) -> Subscription:
+def _settled(setup: Setup, subscription: CursorSubscription) -> CursorSubscription:
     """What takes no time here is done: without a limit intervals are over at once, and a quick disk has written."""
     while not setup.is_limited and subscription.limited:
         subscription = reference.interval_passed(subscription)
@@ -124,7 +126,7 @@ def persists(setup: Setup, world: World) -> Next:
             yield Step("written", f"the state{of} is written", number), after
 
 
-def _with(world: World, number: int, subscription: Subscription) -> World:
+def _with(world: World, number: int, subscription: CursorSubscription) -> World:
     return replace(world, subscriptions=_set(world.subscriptions, number, to=subscription))
 
 
@@ -146,8 +148,8 @@ def dispatches(world: World) -> Next:
             yield Step("sent", words, consumer=consumer.name, position=position, number=count), after
 
 
-def acks_of(setup: Setup, world: World, client: Client) -> Next:
-    """An application acks what it received, and its client sends that, at once or later."""
+def acks_of(setup: Setup, world: World, client: AckingClient) -> Next:
+    """An application acks a received message, and its client sends the ack at once or later."""
     subscription, name = world.subscriptions[0], client.name
     nacked = {one.position for one in client.nacked}
     held_back = {one.place for one in client.held_back}
@@ -162,7 +164,7 @@ def acks_of(setup: Setup, world: World, client: Client) -> Next:
         for is_cumulative in (False, True) if setup.cumulative else (False,):
             up_to = " up to" if is_cumulative else ""
             if setup.holds_back:
-                words = f"{name} acks{up_to} {in_words(place)}, and its client holds that back"
+                words = f"{name} acks{up_to} {in_words(place)}, and its client groups the ack"
                 held = replace(client, held_back=(*client.held_back, HeldBack(place, is_cumulative)))
                 yield Step("holds back", words, 0, (place,), name), world.with_client(held)
             else:
@@ -172,15 +174,15 @@ def acks_of(setup: Setup, world: World, client: Client) -> Next:
         yield Step("sends acks", f"{name}'s client sends its acks", consumer=name), _sent(setup, world, client)
 
 
-def _sent(setup: Setup, world: World, client: Client) -> World:
-    """The client sent what it held back."""
+def _sent(setup: Setup, world: World, client: AckingClient) -> World:
+    """The client flushed its grouped acks."""
     for ack in client.held_back:
         world = _acked(setup, world, 0, ack.place, is_cumulative=ack.is_cumulative)
     return world.with_client(replace(client, held_back=()))
 
 
-def nacks_of(world: World, client: Client) -> Next:
-    """An application nacks a message, its client waits, and asks for it again."""
+def nacks_of(world: World, client: AckingClient) -> Next:
+    """An application nacks a message. Its client waits, then requests redelivery."""
     name, pending = client.name, world.dispatch.consumer(client.name).pending
     nacked = tuple(one for one in client.nacked if one.position in pending)
     for position in sorted(pending - {one.position for one in nacked}) if world.nacks else ():
@@ -195,23 +197,25 @@ def nacks_of(world: World, client: Client) -> Next:
         if one.waited >= due[one]:
             again = dispatch.redeliver(world.dispatch, name, (one.position,))
             left = replace(client, nacked=tuple(other for other in nacked if other != one))
-            words = f"{name} asks for {one.position} again, after {one.waited}"
+            words = f"{name} requests redelivery of {one.position}, after {one.waited}"
             step = Step("redelivers", words, consumer=name, position=one.position, number=one.waited)
             yield step, replace(world, dispatch=again).with_client(left)
 
 
 def _delay(world: World, position: Position) -> float:
-    """How long the client waits before it asks for an entry again."""
+    """How long the client waits before it requests redelivery of an entry."""
     variant, times = world.dispatch.variant, dict(world.dispatch.redelivered).get(position, 0)
     first = FIRST_DELAY // 2 if variant.back_off_too_short else FIRST_DELAY
     return first if variant.nack_backoff_missing else backoff.delay(first, times)
 
 
 def consumers(setup: Setup, world: World) -> Next:
-    """A consumer joins, or leaves, as long as one stays or may join."""
+    """A consumer joins, or leaves if another one stays or may join."""
     if world.joins:
         name = NAMES[setup.consumers + setup.joins - world.joins]
-        after = replace(world, dispatch=dispatch.join(world.dispatch, name), clients=(*world.clients, Client(name)))
+        after = replace(
+            world, dispatch=dispatch.join(world.dispatch, name), clients=(*world.clients, AckingClient(name))
+        )
         yield Step("joins", f"{name} joins", consumer=name), replace(after, joins=world.joins - 1)
     for client in world.clients if world.leaves and len(world.clients) + world.joins > 1 else ():
         name = client.name
@@ -257,13 +261,13 @@ def publishes(setup: Setup, world: World) -> Next:
 
 
 def loads(setup: Setup, world: World) -> Next:
-    """The topic is unloaded, or its broker killed, and loaded again; its consumers connect again."""
+    """The topic is unloaded or its broker is killed. Then it is reloaded, and its consumers reconnect."""
     if world.unloads:
         choices = [reference.unloaded(one, world.log, setup.stored_ranges) for one in world.subscriptions]
         for after in _products(choices):
             stored = all(one.stored is not None for one in after)
             where = " to the metadata store" if stored else " to the cursor's ledger"
-            words = f"the topic is unloaded, its state goes{where}"
+            words = f"the topic is unloaded, its state is stored{where}"
             yield Step("unload", words, number=stored), _loaded(setup, world, after, unloads=world.unloads - 1)
     if world.kills:
         choices = [reference.killed(one, world.log) for one in world.subscriptions]
@@ -271,15 +275,15 @@ def loads(setup: Setup, world: World) -> Next:
             yield Step("kill", "the broker is killed"), _loaded(setup, world, after, kills=world.kills - 1)
 
 
-def _products(choices: list[tuple[Subscription, ...]]) -> list[tuple[Subscription, ...]]:
+def _products(choices: list[tuple[CursorSubscription, ...]]) -> list[tuple[CursorSubscription, ...]]:
     """One choice for each, without repetitions."""
-    found: list[tuple[Subscription, ...]] = [()]
+    found: list[tuple[CursorSubscription, ...]] = [()]
     for several in choices:
         found = [(*before, one) for before in found for one in dict.fromkeys(several)]
     return found
 
 
-def _loaded(setup: Setup, world: World, subscriptions: tuple[Subscription, ...], **left: int) -> World:
+def _loaded(setup: Setup, world: World, subscriptions: tuple[CursorSubscription, ...], **left: int) -> World:
     to = world.dispatch
     again = Dispatch(variant=to.variant, kind=to.kind, active=to.active)
     for client in world.clients:
@@ -296,12 +300,12 @@ def _loaded(setup: Setup, world: World, subscriptions: tuple[Subscription, ...],
     return replace(after, **left)
 
 
-def _connected_again(setup: Setup, client: Client) -> Client:
-    """A client that lost its connection, and with it the acks that it held back."""
+def _connected_again(setup: Setup, client: AckingClient) -> AckingClient:
+    """A client that lost its connection, and with it its grouped acks."""
     hidden = client.hidden
     if setup.variant.lost_ack_filters_redelivery:
         hidden |= {ack.place for ack in client.held_back}
-    return Client(client.name, hidden=hidden)
+    return AckingClient(client.name, hidden=hidden)
 
 
 def administers(setup: Setup, world: World) -> Next:
@@ -310,7 +314,7 @@ def administers(setup: Setup, world: World) -> Next:
         return
     log, before = world.log, replace(world, administration=world.administration - 1)
 
-    def after(change: Callable[[Subscription], Subscription]) -> World:
+    def after(change: Callable[[CursorSubscription], CursorSubscription]) -> World:
         return _changed(setup, before, 0, change)
 
     for count in (1, 2):
@@ -328,7 +332,7 @@ def administers(setup: Setup, world: World) -> Next:
 
 
 def deletes(world: World) -> Next:
-    """Ledgers are deleted that nobody needs any more."""
+    """Ledgers that no subscription needs are deleted."""
     deletable = reference.deletable(world.log, closed(world), world.subscriptions)
     if len(deletable) > world.deleted:
         gone = deletable[world.deleted :]

@@ -1,7 +1,7 @@
 """The world in which document 003 is explored: a topic, its subscriptions and their clients.
 
-A subscription is :mod:`model.cursors.reference`, who gets its messages :mod:`model.cursors.dispatch`. What can happen
-next is :mod:`model.explorations.cursors.steps`.
+:mod:`model.cursors.reference` is a subscription, :mod:`model.cursors.dispatch` its dispatcher, and
+:mod:`model.explorations.cursors.steps` has the possible next steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.dispatch import Dispatch
 from model.cursors.log import Place, TopicLog, appended
-from model.cursors.reference import Subscription
+from model.cursors.reference import CursorSubscription
 from model.cursors.variants import DOCUMENT, CursorVariant
 from model.judgement import Broken
 from model.log import Ledgers, Position
@@ -29,12 +29,12 @@ FIRST_DELAY = 2
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A small configuration: what is in the topic, and how much may happen.
+    """A small configuration: the entries of the topic, and how often each step may happen.
 
     ``sizes`` are how many messages each entry of the topic has, of which a ledger takes ``room``; ``publishes`` more
     are published. ``acks``: a client acks "any" message, in every order and repeatedly; or consumers, ``consumers`` at
     first and ``joins`` later, ack what they "received". With ``cumulative`` there are cumulative acks too, and with
-    ``holds_back`` clients send acks later. ``nacks`` is how often consumers may nack a message.
+    ``holds_back`` clients group acks and send them later. ``nacks`` is how often consumers may nack a message.
 
     With ``is_limited`` one ack at most is persisted in an interval, otherwise every ack; with ``is_quick`` that takes
     no time, so that there are fewer states. ``stored_ranges`` is how many ranges the metadata store takes.
@@ -73,14 +73,14 @@ class HeldBack(Struct, frozen=True, gc=False):
 
 
 class Nacked(Struct, frozen=True, gc=False):
-    """A message that a client asks for again once its delay is over, and how long it has waited."""
+    """A message whose redelivery a client requests after its delay, and how long it has waited."""
 
     position: Position
     waited: int = 0
 
 
-class Client(Struct, frozen=True, gc=False):
-    """A consumer's client: what it holds back, what was nacked, and what it keeps from the application."""
+class AckingClient(Struct, frozen=True, gc=False):
+    """A consumer's client: its grouped acks, its nacked messages, and those that it hides from the application."""
 
     name: str
     held_back: tuple[HeldBack, ...] = ()
@@ -96,9 +96,9 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
     log: TopicLog
     ledgers: Ledgers
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[CursorSubscription, ...]
     dispatch: Dispatch
-    clients: tuple[Client, ...]
+    clients: tuple[AckingClient, ...]
     persisted_lately: tuple[bool, ...]
     publishes: int
     joins: int
@@ -111,17 +111,17 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
     deleted: int = 0
     is_reopened: bool = False
 
-    def client(self, name: str) -> Client:
+    def client(self, name: str) -> AckingClient:
         """A consumer's client."""
         return next(client for client in self.clients if client.name == name)
 
-    def with_client(self, changed: Client) -> World:
+    def with_client(self, changed: AckingClient) -> World:
         """The world with this client changed."""
         return replace(self, clients=tuple(changed if one.name == changed.name else one for one in self.clients))
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened in a transition: its kind, in words, and what it was about."""
+    """A transition: its kind, its description, and its subject."""
 
     kind: str
     words: str
@@ -136,7 +136,7 @@ class Step(Struct, frozen=True, gc=False):
 
 
 def kinds(setup: Setup) -> frozenset[str]:
-    """The kinds of steps that this configuration has room for."""
+    """The kinds of steps that can happen in this configuration."""
     received = setup.acks == "received"
     conditional = {
         "acks": not setup.holds_back,
@@ -182,7 +182,7 @@ def initial(setup: Setup) -> World:
         ledgers,
         tuple(reference.created(Acked(), setup.variant) for _ in range(setup.subscriptions)),
         dispatch.elect(to, names[0]) if setup.kind == "Failover" else to,
-        tuple(Client(name) for name in names),
+        tuple(AckingClient(name) for name in names),
         (False,) * setup.subscriptions,
         setup.publishes,
         setup.joins,
@@ -200,14 +200,14 @@ def append(log: TopicLog, position: Position, size: int) -> TopicLog | Broken:
     return appended(log, position, tuple(f"{position}/{index}" for index in range(size)))
 
 
-def is_dirty(subscription: Subscription) -> bool:
+def is_dirty(subscription: CursorSubscription) -> bool:
     """Whether something is acknowledged that is not persisted, nor about to be."""
     newest = subscription.writes[-1] if subscription.writes else subscription.persisted
     return reference.record_of(subscription.acked) != newest
 
 
 def closed(world: World) -> tuple[int, ...]:
-    """The ledgers that are full, or were another broker's."""
+    """The ledgers that are full or belong to a former broker."""
     return tuple(ledger for ledger in world.log.ledgers if ledger < world.ledgers.next_position.ledger)
 
 

@@ -1,7 +1,7 @@
-"""The explorations of document 000: which configurations, and what is expected of each.
+"""The explorations of document 000: their configurations, and the expected result of each.
 
-The first ones are of the document itself and must hold. Two more show what it gives up: a snapshot has only so much
-room, and a source that is replayed in other batches is not the same source. Those of the variants show what breaks
+The first ones are of the document itself and must hold. Two more show its limits: a snapshot has only so much
+room, and a source that is replayed in other batches is another source. Those of the variants show what breaks
 without a sentence of the document, and what breaks in releases.
 """
 
@@ -20,7 +20,7 @@ from model.vocabulary import Message
 
 
 def source(name: str, *ids: int) -> tuple[str, tuple[Message, ...]]:
-    """A producer's source: these sequence ids; every other message is about the same business."""
+    """A producer's source with these sequence ids; every other message has the same business id."""
     return name, tuple(Message(i, f"{name.lower()}{n % 2}") for n, i in enumerate(ids))
 
 
@@ -39,7 +39,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(sources=(A, B), failures=1, restart=None),
     ),
     "everything": (
-        "one producer, three ids, which may die; snapshots; two crashes, two failed writes",
+        "one producer, three ids, which may crash; snapshots; two crashes, two failed writes",
         Setup(sources=(A,), window=3, snapshots=True, crashes=2, failures=2),
     ),
     "batches": (
@@ -54,8 +54,8 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         ),
     ),
     "no-replay": (
-        "one producer, which may die and whose source cannot replay; a crash, a failed write",
-        Setup(sources=(A,), snapshots=True, crashes=1, failures=1, restart="with what comes next"),
+        "one producer, which may crash and whose source cannot replay; a crash, a failed write",
+        Setup(sources=(A,), snapshots=True, crashes=1, failures=1, restart="with its next message"),
     ),
     "switched-off": (
         "one producer, deduplication off; a crash",
@@ -78,7 +78,7 @@ GIVEN_UP: dict[str, tuple[str, Setup]] = {
         Setup(sources=(A,), batch_sizes=ANY_BATCHES, restart="from the beginning"),
     ),
 }
-"""The configurations in which the document gives up a promise."""
+"""The configurations in which the document does not promise everything."""
 
 _LONE = Setup(sources=(SHORT_A,), snapshots=True, crashes=1, failures=1)
 _PAIR = Setup(sources=(SHORT_A, SHORT_B), snapshots=True, crashes=1, max_producers=1, restart=None)
@@ -97,7 +97,7 @@ _VARIANT_SETUPS: dict[str, Setup] = {
 
 
 def system(setup: Setup) -> System[World, Step]:
-    """What there is to explore in a configuration."""
+    """The system to explore in a configuration."""
     always, every_step = statements(setup)
     return System(
         initial=(initial(setup),),

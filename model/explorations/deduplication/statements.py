@@ -1,8 +1,8 @@
 """The deduplication rules as statements about every state and every step of the exploration.
 
-Promises are what users rely on: stored once, in order, nothing confirmed that is not stored. The others say what the
-broker's maps and its snapshot must be for that. Where a statement speaks of what is stored, it looks into the log, not
-into the maps that it is about.
+Promises are what users rely on: stored once, in order, and confirmed only if stored. The others say what the
+broker's maps and its snapshot must be for that. A statement about stored messages reads the log, not the
+maps that it judges.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def highest_stored(topic: Topic, producer: str) -> int:
 
 
 def highest_written(topic: Topic, producer: str) -> int:
-    """The highest sequence id of this producer in the log or on its way there; -1 for none."""
+    """The highest sequence id of this producer in the log or in flight; -1 for none."""
     on_the_way = (write.entry.highest for write in topic.in_flight if write.producer == producer)
     return max([highest_stored(topic, producer), *on_the_way])
 
 
 def statements(setup: Setup) -> tuple[tuple[StateStatement, ...], tuple[StepStatement, ...]]:
-    """What must hold in this configuration, in every state and in every step; what it has no room for is left out."""
+    """The statements for every state and every step of this configuration, without those that it cannot exercise."""
     judged = (NEW_IS_TAKEN, DUPLICATE_IS_CONFIRMED, UNKNOWN_IS_REFUSED)
     if not setup.deduplication:
         return (PUSHED_IS_NOT_BEHIND,), (UNJUDGED_WHEN_OFF, *(judged if setup.switches else ()))
-    in_order = RISING if setup.restart == "with what comes next" else in_order_of_the_source(setup)
+    in_order = RISING if setup.restart == "with its next message" else in_order_of_the_source(setup)
     states = [STORED_ONCE, in_order, PUSHED_IS_NOT_BEHIND, PERSISTED_IS_STORED, PUSHED_IS_WRITTEN]
     steps = [CONFIRMED_IS_STORED, *judged, HIGHEST_IS_LEARNED]
     if len(setup.sources) > 1:
@@ -70,7 +70,7 @@ def _rising(world: World) -> bool:
 
 
 def in_order_of_the_source(setup: Setup) -> StateStatement:
-    """What is stored of a producer is the beginning of its source: in order, and nothing left out."""
+    """The stored messages of a producer are the first ones of its source, in order and without gaps."""
     sources = {name: tuple(message.sequence_id for message in source) for name, source in setup.sources}
 
     def holds(world: World) -> bool:
@@ -80,7 +80,7 @@ def in_order_of_the_source(setup: Setup) -> StateStatement:
                 return False
         return True
 
-    return Always(("DEDUP-13",), "messages are stored in the order of their source, none is left out", holds, True)
+    return Always(("DEDUP-13",), "messages are stored in the order of their source, without gaps", holds, True)
 
 
 def _pushed_is_not_behind(world: World) -> bool:
@@ -202,7 +202,7 @@ def _unjudged_when_off(before: World, _: Step, after: World) -> bool:
 
 
 def _sent(step: Step) -> Entry:
-    """The entry that the step is about."""
+    """The entry of the step."""
     assert step.entry is not None
     return step.entry
 
@@ -215,20 +215,24 @@ CONNECTED = frozenset({"connect", "restart"})
 STORED_ONCE = Always(("DEDUP-02", "DEDUP-03", "DEDUP-13"), "no message is stored twice", _stored_once, promise=True)
 RISING = Always(("DEDUP-13", "DEDUP-15"), "a producer's messages are stored in its order", _rising, promise=True)
 CONFIRMED_IS_STORED = EveryStep(
-    ("DEDUP-13", "DEDUP-15"), "what is confirmed is stored", SENT | WRITTEN, _confirmed_is_stored, promise=True
+    ("DEDUP-13", "DEDUP-15"), "a confirmed message is stored", SENT | WRITTEN, _confirmed_is_stored, promise=True
 )
 PUSHED_IS_NOT_BEHIND = Always(("DEDUP-05",), "pushed is never below persisted", _pushed_is_not_behind)
 PERSISTED_IS_STORED = Always(
     ("DEDUP-05", "DEDUP-12"), "persisted is the highest id stored of each producer", _persisted_is_stored
 )
 PUSHED_IS_WRITTEN = Always(
-    ("DEDUP-05", "DEDUP-06"), "pushed is above persisted only by what is in flight", _pushed_is_written
+    ("DEDUP-05", "DEDUP-06"), "pushed exceeds persisted only by messages in flight", _pushed_is_written
 )
-SNAPSHOT_HAS_ROOM = Always(("DEDUP-10",), "a snapshot holds no more producers than it may", _snapshot_has_room)
+SNAPSHOT_HAS_ROOM = Always(
+    ("DEDUP-10",), "a snapshot holds at most the configured number of producers", _snapshot_has_room
+)
 SNAPSHOT_IS_NOT_BEHIND = Always(
-    ("DEDUP-10",), "a snapshot knows all ids up to its position, of whom it has room for", _snapshot_is_not_behind
+    ("DEDUP-10",),
+    "a snapshot has the ids of all entries up to its position, for the producers that it holds",
+    _snapshot_is_not_behind,
 )
-SNAPSHOT_IS_STORED = Always(("DEDUP-10",), "a snapshot holds no id that is not stored", _snapshot_is_stored)
+SNAPSHOT_IS_STORED = Always(("DEDUP-10",), "every id in a snapshot is stored", _snapshot_is_stored)
 RECOVERABLE = Always(
     ("DEDUP-11", "DEDUP-12"),
     "the broker that loads the topic next recovers each producer's highest id stored",
@@ -236,27 +240,30 @@ RECOVERABLE = Always(
 )
 NEW_IS_TAKEN = EveryStep(
     ("DEDUP-02", "DEDUP-08", "DEDUP-14"),
-    "an id above pushed, and no other, is on its way into the log",
+    "exactly the ids above pushed are written to the log",
     SENT,
     _new_is_taken,
 )
 DUPLICATE_IS_CONFIRMED = EveryStep(
     ("DEDUP-03",),
-    "an id at or below persisted, and no other, is confirmed without being stored",
+    "exactly the ids at or below persisted are confirmed without being stored",
     SENT,
     _duplicate_is_confirmed,
 )
 UNKNOWN_IS_REFUSED = EveryStep(
-    ("DEDUP-04",), "an id between persisted and pushed, and no other, is refused for now", SENT, _unknown_is_refused
+    ("DEDUP-04",),
+    "exactly the ids above persisted and at or below pushed get a retriable error",
+    SENT,
+    _unknown_is_refused,
 )
 FAILED_IS_NEW_AGAIN = EveryStep(
     ("DEDUP-06",), "after a failed write its id is new again", frozenset({"write fails"}), _failed_is_new_again
 )
 OTHERS_ARE_UNTOUCHED = EveryStep(
-    ("DEDUP-07",), "what a producer sends leaves the others' ids as they are", SENT | WRITTEN, _others_are_untouched
+    ("DEDUP-07",), "a send does not change the ids of other producers", SENT | WRITTEN, _others_are_untouched
 )
 HIGHEST_IS_LEARNED = EveryStep(
-    ("DEDUP-09",), "a producer that connects learns the highest id stored of it", CONNECTED, _highest_is_learned
+    ("DEDUP-09",), "a producer that connects learns its highest stored id", CONNECTED, _highest_is_learned
 )
 FAILED_SNAPSHOT_CHANGES_NOTHING = EveryStep(
     ("DEDUP-11",),
@@ -265,8 +272,8 @@ FAILED_SNAPSHOT_CHANGES_NOTHING = EveryStep(
     _failed_snapshot_changes_nothing,
 )
 RECOVERED = EveryStep(
-    ("DEDUP-12",), "after a recovery both ids are the highest one stored", frozenset({"crash"}), _recovered
+    ("DEDUP-12",), "after a recovery, both ids are the highest stored id", frozenset({"crash"}), _recovered
 )
 UNJUDGED_WHEN_OFF = EveryStep(
-    ("DEDUP-01",), "with deduplication off, whatever is sent is stored", SENT, _unjudged_when_off
+    ("DEDUP-01",), "with deduplication off, everything that is sent is stored", SENT, _unjudged_when_off
 )

@@ -1,7 +1,7 @@
-"""A topic with its producers, and everything that can happen next: what the exploration of document 000 walks through.
+"""A topic with its producers, and every possible next step: the system that document 000's exploration visits.
 
-A :class:`Setup` bounds it: few producers, few ids, a window of writes in flight, so many crashes and failed writes. A
-producer's confirmation is lost when it reconnects before the write completes, which is as good as losing it on the way.
+A :class:`Setup` limits it: few producers, few ids, few writes in flight, few crashes and failed writes. A
+producer that reconnects before its write completes loses the confirmation.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from model.events import Duplicate, LoggedEntry, Opened, Refused
 from model.log import Ledgers, Position
 from model.vocabulary import Entry
 
-Restart = Literal["from the id it learns", "from the beginning", "with what comes next"]
-"""How a producer whose process died goes on: two replayable sources, and one that is not."""
+Restart = Literal["from the id it learns", "from the beginning", "with its next message"]
+"""How a producer continues after a crash: with two replayable sources, and with one that cannot replay."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A small configuration: who sends what, and how much may go wrong.
+    """A small configuration: the messages of each producer, and how often each fault may happen.
 
     ``sources`` are the producers' messages, ``batch_sizes`` the sizes that a batch may have, message by message that it
     begins with (nothing: no batches), ``window`` how many writes may be in flight at once. ``crashes``, ``failures``,
@@ -49,7 +49,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     variant: Variant = DOCUMENT
 
     def source(self, producer: str) -> Source:
-        """What this producer has to send."""
+        """The messages of this producer."""
         return next(source for name, source in self.sources if name == producer)
 
     def sizes(self, taken: int) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 class World(Struct, frozen=True, cache_hash=True, gc=False):
-    """A state of the exploration: the topic, its producers, and how much may still go wrong."""
+    """A state of the exploration: the topic, its producers, and how often each fault may still happen."""
 
     topic: Topic
     producers: tuple[Producer, ...]
@@ -77,7 +77,7 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened in a transition: its kind, the producer and the entry, the answers, and it all in words."""
+    """A transition: its kind, its producer and entry, the answers, and its description."""
 
     kind: str
     words: str
@@ -94,11 +94,11 @@ _ONE_LEDGER = 1000
 """As many entries as fit into a ledger here: all. Only the order of positions matters to deduplication."""
 
 Next = Iterator[tuple[Step, World]]
-"""What can happen next: each with the world after it."""
+"""The possible next steps, each with the world after it."""
 
 
 def kinds(setup: Setup) -> frozenset[str]:
-    """The kinds of steps that this configuration has room for."""
+    """The kinds of steps that can happen in this configuration."""
     possible = {"connect", "stored", "stored unheard"}
     if setup.deduplication or setup.switches:
         possible |= {"new", "duplicate", "unknown"}
@@ -130,7 +130,7 @@ def initial(setup: Setup) -> World:
 
 
 def steps(setup: Setup, world: World) -> Next:
-    """Everything that can happen next."""
+    """Every possible next step."""
     for producer in world.producers:
         if producer.connected:
             yield from sends(setup, world, producer)
@@ -147,7 +147,7 @@ def steps(setup: Setup, world: World) -> Next:
 
 
 def sends(setup: Setup, world: World, producer: Producer) -> Next:
-    """The producer sends what it may send next."""
+    """The producer sends one of its next possible entries."""
     if len(world.topic.in_flight) >= setup.window:
         return
     source = setup.source(producer.name)
@@ -162,7 +162,7 @@ def sends(setup: Setup, world: World, producer: Producer) -> Next:
 
 
 def outcome_of_send(topic: Topic, answers: SessionAnswers) -> tuple[str, str]:
-    """The kind of a send, by what came of it, and in words."""
+    """The kind of a send by its result, and the result in words."""
     if not answers:
         return ("new", "it is new") if topic.snapshot is not None else ("unjudged", "it is not judged")
     match answers[0].answer:
@@ -185,7 +185,7 @@ def hear(world: World, answers: SessionAnswers) -> World:
 
 
 def connections(setup: Setup, world: World, producer: Producer) -> Next:
-    """The producer connects (again), with what it kept; or its process dies and a new one connects."""
+    """The producer connects or reconnects with its state, or crashes and a new one connects."""
     reconnects = world.reconnects
     topic = world.topic
     if producer.connected:
@@ -210,11 +210,11 @@ def connections(setup: Setup, world: World, producer: Producer) -> Next:
 
 
 def new_process(setup: Setup, producer: Producer, learned: int) -> Producer:
-    """The producer that takes the place of one that died."""
+    """The producer that replaces a crashed one."""
     match setup.restart:
         case "from the beginning":
             return client.replayed(producer)
-        case "with what comes next":
+        case "with its next message":
             return client.gave_up(producer)
         case "from the id it learns" | None:
             return client.restarted(producer, setup.source(producer.name), learned)
@@ -248,7 +248,7 @@ def completion(
 
 
 def failures(world: World) -> Next:
-    """The oldest write fails; once one did, so do those behind it."""
+    """The oldest write fails. After a failed write, later writes in flight fail, too."""
     if not world.topic.failing and not world.failures:
         return
     write = world.topic.in_flight[0]
@@ -265,7 +265,7 @@ def failures(world: World) -> Next:
 
 
 def _after_writes(world: World, topic: Topic, answers: SessionAnswers) -> World:
-    """The producers hear, and those that the topic disconnected notice."""
+    """The producers receive the answers, and those that the topic disconnected notice it."""
     world = hear(replace(world, topic=topic), answers)
     open_names = {name for _, name in topic.sessions}
     for producer in world.producers:
@@ -282,7 +282,7 @@ def snapshots(world: World) -> Next:
             continue
         assert topic.snapshot is not None
         ids = ", ".join(f"{name} {highest}" for name, highest in topic.snapshot.highest.ids)
-        words = f"a snapshot is taken behind entry {len(topic.log)}: {ids or 'no producer'}"
+        words = f"a snapshot is taken after entry {len(topic.log)}: {ids or 'no producer'}"
         yield Step("snapshot", words), replace(world, topic=topic)
         failed = broker.fail_snapshot(world.topic)
         yield Step("snapshot fails", "a snapshot cannot be stored"), replace(world, topic=failed)
@@ -312,12 +312,12 @@ def switches(world: World) -> Next:
 
 
 def absences(world: World) -> Next:
-    """A producer is away for so long that the topic forgets it."""
+    """A producer is disconnected for so long that the topic removes its ids."""
     for producer in world.producers:
         topic = broker.cut(world.topic, producer.name) if producer.connected else world.topic
         after = replace(world, topic=broker.forget_producer(topic, producer.name))
         if after.topic.persisted != world.topic.persisted:
-            words = f"{producer.name} is away until it is forgotten"
+            words = f"{producer.name} is disconnected until the topic removes its ids"
             yield Step("away", words, producer=producer.name), after.with_producer(client.disconnected(producer))
 
 
@@ -330,8 +330,8 @@ def good_ending(setup: Setup, world: World) -> bool:
 def merge(world: World) -> World:
     """The same state with its log in a normal form.
 
-    Whether entries of different producers stand one before the other matters only where a snapshot stands between
-    them; the snapshot matters only while the topic may be loaded again; and the positions only for their order.
+    The order of entries of different producers matters only if a snapshot was taken between
+    them. The snapshot matters only while the topic may be reloaded. Of positions only the order matters.
     """
     topic = world.topic
     snapshot = topic.snapshot if world.crashes else None

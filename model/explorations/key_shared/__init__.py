@@ -1,4 +1,4 @@
-"""The explorations of document 004: which configurations, and what is expected of each."""
+"""The explorations of document 004: their configurations, and the expected result of each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(keys=("x", "y", "z", "x"), same_hash=frozenset("xy"), joins=1, leaves=1),
     ),
     "key-claims": (
-        "two keys, four messages; consumers claim what is nobody's; two join the first one, one disconnects",
+        "two keys, four messages; consumers claim unassigned hashes; two join the first one, one disconnects",
         Setup(keys=TWO_KEYS, joins=2, leaves=1, permits=1, claims=True),
     ),
     "key-stuck": (
@@ -53,7 +53,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
 
 GIVEN_UP: dict[str, tuple[str, Setup]] = {
     "key-classic-order": (
-        "the classic implementation, held to the document: two keys, four messages; two consumers join",
+        "the classic implementation with the rules of the document: two keys, four messages; two consumers join",
         Setup(keys=TWO_KEYS, joins=2, permits=1, variant=KeysVariant(classic=True)),
     ),
 }
@@ -73,7 +73,7 @@ _VARIANT_SETUPS: dict[str, Setup] = {
 
 
 def system(setup: Setup) -> System[World, Step]:
-    """What there is to explore in a configuration."""
+    """The system to explore in a configuration."""
     always, every_step = statements(setup)
     return System(
         initial=(initial(setup),),

@@ -1,19 +1,19 @@
 """What must hold of Key_Shared: in every state, and in every step of a kind. Each is one short function.
 
-Those of what users see do not look at what drains: they would hold of a broker that does it in another way.
+Statements about visible behavior do not use the draining hashes. So they apply to any implementation.
 """
 
 from __future__ import annotations
 
 from model.explorations.key_shared.world import ASIDE, REFUSED, Setup, Step, World
 from model.explore import Always, EveryStep
-from model.key_shared.dispatcher import Consumer, Subscription
+from model.key_shared.dispatcher import KeySharedConsumer, KeySharedSubscription
 
 Statements = tuple[tuple[Always[World], ...], tuple[EveryStep[World, Step], ...]]
 
 
 def statements(setup: Setup) -> Statements:
-    """What must hold in this configuration: the order of keys only where nothing is nacked (KEY-08)."""
+    """The statements that must hold in this configuration; the order of keys only without nacks (KEY-08)."""
     if setup.classic_rule:
         return (NOBODY_GONE,), (RECENT_GETS_NOTHING_NEW, BEHIND_THE_REPLAY, LEAVER_IS_REPLAYED)
     always, every_step = [ONE_CONSUMER, NOBODY_GONE, RESTS_WITH_REASON], [KEPT_FOR_A_REASON, BEHIND_THE_REPLAY]
@@ -28,7 +28,7 @@ def statements(setup: Setup) -> Statements:
     return tuple(always), tuple(every_step)
 
 
-def _hashes_of(subscription: Subscription, consumer: Consumer) -> set[int]:
+def _hashes_of(subscription: KeySharedSubscription, consumer: KeySharedConsumer) -> set[int]:
     return {subscription.hashes[position] for position in consumer.pending}
 
 
@@ -62,8 +62,8 @@ def _drains_where_pending(world: World) -> bool:
     return True
 
 
-def _could_be_sent(subscription: Subscription, position: int) -> bool:
-    """Whether nothing that the document knows of keeps this message from being sent to whoever has its hash."""
+def _could_be_sent(subscription: KeySharedSubscription, position: int) -> bool:
+    """Whether the document has no reason not to send this message to the owner of its hash."""
     hashed = subscription.hashes[position]
     owner = subscription.owner(hashed)
     if owner is None or not owner.permits:
@@ -73,15 +73,15 @@ def _could_be_sent(subscription: Subscription, position: int) -> bool:
     ) and not _waiting_before(subscription, position)
 
 
-def _waiting_before(subscription: Subscription, position: int) -> bool:
-    """Whether a message of the same hash that comes before is neither acknowledged nor pending."""
+def _waiting_before(subscription: KeySharedSubscription, position: int) -> bool:
+    """Whether an earlier message of the same hash is neither acknowledged nor pending."""
     return any(
         subscription.hashes[earlier] == subscription.hashes[position] and _waits(subscription, earlier)
         for earlier in range(position)
     )
 
 
-def _waits(subscription: Subscription, position: int) -> bool:
+def _waits(subscription: KeySharedSubscription, position: int) -> bool:
     return position not in subscription.acknowledged and all(
         position not in consumer.pending for consumer in subscription.consumers
     )
@@ -132,7 +132,7 @@ def _given_back(_: World, step: Step, after: World) -> bool:
     return _comes_again(after.subscription, step.position) and _waits(after.subscription, step.position)
 
 
-def _comes_again(subscription: Subscription, position: int) -> bool:
+def _comes_again(subscription: KeySharedSubscription, position: int) -> bool:
     return position in subscription.replay or position >= subscription.read
 
 
@@ -151,20 +151,20 @@ KEPT = frozenset({kind for kind in (*ASIDE.values(), *REFUSED.values()) if kind 
 ONE_CONSUMER = Always(
     ("KEY-01", "KEY-03"), "messages of one key are pending at one consumer at most", _at_one_consumer, promise=True
 )
-NOBODY_GONE = Always(("KEY-10",), "nothing is pending at a consumer that is gone", _nobody_gone, promise=True)
-COUNTED = Always(("KEY-05", "KEY-11"), "a draining hash counts the messages of it that are pending", _counted)
+NOBODY_GONE = Always(("KEY-10",), "a disconnected consumer has no pending messages", _nobody_gone, promise=True)
+COUNTED = Always(("KEY-05", "KEY-11"), "a draining hash counts its pending messages", _counted)
 DRAINS_WHERE_PENDING = Always(
-    ("KEY-03",), "a hash of which messages are pending is that consumer's, or drains there", _drains_where_pending
+    ("KEY-03",), "a hash with pending messages is assigned to their consumer, or drains there", _drains_where_pending
 )
 RESTS_WITH_REASON = Always(
     ("KEY-05", "KEY-13"),
-    "the broker does not rest while a message could be sent: nothing of its key is pending elsewhere or waits before "
-    "it, and its consumer asked for more",
+    "the broker keeps dispatching while a message can be sent: no other consumer has pending messages of its key, "
+    "no earlier one waits, and its consumer has permits",
     _rests_with_reason,
 )
 IN_ORDER = EveryStep(
     ("KEY-02", "KEY-06", "KEY-09"),
-    "a message is sent when all before it of its key are acknowledged or pending",
+    "a message is sent after all earlier ones of its key are acknowledged or pending",
     SENT,
     _in_order,
     promise=True,
@@ -177,30 +177,30 @@ KEPT_FOR_A_REASON = EveryStep(
 )
 BEHIND_THE_REPLAY = EveryStep(
     ("KEY-09",),
-    "no message that was just read is sent while one before it, of its key, waits for replay",
+    "no new message is sent while an earlier one of its key waits for replay",
     SENT,
     _behind_the_replay,
 )
 NOT_WHILE_IT_DRAINS = EveryStep(
     ("KEY-10",), "no message is sent while its hash drains at another consumer", SENT, _not_while_it_drains
 )
-COMES_BACK = EveryStep(("KEY-07",), "once a message of it is sent, a hash does not drain", SENT, _comes_back)
+COMES_BACK = EveryStep(("KEY-07",), "a hash of which a message is sent does not drain", SENT, _comes_back)
 LEAVER_IS_REPLAYED = EveryStep(
     ("KEY-06",),
-    "what was pending at a consumer that leaves comes again",
+    "messages that were pending at a consumer that leaves are replayed",
     frozenset({"leaves"}),
     _leaver_is_replayed,
 )
 GIVEN_BACK = EveryStep(("KEY-08",), "a nacked message is redelivered", frozenset({"nacks"}), _given_back)
 RECENT_GETS_NOTHING_NEW = EveryStep(
     ("KEY-14",),
-    "a consumer that joined recently gets nothing that was read since, until all before is acknowledged",
+    "a recently joined consumer gets no message read after it joined, until all earlier ones are acknowledged",
     SENT,
     _recent_gets_nothing_new,
 )
 RECENT_GETS_NOTHING = EveryStep(
     ("KEY-14",),
-    "a consumer that joined recently gets nothing at all, until all before is acknowledged",
+    "a recently joined consumer gets no message, until all earlier ones are acknowledged",
     SENT,
     _recent_gets_nothing,
 )

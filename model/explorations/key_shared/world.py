@@ -1,8 +1,8 @@
-"""The world in which Key_Shared is explored: one subscription, its consumers, and what can happen next.
+"""The world in which Key_Shared is explored: one subscription, its consumers, and the possible next steps.
 
-The subscription is :mod:`model.key_shared.dispatcher`; here is what it leaves open. Which hashes a consumer takes when
-it joins, and who gets those of one that leaves, is tried in every way that consistent hashing could come to: a consumer
-that joins takes from others, one that leaves gives to others, and nothing moves between those that stay.
+:mod:`model.key_shared.dispatcher` is the subscription. This module has the choices that it leaves open. The hashes that
+a joining consumer takes, and the consumers that take over from a leaving one, are chosen in every way that consistent
+hashing allows. No hash moves between consumers that stay.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.key_shared import dispatcher
-from model.key_shared.dispatcher import Outcome, Owners, Subscription
+from model.key_shared.dispatcher import DispatchOutcome, KeySharedSubscription, Owners
 from model.key_shared.variants import DOCUMENT, KeysVariant
 
 NAMES = "ABCDE"
-"""The consumers, in the order in which they join. One that comes back is another consumer to the broker."""
+"""The consumers, in the order in which they join. A consumer that reconnects is another one for the broker."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A small configuration: the messages by their keys, and how much may happen.
+    """A small configuration: the messages by their keys, and how often each step may happen.
 
-    ``same_hash`` are keys that share one hash. The first consumer has everything; ``joins`` more may come, and at most
-    ``leaves`` may disconnect. Each asks for ``permits`` messages, and for as many again when it has had them. ``backs``
+    ``same_hash`` are keys that share one hash. The first consumer has every hash; ``joins`` more may join, and at most
+    ``leaves`` may disconnect. Each sends ``permits`` permits, and as many again when they are used. ``backs``
     is how often messages may be nacked. The consumers in ``stuck`` acknowledge nothing. With ``claims``, consumers
-    take what is nobody's and what they had is nobody's again, as with ranges that they claim; the first has one hash.
+    take unassigned hashes, which are unassigned again when they leave, like STICKY ranges; the first has one hash.
     """
 
     keys: tuple[str, ...]
@@ -54,9 +54,9 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 class World(Struct, frozen=True, cache_hash=True, gc=False):
-    """A state of the exploration: the subscription, who may still join, and how much may still happen."""
+    """A state: the subscription, the consumers that may still join, and how often each step may still happen."""
 
-    subscription: Subscription
+    subscription: KeySharedSubscription
     next_name: int
     joins: int
     leaves: int
@@ -64,7 +64,7 @@ class World(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened in a transition: its kind, in words, and the consumer and the message, where there is one."""
+    """A transition: its kind, its description, and its consumer and message, if any."""
 
     kind: str
     words: str
@@ -76,28 +76,28 @@ class Step(Struct, frozen=True, gc=False):
 
 
 Next = Iterator[tuple[Step, World]]
-"""What can happen next: each with the world after it."""
+"""The possible next steps, each with the world after it."""
 
 ASIDE = {
-    Outcome.NO_PERMITS: "no permits",
-    Outcome.BEHIND_REPLAY: "behind replay",
-    Outcome.DRAINS: "draining",
-    Outcome.RECENT: "joined recently",
-    Outcome.NOBODY: "nobody's",
+    DispatchOutcome.NO_PERMITS: "no permits",
+    DispatchOutcome.BEHIND_REPLAY: "waits for replay",
+    DispatchOutcome.DRAINS: "draining",
+    DispatchOutcome.RECENT: "joined recently",
+    DispatchOutcome.NOBODY: "unassigned",
 }
 """The kinds of steps in which a message that was read is added to the replay queue."""
 
 REFUSED = {
-    Outcome.GONE: "gone",
-    Outcome.MOVED: "moved",
-    Outcome.DRAINS: "draining at last",
-    Outcome.BEHIND_REPLAY: "behind replay at last",
+    DispatchOutcome.GONE: "gone",
+    DispatchOutcome.MOVED: "moved",
+    DispatchOutcome.DRAINS: "draining at last",
+    DispatchOutcome.BEHIND_REPLAY: "waits for replay at last",
 }
-"""The kinds of steps in which a message that was on its way is not sent."""
+"""The kinds of steps in which a chosen message is not sent."""
 
 
 def kinds(setup: Setup) -> frozenset[str]:
-    """The kinds of steps that this configuration has room for."""
+    """The kinds of steps that can happen in this configuration."""
     is_classic = setup.variant.is_classic
     drains = setup.joins > 0 and not is_classic and not setup.claims
     conditional = {
@@ -106,19 +106,19 @@ def kinds(setup: Setup) -> frozenset[str]:
         "nacks": setup.backs > 0,
         "no permits": setup.permits < len(setup.keys),
         "draining": drains,
-        "nobody's": setup.claims,
-        "behind replay": setup.joins > 0 and not setup.claims and max(Counter(setup.hashes).values()) > 2,
+        "unassigned": setup.claims,
+        "waits for replay": setup.joins > 0 and not setup.claims and max(Counter(setup.hashes).values()) > 2,
         "joined recently": setup.joins > 0 and is_classic,
         "gone": setup.leaves > 0,
         "moved": drains,
-        "behind replay at last": setup.backs > 0 and not is_classic,
+        "waits for replay at last": setup.backs > 0 and not is_classic,
     }
     always = {"chosen", "sent", "rests", "acknowledges", "asks"}
     return frozenset(always | {kind for kind, is_possible in conditional.items() if is_possible})
 
 
 def initial(setup: Setup) -> World:
-    """All messages are there, and the first consumer has every hash, or has claimed one."""
+    """All messages are stored, and the first consumer has every hash, or has claimed one."""
     subscription = dispatcher.new_subscription(setup.hashes, variant=setup.variant)
     taken = sorted(set(setup.hashes))[: 1 if setup.claims else None]
     owners = tuple((hashed, NAMES[0]) for hashed in taken)
@@ -127,32 +127,32 @@ def initial(setup: Setup) -> World:
 
 
 def steps(setup: Setup, world: World) -> Next:
-    """Everything that can happen next."""
+    """Every possible next step."""
     yield from dispatches(setup, world)
     yield from consumers(setup, world)
     yield from joins(setup, world)
     yield from leaves(setup, world)
     if world.subscription.leaving:
         registered = dispatcher.register(world.subscription)
-        yield Step("registers", "what has moved drains from now on"), replace(world, subscription=registered)
+        yield Step("registers", "the hashes that moved drain from now on"), replace(world, subscription=registered)
 
 
 def dispatches(setup: Setup, world: World) -> Next:
-    """The broker goes on with the message that is on its way, or looks for another."""
+    """The broker continues with the chosen message, or chooses another one."""
     sending = world.subscription.sending
     if sending is not None:
         after, outcome = dispatcher.add(world.subscription)
         message = in_words(setup, sending.position)
-        if outcome is Outcome.SENT:
+        if outcome is DispatchOutcome.SENT:
             step = Step("sent", f"{sending.consumer} is sent {message}", sending.consumer, sending.position)
         else:
-            words = f"{message} does not go to {sending.consumer}: {outcome.value}"
+            words = f"{message} is not sent to {sending.consumer}: {outcome.value}"
             step = Step(REFUSED[outcome], words, sending.consumer, sending.position)
         yield step, replace(world, subscription=after)
     elif world.subscription.awake:
         after, outcome, position = dispatcher.choose(world.subscription)
         if position is None:
-            step = Step("rests", "nothing can be sent, the broker rests")
+            step = Step("rests", "no message can be sent, and the broker waits")
         elif after.sending is not None:
             again = " for replay" if after.sending.replayed else ""
             consumer = after.sending.consumer
@@ -164,7 +164,7 @@ def dispatches(setup: Setup, world: World) -> Next:
 
 
 def consumers(setup: Setup, world: World) -> Next:
-    """A consumer acknowledges a message, gives messages back, or asks for more."""
+    """A consumer acknowledges a message, nacks messages, or sends permits."""
     subscription = world.subscription
     for consumer in subscription.consumers:
         name = consumer.name
@@ -185,7 +185,7 @@ def consumers(setup: Setup, world: World) -> Next:
 
 
 def joins(setup: Setup, world: World) -> Next:
-    """A consumer joins, and takes some hashes from the others, or of those that are nobody's."""
+    """A consumer joins, and takes some hashes from others, or unassigned ones."""
     subscription = world.subscription
     if not world.joins:
         return
@@ -196,7 +196,7 @@ def joins(setup: Setup, world: World) -> Next:
         for taken in combinations(hashes, number):
             owners = _with(subscription.owners, dict.fromkeys(taken, name))
             after = dispatcher.join(subscription, name, permits=setup.permits, owners=owners)
-            words = f"{name} joins, and takes {told_hashes(setup, taken)}"
+            words = f"{name} joins, and takes {hashes_in_words(setup, taken)}"
             yield (
                 Step("joins", words, name),
                 replace(world, subscription=after, next_name=world.next_name + 1, joins=world.joins - 1),
@@ -204,7 +204,7 @@ def joins(setup: Setup, world: World) -> Next:
 
 
 def leaves(setup: Setup, world: World) -> Next:
-    """A consumer disconnects, and each of its hashes goes to any of the others, or to nobody."""
+    """A consumer disconnects, and each of its hashes moves to any other consumer, or becomes unassigned."""
     subscription = world.subscription
     if not world.leaves:
         return
@@ -234,13 +234,13 @@ def in_words(setup: Setup, position: int) -> str:
     return f"message {position + 1} ({setup.keys[position]})"
 
 
-def told_hashes(setup: Setup, hashes: tuple[int, ...]) -> str:
+def hashes_in_words(setup: Setup, hashes: tuple[int, ...]) -> str:
     """Hashes in words: by the keys that have them."""
     return " and ".join(key for key in sorted(set(setup.keys)) if setup.hash_of(key) in hashes)
 
 
 def good_ending(setup: Setup, world: World) -> bool:
-    """Everything is acknowledged, but what a stuck consumer holds, what waits behind it, and what nobody claimed."""
+    """All messages are acknowledged, except those of a stuck consumer, those that they block, and unassigned ones."""
     subscription = world.subscription
     held = {subscription.hashes[p] for c in subscription.consumers if c.name in setup.stuck for p in c.pending}
     if setup.claims:
@@ -251,7 +251,7 @@ def good_ending(setup: Setup, world: World) -> bool:
 
 
 def merge(world: World) -> World:
-    """The same state without what nothing can tell: how often a hash blocked more than once, how many left the set."""
+    """The same state without what has no effect: further attempts that a hash blocked, the number of cleared hashes."""
     draining = world.subscription.draining
     entries = tuple((one, replace(entry, blocked=min(entry.blocked, 1))) for one, entry in draining.entries)
     if entries == draining.entries and not draining.cleared:

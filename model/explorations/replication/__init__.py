@@ -1,4 +1,4 @@
-"""The explorations of document 001: which configurations, and what is expected of each."""
+"""The explorations of document 001: their configurations, and the expected result of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(messages="A", snapshots="AA", timeouts=1, failovers="B"),
     ),
     "repl-cuts": (
-        "two clusters, a message everywhere and one in the second; each link is cut, and what came last comes again",
+        "two clusters, a message everywhere and one in the second; each link is cut, and repeats its last entry",
         Setup(stored="A", messages="B", cuts=("AB", "BA"), failovers="B", late=()),
     ),
     "repl-crash": (
@@ -65,11 +65,11 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         Setup(clusters="ABC", late=FREE, stored="A", messages="C", failovers="B"),
     ),
     "repl-three-slow": (
-        "three clusters, the same; the first one's replicators do not handle the answers in the order of its log",
+        "three clusters, the same; the first one's replicators handle the responses in another order than its log's",
         Setup(clusters="ABC", late=FREE, slow=("AB",), stored="A", messages="C", failovers="B"),
     ),
     "repl-three-cut": (
-        "three clusters, a message everywhere and one in the third; the link from there is cut, and sends again",
+        "three clusters, a message everywhere and one in the third; the link from there is cut and repeats an entry",
         Setup(
             clusters="ABC",
             late=("AB", "CA"),
@@ -83,11 +83,11 @@ SETUPS: dict[str, tuple[str, Setup]] = {
 
 GIVEN_UP: dict[str, tuple[str, Setup]] = {
     "repl-three-idle": (
-        "three clusters that fall idle, asked for more than the document promises: that nothing comes again then",
+        "three idle clusters, checked for more than the document promises: no redelivery after a failover",
         Setup(clusters="ABC", late=("CB",), stored="A", messages="C", exact=True),
     ),
 }
-"""The configurations in which more is asked for than the document says there is."""
+"""The configurations that are checked for more than the document promises."""
 
 _LITTLE = Setup(messages="AB", failovers="B", late=BOTH)
 _THREE = Setup(clusters="ABC", stored="A", messages="C", failovers="B", late=FREE)
@@ -116,7 +116,7 @@ _VARIANT_SETUPS: dict[str, Setup] = {
 
 
 def system(setup: Setup) -> System[World, Step]:
-    """What there is to explore in a configuration."""
+    """The system to explore in a configuration."""
     always, every_step = statements(setup)
     return System(
         initial=(initial(setup),),

@@ -1,13 +1,13 @@
 """What must hold of replicated subscriptions: in every state, and in every step of a kind. Each is one short function.
 
-That nothing is missed (REPL-14) and what comes again (REPL-15) is said of messages: positions differ between clusters.
+REPL-14 (no message is missed) and REPL-15 (which are redelivered) are about messages, as positions differ by cluster.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from model.explorations.replication.world import ANSWERED, Consumer, Setup, Step, World
+from model.explorations.replication.world import ANSWERED, RoamingConsumer, Setup, Step, World
 from model.explore import Always, EveryStep
 from model.replication.cluster import Cluster, LinkState
 from model.replication.entries import Message, Request, Response, Snapshot, Update, is_sent
@@ -18,7 +18,7 @@ Statements = tuple[tuple[Always[World], ...], tuple[EveryStep[World, Step], ...]
 
 
 def statements(setup: Setup) -> Statements:
-    """What must hold in this configuration."""
+    """The statements that must hold in this configuration."""
     makes = setup.replicated and bool(setup.snapshots)
     always = [SOUND, MARKERS_APART, WITHIN_LIMIT, ONLY_REPLICATED]
     every_step = [_in_order(setup)]
@@ -48,8 +48,8 @@ def statements(setup: Setup) -> Statements:
     return tuple(always), tuple(every_step)
 
 
-def _consumer(world: World, cluster: Cluster, name: str) -> Consumer:
-    """Whose processing counts for a subscription in a cluster: the consumer there, or else the one of that name."""
+def _consumer(world: World, cluster: Cluster, name: str) -> RoamingConsumer:
+    """The consumer whose processing counts for a subscription in a cluster: the one there, or the one of that name."""
     of_name = [consumer for consumer in world.consumers if consumer.subscription == name]
     return next((consumer for consumer in of_name if consumer.cluster == cluster.name), of_name[0])
 
@@ -77,7 +77,7 @@ def _nothing_missed(_: World, step: Step, after: World) -> bool:
 
 
 def is_quiet(world: World) -> bool:
-    """Whether nothing is under way between clusters, and every consumer was sent all that there is."""
+    """Whether the links have no entry in transit, and every consumer was sent all messages."""
     return all(next_position(cluster, link) is None for cluster in world.clusters for link in cluster.links) and all(
         subscription.read > cluster.last
         for cluster in world.clusters
@@ -87,7 +87,7 @@ def is_quiet(world: World) -> bool:
 
 
 def _behind(setup: Setup) -> Always[World]:
-    """Whatever comes again somewhere is beyond the last snapshot that was passed; or its cursor was lost in a crash."""
+    """Messages redelivered after a failover are after the last passed snapshot, unless a crash lost the cursor."""
 
     def holds(world: World) -> bool:
         if not is_quiet(world):
@@ -104,7 +104,7 @@ def _behind(setup: Setup) -> Always[World]:
 
     return Always(
         ("REPL-13", "REPL-15"),
-        "when all is quiet, every cluster has acknowledged up to its position in the last snapshot that mark-delete "
+        "if links are idle, every cluster has acknowledged up to its position in the last snapshot that mark-delete "
         "passed, unless its broker crashed",
         holds,
     )
@@ -113,7 +113,7 @@ def _behind(setup: Setup) -> Always[World]:
 def _last_passed(cluster: Cluster, subscription: Subscription) -> list[Snapshot]:
     """The last snapshot of its log that mark-delete has passed, if there is one.
 
-    One that is cached waits for mark-delete to advance, though it may have been beyond before the snapshot was read.
+    A cached snapshot waits for the next advance of mark-delete, even if mark-delete had passed it before it was read.
     """
     written = (entry.item for entry in cluster.log if entry.origin == cluster.name)
     found = [one for one in written if isinstance(one, Snapshot) and one.local <= subscription.mark_delete]
@@ -128,7 +128,7 @@ def _has_come_to(cluster: Cluster, subscription: Subscription, snapshot: Snapsho
 
 
 def _exact(world: World) -> bool:
-    """The consumer is through, and a snapshot that began behind the last message is complete: so it is everywhere."""
+    """The consumer has processed everything, and a snapshot that began after the last message is complete."""
     if not is_quiet(world):
         return True
     return all(
@@ -164,7 +164,7 @@ def _within_limit(world: World) -> bool:
 
 
 def _only_replicated(world: World) -> bool:
-    """Only those that are replicated are anywhere else, and markers are only where there is one of them."""
+    """Only replicated subscriptions are in other clusters, and markers exist only if there is one."""
     replicated = {one.name for cluster in world.clusters for one in cluster.subscriptions if one.replicated}
     at_home = {(consumer.subscription, consumer.cluster) for consumer in world.consumers}
     markers = [entry.item for cluster in world.clusters for entry in cluster.log if not entry.is_message]
@@ -194,7 +194,7 @@ def _in_order(setup: Setup) -> EveryStep[World, Step]:
 
     return EveryStep(
         ("REPL-01",),
-        "what is written in a cluster comes to each other cluster in its order, and once; again only after a link was "
+        "each entry is replicated to each other cluster once, in order; again only after a link was "
         "cut or a broker crashed",
         frozenset({"replicates", "sends"}),
         holds,
@@ -328,12 +328,10 @@ def _local(item: object) -> int:
 SOUND = Always(("REPL-14",), "every message that is acknowledged in any cluster was processed by the consumer", _sound)
 EXACT = Always(
     ("REPL-15",),
-    "when all is quiet and acknowledged, and a snapshot began after the last message, nothing comes again anywhere",
+    "if all is acknowledged and a snapshot began after the last message, a failover on idle links redelivers nothing",
     _exact,
 )
-MARKERS_APART = Always(
-    ("REPL-10",), "what a consumer was sent and has not acknowledged is messages, no marker is", _markers_apart
-)
+MARKERS_APART = Always(("REPL-10",), "no marker is pending at a consumer", _markers_apart)
 WITHIN_LIMIT = Always(
     ("REPL-11",),
     "a cache has snapshots of its own cluster, no more than its limit, in the order of their local positions",
@@ -341,7 +339,7 @@ WITHIN_LIMIT = Always(
 )
 ONLY_REPLICATED = Always(
     ("REPL-18",),
-    "markers and subscriptions in other clusters come only of subscriptions that are replicated",
+    "only replicated subscriptions cause markers, and subscriptions in other clusters",
     _only_replicated,
 )
 NOTHING_MISSED = EveryStep(
@@ -353,7 +351,7 @@ NOTHING_MISSED = EveryStep(
 )
 NEWS = EveryStep(
     ("REPL-02",),
-    "a snapshot begins when a message came since the last completed one began",
+    "a snapshot begins only if a message was published since the last completed one began",
     frozenset({"begins"}),
     _news,
 )
@@ -362,51 +360,53 @@ CONNECTED = EveryStep(
 )
 LAST_POSITION = EveryStep(
     ("REPL-04",),
-    "a cluster answers with its last position, in an entry behind it",
+    "a cluster responds with its last position, in a later entry",
     frozenset({"answers"}),
     _last_position,
 )
 OPENED = EveryStep(
     ("REPL-17",),
-    "a cluster that answers has no closed replicator to the one that asked",
+    "a cluster that responds has no closed replicator to the requesting cluster",
     frozenset({"answers"}),
     _opened,
 )
 BY_ITS_REPLICATOR = EveryStep(
     ("REPL-05",),
     "a marker is handled by the replicator to the cluster that wrote it",
-    frozenset({"answers", "updates", "creates", "comes late"}) | ANSWERED,
+    frozenset({"answers", "updates", "creates", "arrives late"}) | ANSWERED,
     _by_its_replicator,
 )
-FIRST_COUNTS = EveryStep(("REPL-06",), "a cluster's first answer keeps its position", ANSWERED, _first_counts)
+FIRST_COUNTS = EveryStep(
+    ("REPL-06",), "a cluster's first response counts, and later ones change nothing", ANSWERED, _first_counts
+)
 ROUNDS = EveryStep(
     ("REPL-07",),
-    "a snapshot is complete when all others have answered twice, or once where there is one other cluster",
+    "a snapshot is complete when all other clusters have responded twice, or once if there is only one",
     frozenset({"completes"}),
     _rounds,
 )
 STILL_MADE = EveryStep(
-    ("REPL-08",), "an answer counts only for its own snapshot, while it is made", ANSWERED, _still_made
+    ("REPL-08",), "a response counts only for its own snapshot, while that is in progress", ANSWERED, _still_made
 )
-DROPPED = EveryStep(("REPL-08",), "a snapshot that is given up is no longer made", frozenset({"gives up"}), _dropped)
+DROPPED = EveryStep(("REPL-08",), "a snapshot that timed out is not completed", frozenset({"gives up"}), _dropped)
 MAPPING = EveryStep(
     ("REPL-09",),
-    "a snapshot has the position where the last answer stands, and the positions of the first ones",
+    "a snapshot has the local position of the last response, and the positions of the first responses",
     frozenset({"completes"}),
     _mapping,
 )
 LATEST_PASSED = EveryStep(
     ("REPL-12",),
-    "when mark-delete advances, the last cached snapshot that it has passed is published, and else nothing",
+    "when mark-delete advances, the last cached snapshot that it has passed is published, and nothing else",
     frozenset({"acknowledges", "caches"}),
     _latest_passed,
 )
 APPLIED = EveryStep(
     ("REPL-13",),
-    "an update acknowledges up to the position of its cluster, in a subscription that is there and replicated then",
+    "an update acknowledges up to its cluster's position, in a subscription that then exists and is replicated",
     frozenset({"updates", "creates"}),
     _applied,
 )
 OLDEST_GOES = EveryStep(
-    ("REPL-11",), "a snapshot that is read is cached, and the oldest go for it", frozenset({"caches"}), _oldest_goes
+    ("REPL-11",), "a snapshot that is read is cached, and replaces the oldest", frozenset({"caches"}), _oldest_goes
 )

@@ -1,10 +1,10 @@
-"""The world in which replicated subscriptions are explored: clusters, consumers that fail over, what can happen next.
+"""The world in which replicated subscriptions are explored: clusters, consumers that fail over, and the next steps.
 
-The clusters are :mod:`model.replication`; here is what they leave open: when replicators go on, when snapshots begin
-and are given up, which links are cut, what a crash leaves, and what consumers do. What was *processed*, message by
-message, is kept apart from all positions: a message is, once its consumer has acknowledged it, wherever that was.
+:mod:`model.replication` has the clusters. This module has the choices that they leave open: when replicators continue,
+when snapshots begin and time out, which links are cut, what a crash loses, and what consumers do. The messages that
+were *processed*, in any cluster, are recorded by message and not by position.
 
-To have fewer states, consumers are sent what there is at once, and markers other than snapshots are read at once.
+To have fewer states, consumers are sent all messages at once, and markers other than snapshots are read at once.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from model.replication.variants import DOCUMENT, ReplicationVariant
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A small configuration: the clusters, where messages are published, and how much may happen.
+    """A small configuration: the clusters, where messages are published, and how often each step may happen.
 
     The messages of ``stored`` are in every cluster at first, those of ``messages`` are published, in any order.
     ``snapshots`` names a cluster for each snapshot that may begin. The subscription ``s`` is replicated, with its
-    consumer in cluster A at first; ``others`` are more, replicated, whose consumers stay there; ``plain`` are such as
-    are not replicated, each with the cluster where its consumer is. Consumers acknowledge one by one and, with
+    consumer in cluster A at first; ``others`` are more replicated ones, whose consumers stay there; ``plain`` are
+    not replicated, each with the cluster of its consumer. Consumers acknowledge one by one and, with
     ``cumulative``, also up to an entry; the consumer of ``s`` fails over to the clusters of ``failovers``, one after
-    the other. The links in ``cuts`` may be cut, once each, and those in ``closed`` are closed at first, for nothing was
+    the other. The links in ``cuts`` may be cut, once each. Those in ``closed`` are closed at first, because nothing was
     sent. The brokers of ``crashes`` may crash once.
 
-    With ``late`` only these links take their time: what else clusters do, they do at once and in one order, so that
-    there are fewer states. The replicators of ``slow`` take their time to handle markers as well. ``exact`` asks for
-    more than the document promises: that nothing comes again when all is quiet.
+    With ``late`` only these links are slow: clusters do everything else at once and in one order, so that
+    there are fewer states. The replicators of ``slow`` are also slow to handle markers. ``exact`` checks
+    more than the document promises: when all links are idle, a failover redelivers nothing.
     """
 
     clusters: str = "AB"
@@ -59,8 +59,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     variant: ReplicationVariant = DOCUMENT
 
 
-class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
-    """A consumer of a subscription: the cluster where it is, and the messages that it has processed anywhere."""
+class RoamingConsumer(Struct, frozen=True, cache_hash=True, gc=False):
+    """A consumer of a subscription: its cluster, and the messages that it has processed in any cluster."""
 
     subscription: str
     cluster: str
@@ -69,10 +69,10 @@ class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
 
 
 class World(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """A state of the exploration: the clusters, the consumers, and how much may still happen."""
+    """A state of the exploration: the clusters, the consumers, and how often each step may still happen."""
 
     clusters: Clusters
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[RoamingConsumer, ...]
     unpublished: str
     snapshots: str
     failovers: str
@@ -86,7 +86,7 @@ class World(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What happened: its kind, in words, where, and the entry that was sent or handled, where there is one."""
+    """A step: its kind, its description, its cluster, and the entry that was sent or handled, if any."""
 
     kind: str
     words: str
@@ -100,14 +100,14 @@ class Step(Struct, frozen=True, gc=False):
 
 
 Next = Iterator[tuple[Step, World]]
-"""What can happen next: each with the world after it."""
+"""The possible next steps, each with the world after it."""
 
-ANSWERED = frozenset({"is answered", "asks again", "completes"})
+ANSWERED = frozenset({"is answered", "requests redelivery", "completes"})
 """The kinds of steps in which an answer counts."""
 
 
 def kinds(setup: Setup) -> frozenset[str]:
-    """The kinds of steps that this configuration has room for."""
+    """The kinds of steps that can happen in this configuration."""
     makes = bool(setup.snapshots) and setup.replicated
     rounds = makes and len(setup.clusters) > 2
     repeats = bool(setup.cuts or setup.crashes)
@@ -119,12 +119,12 @@ def kinds(setup: Setup) -> frozenset[str]:
         "sends": makes,
         "answers": makes,
         "is answered": rounds,
-        "asks again": rounds,
+        "requests redelivery": rounds,
         "completes": makes,
         "caches": makes,
         "creates": makes and not known,
         "updates": makes and bool(known or len(setup.snapshots) > 1 or setup.failovers),
-        "comes late": makes and bool(setup.timeouts or repeats),
+        "arrives late": makes and bool(setup.timeouts or repeats),
         "fails over": bool(setup.failovers),
         "cuts": bool(setup.cuts),
         "heals": bool(setup.cuts),
@@ -135,9 +135,12 @@ def kinds(setup: Setup) -> frozenset[str]:
 
 
 def initial(setup: Setup) -> World:
-    """The subscriptions are there, each where its consumer is, and the messages that are stored at first."""
-    consumers = [Consumer("s", setup.clusters[0], may_leave=True), *(Consumer(name, "A") for name in setup.others)]
-    consumers += [Consumer(name, where) for name, where in setup.plain]
+    """The subscriptions exist in their consumers' clusters, and the first messages are stored."""
+    consumers = [
+        RoamingConsumer("s", setup.clusters[0], may_leave=True),
+        *(RoamingConsumer(name, "A") for name in setup.others),
+    ]
+    consumers += [RoamingConsumer(name, where) for name, where in setup.plain]
     clusters = tuple(_first(setup, consumers, name) for name in setup.clusters)
     for name in setup.stored:
         clusters = _replicated(
@@ -156,8 +159,8 @@ def initial(setup: Setup) -> World:
     return settled(world)
 
 
-def _first(setup: Setup, consumers: list[Consumer], name: str) -> Cluster:
-    """A cluster at first: nothing is stored, and the subscriptions are there whose consumers are."""
+def _first(setup: Setup, consumers: list[RoamingConsumer], name: str) -> Cluster:
+    """A cluster at first: without entries, and with the subscriptions of its consumers."""
     remotes = [other for other in setup.clusters if other != name]
     cluster = topic.new_cluster(name, remotes, cached=setup.cached, variant=setup.variant)
     for number, consumer in enumerate(consumers):
@@ -172,7 +175,7 @@ def _first(setup: Setup, consumers: list[Consumer], name: str) -> Cluster:
 
 
 def _replicated(clusters: Clusters, name: str) -> Clusters:
-    """The clusters when the last entry of this one has come to all others."""
+    """The clusters when the last entry of this one is replicated to all others."""
     cluster = replicators.named(clusters, name)
     for link in cluster.links:
         clusters = replicators.go_on(clusters, name, link.remote, cluster.last)
@@ -180,7 +183,7 @@ def _replicated(clusters: Clusters, name: str) -> Clusters:
 
 
 def steps(setup: Setup, world: World) -> Next:
-    """Everything that can happen next; then consumers are sent what there is."""
+    """Every possible next step; then consumers are sent all messages."""
     possible = [*of_markers(setup, world)]
     if setup.late is not None and possible:
         del possible[1:]
@@ -195,7 +198,7 @@ def steps(setup: Setup, world: World) -> Next:
 
 
 def of_markers(setup: Setup, world: World) -> Next:
-    """What clusters do at once: replicators handle markers, and send over links in time; snapshots are read."""
+    """The immediate steps of clusters: replicators handle markers, and send over fast links; snapshots are read."""
     for cluster in world.clusters:
         for link in cluster.links:
             if not _takes_its_time(setup, cluster, link):
@@ -235,7 +238,7 @@ def to_read(cluster: Cluster, name: str) -> Entry | None:
 
 
 def of_cluster(setup: Setup, world: World, cluster: Cluster) -> Next:
-    """A cluster: a message is published, a snapshot begins or is given up, replicators go on, the broker crashes."""
+    """A cluster: a message is published, a snapshot begins or times out, replicators continue, the broker crashes."""
     name = cluster.name
     if name in world.unpublished:
         after = topic.publish(cluster)
@@ -253,7 +256,7 @@ def of_cluster(setup: Setup, world: World, cluster: Cluster) -> Next:
         )
     if world.timeouts:
         for builder in cluster.building:
-            words = f"{name} gives up snapshot {builder.name}"
+            words = f"snapshot {builder.name} of {name} times out"
             after = topic.give_up(cluster, builder.name)
             yield Step("gives up", words, name), replace(_with(world, after), timeouts=world.timeouts - 1)
     for link in cluster.links:
@@ -264,7 +267,7 @@ def of_cluster(setup: Setup, world: World, cluster: Cluster) -> Next:
 
 
 def goes_on(world: World, cluster: Cluster, link: Link) -> Next:
-    """A replicator goes on with its next entry, if it can: handles a marker, or sends."""
+    """A replicator continues with its next entry, if it can: it handles a marker, or sends."""
     position = replicators.next_position(cluster, link)
     if position is None or replicators.is_stuck(cluster, link, position):
         return
@@ -273,14 +276,14 @@ def goes_on(world: World, cluster: Cluster, link: Link) -> Next:
     sent = replicators.named(clusters, link.remote).last
     if replicators.sends(cluster, link, position):
         kind = "replicates" if entry.is_message else "sends"
-        words = f"{in_words(entry)} comes from {cluster.name} to {link.remote}, as entry {sent}"
+        words = f"{in_words(entry)} is replicated from {cluster.name} to {link.remote}, as entry {sent}"
     else:
         kind, words = _handled(cluster, after, entry, position)
     yield Step(kind, words, cluster.name, link.remote, position, entry), replace(world, clusters=clusters)
 
 
 def _handled(before: Cluster, after: Cluster, entry: Entry, position: int) -> tuple[str, str]:
-    """What handling a marker was: its kind, and in words."""
+    """The kind of handling a marker, and its description."""
     name, item = before.name, entry.item
     if isinstance(item, Request):
         written = after.log[len(before.log)].item
@@ -288,7 +291,7 @@ def _handled(before: Cluster, after: Cluster, entry: Entry, position: int) -> tu
         last_position = "nothing" if written.position < 0 else f"entry {written.position}"
         return (
             "answers",
-            f"{name} answers for {in_words(entry)}: its last is {last_position}; the answer is entry {after.last}",
+            f"{name} responds to {in_words(entry)}: its last is {last_position}; the response is entry {after.last}",
         )
     if isinstance(item, Update):
         existed = before.subscription(item.subscription) is not None
@@ -301,31 +304,31 @@ def _handled(before: Cluster, after: Cluster, entry: Entry, position: int) -> tu
     assert isinstance(item, Response)
     words = f"{name} has {in_words(entry)}, in entry {position}"
     if before.building == after.building:
-        return "comes late", f"{words}, which does not count"
+        return "arrives late", f"{words}, which does not count"
     written_items = [one.item for one in after.log[len(before.log) :]]
     if not written_items:
         return "is answered", words
     if isinstance(snapshot := written_items[0], Snapshot):
-        return "completes", f"{words}: {told_snapshot(snapshot)} is entry {after.last}"
-    return "asks again", f"{words}, and asks in a second round, in entry {after.last}"
+        return "completes", f"{words}: {snapshot_in_words(snapshot)} is entry {after.last}"
+    return "requests redelivery", f"{words}, and begins the second round in entry {after.last}"
 
 
 def crashes(world: World, cluster: Cluster) -> Next:
-    """The broker crashes: cursors may be anything that they were, and what was sent last may be sent again."""
+    """The broker crashes: each cursor has one of its former states, and the last entry may be replicated again."""
     kept = {one.name: (one.mark_delete, one.individual) for one in cluster.subscriptions}
     without = {name: (mark_delete, frozenset[int]()) for name, (mark_delete, _) in kept.items()}
     nothing = {one.name: (-1, frozenset[int]()) for one in cluster.subscriptions}
     same, again = cluster.links, tuple(replicators.rewound(cluster, link) for link in cluster.links)
-    told_cursors = ((kept, "its cursors are kept"), (without, "of its cursors mark-delete is kept"))
-    for persisted, cursors in (*told_cursors, (nothing, "its cursors are as at first")):
-        for links_after, sends in ((same, ""), (again, ", and it may send again what it sent last")):
+    cursors_in_words = ((kept, "its cursors are kept"), (without, "its cursors have only mark-delete"))
+    for persisted, cursors in (*cursors_in_words, (nothing, "its cursors are as at the start")):
+        for links_after, sends in ((same, ""), (again, ", and it may replicate its last entry again")):
             after = topic.restart(cluster, persisted, links_after)
             step = Step("crashes", f"the broker of {cluster.name} crashes: {cursors}{sends}", cluster.name)
             yield step, replace(_with(world, after), crashes=world.crashes.replace(cluster.name, "", 1))
 
 
-def of_consumer(setup: Setup, world: World, consumer: Consumer) -> Next:
-    """A consumer acknowledges what it holds, or fails over."""
+def of_consumer(setup: Setup, world: World, consumer: RoamingConsumer) -> Next:
+    """A consumer acknowledges its messages, or fails over."""
     name, cluster = consumer.subscription, world.cluster(consumer.cluster)
     subscription = cluster.subscription(name)
     assert subscription is not None
@@ -336,19 +339,19 @@ def of_consumer(setup: Setup, world: World, consumer: Consumer) -> Next:
         yield from fails_over(world, consumer)
 
 
-def caches(world: World, consumer: Consumer) -> Next:
+def caches(world: World, consumer: RoamingConsumer) -> Next:
     """A snapshot is read for a consumer."""
     name, cluster = consumer.subscription, world.cluster(consumer.cluster)
     entry, subscription = to_read(cluster, name), cluster.subscription(name)
     if entry is not None and subscription is not None and isinstance(entry.item, Snapshot):
         after = topic.read(cluster, name)
-        words = f"{name} in {cluster.name} reads {told_snapshot(entry.item)}{_told_moved(cluster, after)}"
+        words = f"{name} in {cluster.name} reads {snapshot_in_words(entry.item)}{_moved_in_words(cluster, after)}"
         yield Step("caches", words, cluster.name, position=subscription.read), _with(world, after)
 
 
 def acknowledges(
     world: World,
-    consumer: Consumer,
+    consumer: RoamingConsumer,
     cluster: Cluster,
     subscription: Subscription,
     position: int,
@@ -362,22 +365,21 @@ def acknowledges(
     items = [item for one in unacknowledged if isinstance(item := cluster.log[one].item, Message)]
     done = replace(consumer, processed=consumer.processed.union(items))
     up_to = "everything up to " if cumulative else ""
-    words = (
-        f"{name} in {cluster.name} acknowledges {up_to}{in_words(cluster.log[position])}{_told_moved(cluster, after)}"
-    )
+    entry = f"{up_to}{in_words(cluster.log[position])}"
+    words = f"{name} in {cluster.name} acknowledges {entry}{_moved_in_words(cluster, after)}"
     consumers = tuple(done if one is consumer else one for one in world.consumers)
     step = Step("acknowledges", words, cluster.name, position=position)
     return step, replace(_with(world, after), consumers=consumers)
 
 
-def _told_moved(before: Cluster, after: Cluster) -> str:
-    """What an advance of mark-delete published, in words."""
+def _moved_in_words(before: Cluster, after: Cluster) -> str:
+    """The update that an advance of mark-delete published, in words."""
     updates = [one for one in after.log[len(before.log) :] if isinstance(one.item, Update)]
     return "".join(f", and publishes {in_words(one)} in entry {one.source}" for one in updates)
 
 
-def fails_over(world: World, consumer: Consumer) -> Next:
-    """A consumer goes to another cluster, and subscribes there."""
+def fails_over(world: World, consumer: RoamingConsumer) -> Next:
+    """A consumer moves to another cluster, and subscribes there."""
     name, there = consumer.subscription, world.cluster(world.failovers[0])
     left = topic.disconnect(world.cluster(consumer.cluster), name)
     known = there if there.subscription(name) is not None else topic.subscribe(there, name, replicated=True)
@@ -390,12 +392,12 @@ def fails_over(world: World, consumer: Consumer) -> Next:
 
 
 def of_links(world: World) -> Next:
-    """A link is cut, and what was sent last on it will be sent again; or it heals."""
+    """A link is cut, and its last entry will be replicated again; or it heals."""
     for pair in world.cuts:
         cluster = world.cluster(pair[0])
         link = replicators.rewound(cluster, cluster.link(pair[1]))
         after = topic.with_link(cluster, replace(link, state=LinkState.CUT))
-        again = "" if link == cluster.link(pair[1]) else "; what it dealt with last was not confirmed"
+        again = "" if link == cluster.link(pair[1]) else "; its last entry was not confirmed"
         step = Step("cuts", f"the link from {pair[0]} to {pair[1]} is cut{again}", pair[0], pair[1])
         yield step, replace(_with(world, after), cuts=tuple(one for one in world.cuts if one != pair))
     for cluster in world.clusters:
@@ -418,24 +420,24 @@ def in_words(entry: Entry) -> str:
         case Request(snapshot=snapshot, round=number):
             return f"the request for {snapshot}" + ("" if number == 1 else f", round {number}")
         case Response(snapshot=snapshot, round=number):
-            return f"{entry.origin}'s answer for {snapshot}" + ("" if number == 1 else f", round {number}")
+            return f"{entry.origin}'s response to {snapshot}" + ("" if number == 1 else f", round {number}")
         case Snapshot():
-            return told_snapshot(entry.item)
+            return snapshot_in_words(entry.item)
         case Update():
-            return f"the update of {entry.item.subscription} to {_told_positions(entry.item.positions)}"
+            return f"the update of {entry.item.subscription} to {_positions_in_words(entry.item.positions)}"
 
 
-def told_snapshot(snapshot: Snapshot) -> str:
+def snapshot_in_words(snapshot: Snapshot) -> str:
     """A snapshot in words."""
-    return f"snapshot {snapshot.name} ({snapshot.local} here is {_told_positions(snapshot.positions)})"
+    return f"snapshot {snapshot.name} ({snapshot.local} here is {_positions_in_words(snapshot.positions)})"
 
 
-def _told_positions(positions: tuple[tuple[str, int], ...]) -> str:
+def _positions_in_words(positions: tuple[tuple[str, int], ...]) -> str:
     return ", ".join(f"{position} in {cluster}" for cluster, position in positions)
 
 
 def good_ending(world: World) -> bool:
-    """Every message is in every cluster and processed, nothing is under way, and no marker is left behind."""
+    """Every message is in every cluster and processed, and no entry or marker is in transit."""
     at_rest = all(
         replicators.next_position(cluster, link) is None for cluster in world.clusters for link in cluster.links
     )
@@ -449,7 +451,7 @@ def good_ending(world: World) -> bool:
     )
 
 
-def _is_through(world: World, consumer: Consumer) -> bool:
+def _is_through(world: World, consumer: RoamingConsumer) -> bool:
     cluster = world.cluster(consumer.cluster)
     subscription = cluster.subscription(consumer.subscription)
     return subscription is not None and subscription.mark_delete == cluster.last

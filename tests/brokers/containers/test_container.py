@@ -24,7 +24,7 @@ from conformance.brokers.interface import Broker
 from conformance.faults.byteman import Agent
 from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
-from tests.polling import eventually
+from tests.waits import eventually
 
 RELEASE = "4.0.8"
 
@@ -153,7 +153,7 @@ def test_containers_of_an_unreachable_engine_are_left_to_the_next_run(
 WITH_A_BROKER = """
 import sys
 from conformance.brokers.container import ContainerBroker
-from conformance.brokers.launching.probe import Probe
+from conformance.brokers.startup.probe import Probe
 broker = ContainerBroker(sys.argv[1])
 broker.start()
 [cluster] = Probe(broker.addresses.admin_url).clusters()

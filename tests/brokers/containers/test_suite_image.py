@@ -13,8 +13,8 @@ import pytest
 
 from conformance.brokers.containers.engine import DockerClient, connect
 from conformance.brokers.containers.image import IMAGE_VARIABLE, base_image
-from conformance.brokers.launching.agent import agent_jar
 from conformance.brokers.release import fetched_release
+from conformance.brokers.startup.agent import agent_jar
 from conformance.harness_error import HarnessError
 
 ROOT = Path(__file__).parents[3]

@@ -21,7 +21,7 @@ from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 from model.log import Position
 from tests.clients.wire.peer import Peer, peer
-from tests.polling import eventually
+from tests.waits import eventually
 
 TOPIC = "persistent://public/default/t"
 _Type = pb.BaseCommand

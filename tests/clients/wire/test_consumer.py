@@ -12,7 +12,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import KeyShared, Kind, PartOfBatch, WireConsumer, WireDelivery
 from conformance.harness_error import HarnessError
 from model.log import Position
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 def write(client: WireClient, topic: str, count: int, *, key: str | None = None) -> list[Position]:

@@ -11,7 +11,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import SendTicket, WireProducer
 from conformance.clients.wire.read_log import read_log
 from model.log import Position
-from tests.polling import TIMEOUT_S, eventually
+from tests.waits import TIMEOUT_S, eventually
 
 
 def opened(client: WireClient, topic: str, name: str | None = "p") -> WireProducer:

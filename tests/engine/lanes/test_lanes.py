@@ -47,7 +47,7 @@ from tests.engine.lanes.simulated_lanes import (
     bounce,
     bounces,
 )
-from tests.polling import eventually
+from tests.waits import eventually
 
 SHARED = [
     replace(machine, examples=2)

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from model.events import ConsumerRead, Delivery, DrainingHash
 from model.failpoints import FailpointKind
 from model.key_shared import dispatcher
-from model.key_shared.dispatcher import Outcome, Owners
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
+from model.key_shared.dispatcher import DispatchOutcome, Owners
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.key_shared.ranges import Assignments, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left, without
 from model.key_shared.variants import KeysVariant
@@ -159,9 +159,9 @@ class KeyedSubscription:
             return bool(self._state.leaving)
         after, outcome, _ = dispatcher.choose(self._state)
         self._becomes(after)
-        if outcome is Outcome.CHOSEN and self._fires(self._topic, "dispatch-slow"):
+        if outcome is DispatchOutcome.CHOSEN and self._fires(self._topic, "dispatch-slow"):
             self._pauses = self._chance.choice((2, 5, 10))
-        return outcome is not Outcome.RESTS or bool(after.leaving)
+        return outcome is not DispatchOutcome.RESTS or bool(after.leaving)
 
     def _send(self) -> None:
         sending = self._state.sending
@@ -171,7 +171,7 @@ class KeyedSubscription:
             return
         after, outcome = dispatcher.add(self._state)
         consumer = self._consumers.get(sending.consumer)
-        if outcome is Outcome.SENT and consumer is not None:
+        if outcome is DispatchOutcome.SENT and consumer is not None:
             self._give(consumer, self._positions[sending.position])
         self._becomes(after)
 
@@ -227,7 +227,7 @@ class KeyedSubscription:
                 others = (fewer if one is known else one for one in self._state.consumers)
                 self._state = replace(self._state, consumers=tuple(others))
 
-    def _becomes(self, after: dispatcher.Subscription) -> None:
+    def _becomes(self, after: dispatcher.KeySharedSubscription) -> None:
         """The next state of the reference; drained hashes are counted."""
         before, self._state = self._state, after
         for hashed, entry in before.draining.entries:

@@ -112,7 +112,7 @@ class Subscription:
     chance: random.Random
     limits: Limits
     variant: SimulatedVariant
-    state: reference.Subscription
+    state: reference.CursorSubscription
     durable: bool = True
     written: int = 0
     """How many entries its ledger has."""
@@ -199,7 +199,7 @@ class Subscription:
         self._done_s.clear()
         self._dirty_since_s = self._changed_s = None
 
-    def _change(self, change: Callable[[reference.Subscription, TopicLog], reference.Subscription]) -> None:
+    def _change(self, change: Callable[[reference.CursorSubscription, TopicLog], reference.CursorSubscription]) -> None:
         self.settle()
         before = self.state
         self._becomes(change(before, self.log.of_model), self.clock.now_s)
@@ -208,7 +208,7 @@ class Subscription:
 
     # ---------------------------------------------------------------------------------------------- time
 
-    def _becomes(self, after: reference.Subscription, at_s: float) -> None:
+    def _becomes(self, after: reference.CursorSubscription, at_s: float) -> None:
         """The next state of the reference: a write may have begun, or the state be dirty from now on."""
         if len(after.writes) > len(self.state.writes):
             is_open = self.state.ledger is CursorLedger.OPEN
@@ -274,7 +274,7 @@ class Subscription:
         self.settle()
         self._loaded(reference.killed(self.state, self.log.of_model))
 
-    def _loaded(self, choices: Sequence[reference.Subscription]) -> None:
+    def _loaded(self, choices: Sequence[reference.CursorSubscription]) -> None:
         self.state = self.chance.choice(choices)
         self._done_s.clear()
         self.written = 0

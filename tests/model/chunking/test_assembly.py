@@ -10,10 +10,10 @@ from model.chunking.assembly import (
     TABLE,
     Arrival,
     Buffer,
+    BufferEffect,
+    BufferInput,
     Buffers,
-    Effect,
-    Input,
-    State,
+    BufferState,
     Whole,
     acknowledged_with,
     arrive,
@@ -22,29 +22,29 @@ from model.chunking.assembly import (
     input_of,
     transition,
 )
-from model.chunking.splitting import Chunk
+from model.chunking.chunks import Chunk
 
 CHUNKS = 4
 KEPT = Buffer("u", (10, 12))
 """What is kept in the state FILLING: the first two chunks of four."""
 
-ARRIVALS: dict[Input, tuple[State, int, int]] = {
-    Input.FIRST: (State.NOTHING, 0, 20),
-    Input.NEXT: (State.FILLING, 2, 20),
-    Input.FIRST_AGAIN: (State.FILLING, 0, 20),
-    Input.REPEATED: (State.FILLING, 1, 20),
-    Input.BEYOND: (State.FILLING, 3, 20),
+ARRIVALS: dict[BufferInput, tuple[BufferState, int, int]] = {
+    BufferInput.FIRST: (BufferState.NOTHING, 0, 20),
+    BufferInput.NEXT: (BufferState.FILLING, 2, 20),
+    BufferInput.FIRST_AGAIN: (BufferState.FILLING, 0, 20),
+    BufferInput.REPEATED: (BufferState.FILLING, 1, 20),
+    BufferInput.BEYOND: (BufferState.FILLING, 3, 20),
 }
 """For each input that is an arrival a state in which it can be, the chunk's number, and its entry."""
 
 IMPOSSIBLE = {
-    (State.NOTHING, Input.NEXT),
-    (State.NOTHING, Input.LAST),
-    (State.NOTHING, Input.FIRST_AGAIN),
-    (State.NOTHING, Input.REPEATED),
-    (State.NOTHING, Input.CROWDED_OUT),
-    (State.NOTHING, Input.EXPIRED),
-    (State.FILLING, Input.FIRST),
+    (BufferState.NOTHING, BufferInput.NEXT),
+    (BufferState.NOTHING, BufferInput.LAST),
+    (BufferState.NOTHING, BufferInput.FIRST_AGAIN),
+    (BufferState.NOTHING, BufferInput.REPEATED),
+    (BufferState.NOTHING, BufferInput.CROWDED_OUT),
+    (BufferState.NOTHING, BufferInput.EXPIRED),
+    (BufferState.FILLING, BufferInput.FIRST),
 }
 
 
@@ -63,13 +63,13 @@ def arrive_all(buffers: Buffers, *arriving: str) -> tuple[Buffers, list[Arrival]
     return buffers, found
 
 
-def effects(*arriving: str, limit: int = 0) -> list[Effect]:
+def effects(*arriving: str, limit: int = 0) -> list[BufferEffect]:
     return [arrival.effect for arrival in arrive_all(Buffers(limit), *arriving)[1]]
 
 
-@pytest.mark.parametrize(("state", "happens"), list(product(State, Input)), ids=lambda one: one.name)
-def test_every_state_and_input_is_either_in_the_table_or_impossible(state: State, happens: Input) -> None:
-    buffer = KEPT if state is State.FILLING else None
+@pytest.mark.parametrize(("state", "happens"), list(product(BufferState, BufferInput)), ids=lambda one: one.name)
+def test_every_state_and_input_is_either_in_the_table_or_impossible(state: BufferState, happens: BufferInput) -> None:
+    buffer = KEPT if state is BufferState.FILLING else None
     if (state, happens) in IMPOSSIBLE:
         with pytest.raises(ValueError, match="it cannot be that "):
             transition(buffer, happens)
@@ -78,13 +78,13 @@ def test_every_state_and_input_is_either_in_the_table_or_impossible(state: State
 
 
 @pytest.mark.parametrize("happens", ARRIVALS, ids=lambda one: one.name)
-def test_an_arrival_does_what_the_table_says(happens: Input) -> None:
+def test_an_arrival_does_what_the_table_says(happens: BufferInput) -> None:
     state, chunk_id, position = ARRIVALS[happens]
-    before = Buffers(kept=(KEPT,)) if state is State.FILLING else Buffers()
+    before = Buffers(kept=(KEPT,)) if state is BufferState.FILLING else Buffers()
     assert input_of(before.of("u"), chunk(chunk_id)) is happens
     after, arrival = arrive(before, chunk(chunk_id), position)
     assert arrival.effect is TABLE[state, happens].effect
-    assert (after.of("u") is not None) is (TABLE[state, happens].after is State.FILLING)
+    assert (after.of("u") is not None) is (TABLE[state, happens].after is BufferState.FILLING)
 
 
 def test_a_message_is_delivered_once_all_its_chunks_arrived() -> None:
@@ -124,14 +124,14 @@ def test_a_redelivery_from_the_first_chunk_sets_no_entry_aside() -> None:
 
 def test_a_chunk_without_its_predecessors_is_set_aside_for_redelivery() -> None:
     buffers, arrivals = arrive_all(Buffers(), "u0/3@0", "u2/3@2")
-    assert [one.effect for one in arrivals] == [Effect.OPEN, Effect.DROP]
+    assert [one.effect for one in arrivals] == [BufferEffect.OPEN, BufferEffect.DROP]
     assert buffers == Buffers(awaiting_redelivery=frozenset({0, 2}))
-    assert effects("u1/3@1") == [Effect.SET_ASIDE]
+    assert effects("u1/3@1") == [BufferEffect.SET_ASIDE]
 
 
 def test_beyond_the_pending_limit_the_oldest_message_is_discarded_and_redelivered() -> None:
     buffers, arrivals = arrive_all(Buffers(1), "u0/2@0", "v0/2@1")
-    assert arrivals[-1] == Arrival(Effect.OPEN, None, (), (Buffer("u", (0,)),))
+    assert arrivals[-1] == Arrival(BufferEffect.OPEN, None, (), (Buffer("u", (0,)),))
     assert (buffers.kept, buffers.awaiting_redelivery) == ((Buffer("v", (1,)),), frozenset({0}))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.chunking.assembly import Buffers, Whole, arrive
-from model.chunking.splitting import Chunk, split
+from model.chunking.chunks import Chunk, split
 
 
 @st.composite

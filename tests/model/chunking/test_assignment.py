@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.chunking import consuming
-from model.chunking.receiving import fresh_hypotheses
-from model.chunking.state import Chunking, Consumer, Subscription, Topic
+from model.chunking import consumers
+from model.chunking.deliveries import fresh_hypotheses
+from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.judgement import Allowed, Broken
@@ -21,30 +21,31 @@ KNOWN = frozenset(DEVIATIONS)
 def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chunking:
     """Consumers of a topic with this log; pulsar-client's."""
     state = Chunking(
-        topics={"t": Topic(100, deduplication=False, log=logged(log))}, subscriptions={SUBSCRIPTION_ID: Subscription()}
+        topics={"t": ChunkTopic(100, deduplication=False, log=logged(log))},
+        subscriptions={SUBSCRIPTION_ID: ChunkSubscription()},
     )
     for name in names:
         hypotheses = fresh_hypotheses(pending=0, acks_discarded=False)
-        consumer = Consumer(topic="t", subscription="s", kind=kind, hypotheses=hypotheses)
+        consumer = TrackedConsumer(topic="t", subscription="s", kind=kind, hypotheses=hypotheses)
         state = state.with_consumer(name, consumer)
     return state
 
 
 def passes(state: Chunking, name: str, *commands: ConsumerCommand) -> Chunking:
-    judged = consuming.passed(state, Traffic(name, commands, ()), KNOWN)
+    judged = consumers.passed(state, Traffic(name, commands, ()), KNOWN)
     assert isinstance(judged, Allowed), judged
     return judged.state
 
 
 def leaves(state: Chunking, name: str) -> Chunking:
-    judged = consuming.left(state, name, (), KNOWN)
+    judged = consumers.left(state, name, (), KNOWN)
     assert isinstance(judged, Allowed), judged
     return judged.state
 
 
 def starved(state: Chunking) -> Allowed[Chunking] | Broken:
     """Nothing more is sent to anybody."""
-    return consuming.gathered(state, SUBSCRIPTION_ID, (), KNOWN)
+    return consumers.gathered(state, SUBSCRIPTION_ID, (), KNOWN)
 
 
 def test_a_consumer_that_left_with_the_first_chunk_explains_it() -> None:

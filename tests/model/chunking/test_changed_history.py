@@ -21,7 +21,7 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscription_operations import Acknowledge, Nack, ReadCursor, ReceiveDue
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, Delivery, Life, LoggedPart, Part, Traffic
-from tests.judging import judged
+from tests.verdicts import judged
 
 RECORDED = document.read(Path(__file__).with_name("recorded.json")).steps
 Change = Callable[[Any], Any]

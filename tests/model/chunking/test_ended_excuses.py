@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.chunking import acknowledging, consuming, receiving
-from model.chunking.state import Chunking, Consumer, Producer, SentMessage, Subscription, Topic
+from model.chunking import acks, consumers, deliveries
+from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, SentMessage, TrackedConsumer
 from model.events import UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -17,21 +17,21 @@ SUBSCRIPTION_ID = SubscriptionId("t", "s")
 X, Y = ord("x"), ord("y")
 
 
-def topic(*, deviating: frozenset[str] = frozenset()) -> Topic:
+def topic(*, deviating: frozenset[str] = frozenset()) -> ChunkTopic:
     """A topic whose producer sent x and y, in this order."""
     asked = tuple(
         SentMessage(sequence_id=one, digest=digest(chr(one)), size_bytes=1, is_confirmed=True) for one in (X, Y)
     )
-    return Topic(100, False, {PRODUCER: Producer(asked)}, logged("x y"), deviating)
+    return ChunkTopic(100, False, {PRODUCER: ChunkingProducer(asked)}, logged("x y"), deviating)
 
 
-def unacknowledged_read(subscription: Subscription, *positions: Position) -> Allowed[Chunking] | Broken:
+def unacknowledged_read(subscription: ChunkSubscription, *positions: Position) -> Allowed[Chunking] | Broken:
     """The verdict on a cursor that is read with these entries unacknowledged."""
     state = Chunking({"t": topic()}, subscriptions={SUBSCRIPTION_ID: subscription})
-    return acknowledging.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions), frozenset())
+    return acks.backlog_read(state, SUBSCRIPTION_ID, UnacknowledgedRead(positions), frozenset())
 
 
-ACKNOWLEDGED = Subscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
+ACKNOWLEDGED = ChunkSubscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
 """Both messages are acknowledged, and the broker was seen to have the first ack."""
 
 
@@ -52,24 +52,24 @@ def test_a_kill_may_lose_any_ack_once() -> None:
     assert isinstance(allowed, Allowed)
     after = allowed.state.subscriptions[SUBSCRIPTION_ID]
     assert after.maybe_lost == frozenset()
-    acked_again = Subscription(acknowledged=frozenset({at(0)}), settled=after.settled)
+    acked_again = ChunkSubscription(acknowledged=frozenset({at(0)}), settled=after.settled)
     assert isinstance(unacknowledged_read(acked_again, at(0), at(1)), Broken)
 
 
-def late(subscription: Subscription, *, deviating: frozenset[str] = frozenset()) -> Allowed[Chunking] | Broken:
+def late(subscription: ChunkSubscription, *, deviating: frozenset[str] = frozenset()) -> Allowed[Chunking] | Broken:
     """The verdict if x is delivered for the first time when y was delivered already, to a client with a limit."""
-    consumer = Consumer(
+    consumer = TrackedConsumer(
         topic="t",
         subscription="s",
         kind="Exclusive",
-        hypotheses=receiving.fresh_hypotheses(pending=5, acks_discarded=False),
+        hypotheses=deliveries.fresh_hypotheses(pending=5, acks_discarded=False),
     )
     state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
-    return consuming.gathered(state, SUBSCRIPTION_ID, (traffic,), frozenset())
+    return consumers.gathered(state, SUBSCRIPTION_ID, (traffic,), frozenset())
 
 
-DELIVERED = Subscription(
+DELIVERED = ChunkSubscription(
     acknowledged=frozenset({at(1)}), delivered={PRODUCER: Y}, seen=frozenset({(PRODUCER, Y)}), delayed=frozenset()
 )
 
@@ -87,7 +87,7 @@ def test_a_deviating_log_excuses_the_order_of_its_producer_only(producer: str, i
 
 
 def test_a_message_that_was_put_off_may_come_late() -> None:
-    delayed = Subscription(DELIVERED.acknowledged, delayed=frozenset({at(0)}), delivered=DELIVERED.delivered)
+    delayed = ChunkSubscription(DELIVERED.acknowledged, delayed=frozenset({at(0)}), delivered=DELIVERED.delivered)
     allowed = late(delayed)
     assert isinstance(allowed, Allowed)
     assert allowed.excused == ("CHUNK-05",)

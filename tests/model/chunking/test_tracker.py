@@ -6,9 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from model.chunking import dispatching, producing, receiving, sending, storing
-from model.chunking.receiving import compared, fresh_hypotheses, met
-from model.chunking.state import Chunking, Consumer, Producer, Reloaded, SentMessage, Subscription, Topic
+from model.chunking import deliveries, dispatch, producers, sends, stored_chunks
+from model.chunking.deliveries import compared, fresh_hypotheses, met
+from model.chunking.state import (
+    Chunking,
+    ChunkingProducer,
+    ChunkSubscription,
+    ChunkTopic,
+    Reloaded,
+    SentMessage,
+    TrackedConsumer,
+)
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
@@ -36,14 +44,14 @@ from model.traffic import (
 from model.vocabulary import Entry, LookAhead, Message, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
 
-PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
+PLAIN, DEDUPLICATING = ChunkTopic(100, deduplication=False), ChunkTopic(100, deduplication=True)
 ALL = "a0/2 a1/2"
 
 
-def explanation(topic: Topic, log: str, *acts: object) -> tuple[str, ...] | str:
+def explanation(topic: ChunkTopic, log: str, *acts: object) -> tuple[str, ...] | str:
     """The deviations that explain a log, or the rule that it breaks."""
-    producer = Producer(acts=acts)  # type: ignore[arg-type]
-    found = storing.explanation(topic, "p", producer, logged(log))
+    producer = ChunkingProducer(acts=acts)  # type: ignore[arg-type]
+    found = stored_chunks.explanation(topic, "p", producer, logged(log))
     return found.rule if isinstance(found, Broken) else found
 
 
@@ -107,7 +115,7 @@ def test_with_deduplication_each_chunk_is_stored_once_or_a_deviation_is_named(
     ],
 )
 def test_a_message_is_complete_from_its_last_first_chunk_to_its_last_chunk(log: str, whole: list[str]) -> None:
-    assert [chr(one[0].part.sequence_id) for one in storing.wholes(logged(log))] == whole
+    assert [chr(one[0].part.sequence_id) for one in stored_chunks.wholes(logged(log))] == whole
 
 
 # ----------------------------------------------------------------------------------------------- the sending client
@@ -128,17 +136,17 @@ def whole(sizes: list[int], *, total: int | None = None, metadata_bytes: int = 1
 )
 def test_a_payload_is_split_by_the_room_that_its_metadata_leaves(sizes: list[int], rule: str | None) -> None:
     asked = SentMessage(sequence_id=7, digest="0", size_bytes=sum(sizes))
-    broken = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole(sizes))
+    broken = sends.stored(PLAIN, "p", ChunkingProducer(asked=(asked,)), whole(sizes))
     assert (broken and broken.rule) == rule
     assert broken is None or broken.side == "client"
 
 
 def test_chunks_with_a_wrong_total_or_wrong_bytes_break_their_rule() -> None:
     asked = SentMessage(sequence_id=7, digest="0", size_bytes=91)
-    wrong_total = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole([90, 1], total=92))
+    wrong_total = sends.stored(PLAIN, "p", ChunkingProducer(asked=(asked,)), whole([90, 1], total=92))
     assert wrong_total is not None
     assert wrong_total.rule == "CHUNK-02"
-    too_short = sending.stored(PLAIN, "p", Producer(asked=(replace(asked, size_bytes=92),)), whole([90, 1]))
+    too_short = sends.stored(PLAIN, "p", ChunkingProducer(asked=(replace(asked, size_bytes=92),)), whole([90, 1]))
     assert too_short is not None
     assert too_short.rule == "CHUNK-02"
 
@@ -155,28 +163,28 @@ def test_chunks_with_a_wrong_total_or_wrong_bytes_break_their_rule() -> None:
     ],
 )
 def test_the_chunks_of_one_producer_are_sent_one_message_after_the_other(lives: list[str], rule: str | None) -> None:
-    broken = sending.passed("p", [life(sent, []) for sent in lives])
+    broken = sends.passed("p", [life(sent, []) for sent in lives])
     assert (broken and broken.rule) == rule
 
 
 def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
     large = SentMessage(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
-    unrefused = sending.answered("p", [large], [], limit_bytes=100)
+    unrefused = sends.answered("p", [large], [], limit_bytes=100)
     assert unrefused is not None
-    refused = replace(large, error=sending.TOO_LARGE)
-    assert sending.answered("p", [refused], [], limit_bytes=100) is None
-    sent = sending.answered("p", [refused], [life("a0/2", [])], limit_bytes=100)
+    refused = replace(large, error=sends.TOO_LARGE)
+    assert sends.answered("p", [refused], [], limit_bytes=100) is None
+    sent = sends.answered("p", [refused], [life("a0/2", [])], limit_bytes=100)
     assert sent is not None
-    split_refused = sending.answered("p", [replace(refused, is_split_allowed=True)], [], limit_bytes=100)
+    split_refused = sends.answered("p", [replace(refused, is_split_allowed=True)], [], limit_bytes=100)
     assert split_refused is not None
     assert {one.rule for one in (unrefused, sent, split_refused)} == {"CHUNK-01"}
 
 
 def test_a_confirmed_message_is_complete_in_the_log() -> None:
     asked = SentMessage(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
-    producer = Producer(asked=(asked,))
-    assert sending.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
-    broken = sending.confirmed_is_whole(DEDUPLICATING, "p", producer, logged("a0/2"))
+    producer = ChunkingProducer(asked=(asked,))
+    assert sends.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
+    broken = sends.confirmed_is_whole(DEDUPLICATING, "p", producer, logged("a0/2"))
     assert broken is not None
     assert (broken.rule, broken.side) == ("CHUNK-13", "client")
 
@@ -184,9 +192,9 @@ def test_a_confirmed_message_is_complete_in_the_log() -> None:
 # --------------------------------------------------------------------------------------------- the receiving client
 
 
-def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
+def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsumer:
     hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
-    return Consumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
+    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
 
 
 def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
@@ -244,8 +252,8 @@ def test_redelivered_messages_may_be_delivered_again_and_incomplete_ones_start_a
 def sent_by_broker(log: str, *passed: ConsumerCommand, acknowledged: tuple[int, ...] = ()) -> str | None:
     """The rule that is broken by what a broker sent to an ordered consumer."""
     topic = replace(PLAIN, log=logged(log))
-    subscription = Subscription(acknowledged=frozenset(map(at, acknowledged)))
-    judged = dispatching.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
+    subscription = ChunkSubscription(acknowledged=frozenset(map(at, acknowledged)))
+    judged = dispatch.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
     return judged.rule if isinstance(judged, Broken) else None
 
 
@@ -289,10 +297,10 @@ def test_a_broker_sends_the_log_in_order_and_from_its_start_after_a_redelivery_r
 
 def test_a_complete_message_of_a_shared_subscription_is_due_at_some_consumer() -> None:
     log = logged("a0/2 b0/2 x a1/2")
-    assert dispatching.due("Shared", log, [{at(0)}, {at(2)}]) == [at(3)]
-    assert dispatching.due("Shared", log, [{at(0), at(2), at(3)}]) == []
-    assert dispatching.due("Exclusive", log, [{at(0), at(2), at(3)}]) == [at(1)]
-    assert dispatching.due("Shared", log, []) == []
+    assert dispatch.due("Shared", log, [{at(0)}, {at(2)}]) == [at(3)]
+    assert dispatch.due("Shared", log, [{at(0), at(2), at(3)}]) == []
+    assert dispatch.due("Exclusive", log, [{at(0), at(2), at(3)}]) == [at(1)]
+    assert dispatch.due("Shared", log, []) == []
 
 
 @pytest.mark.parametrize(
@@ -320,7 +328,7 @@ def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_
     )
     sent = {position for one in consumers for position in one.holds}
     owed = [one.position for one in log if one.position not in sent]
-    assert dispatching.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
+    assert dispatch.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
 
 
 @pytest.mark.parametrize(
@@ -344,10 +352,10 @@ def test_chunks_that_a_draining_hash_does_not_block_are_due(
         for one in holds
     ]
     positions = sorted(map(at, owed))
-    broken = dispatching.starved(SubscriptionId("t", "s"), topic, consumers, positions, is_stuck=False)
+    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, positions, is_stuck=False)
     assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_explained else None)
     is_full = replace(topic, look_ahead=LookAhead(0, 1))
-    broken = dispatching.starved(SubscriptionId("t", "s"), is_full, consumers, positions, is_stuck=False)
+    broken = dispatch.starved(SubscriptionId("t", "s"), is_full, consumers, positions, is_stuck=False)
     is_after = bool(reassigned) and holds[0] == reassigned and len(holds) > 1
     assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_after else None)
 
@@ -372,7 +380,7 @@ def test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due(
         replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
         for one in holds
     ]
-    broken = dispatching.starved(SubscriptionId("t", "s"), topic, consumers, sorted(map(at, owed)), is_stuck=False)
+    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, sorted(map(at, owed)), is_stuck=False)
     assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
 
 
@@ -390,10 +398,10 @@ def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_rea
 ) -> None:
     first, second = (replace(consumer(), kind=kind, holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
     first = replace(first, reassigned=frozenset(map(at, reassigned)))
-    broken = dispatching.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
+    broken = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
     assert broken is not None
     assert (broken.rule, broken.deviation) == ("CHUNK-14", deviation)
-    later = dispatching.scattered(
+    later = dispatch.scattered(
         logged("a0/3 a1/3 a2/3 b0/2 b1/2"),
         {"c": replace(first, holds=first.holds | {at(3)}), "d": replace(second, holds=second.holds | {at(4)})},
     )
@@ -406,13 +414,13 @@ def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> N
     one = replace(one, hypotheses=met(one.hypotheses, dispatched("a0/2 a1/2")))
     found = compared("c", one, given("a@1"), digests("a"))
     assert not isinstance(found, Broken)
-    assert [hypothesis.deviations for hypothesis in found[0].hypotheses] == list(receiving.WAYS)
+    assert [hypothesis.deviations for hypothesis in found[0].hypotheses] == list(deliveries.WAYS)
 
 
 def needed(*passed: ConsumerCommand) -> str | None:
     """The deviation that a broker needs to send this to an ordered consumer of three entries."""
     topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
-    judged = dispatching.met(topic, Subscription(), "c", consumer(), passed, (), is_read=True)
+    judged = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, (), is_read=True)
     return judged.deviation if isinstance(judged, Broken) else None
 
 
@@ -433,7 +441,7 @@ def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again
 
     def skipped(*passed: ConsumerCommand) -> set[object]:
         known = {REDELIVERY_READS_IN_PARALLEL}
-        judged = dispatching.met(topic, Subscription(), "c", consumer(), passed, known, is_read=True)
+        judged = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, known, is_read=True)
         assert not isinstance(judged, Broken)
         return set(judged[1].skipped)
 
@@ -451,9 +459,9 @@ def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again
     [(Stored(at(0)), True), (Duplicate(), True), (Refused("MessageTooBig"), False), (Unknown("w"), False)],
 )
 def test_a_message_is_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answer, is_confirmed: bool) -> None:
-    state = Chunking(topics={"t": Topic(100, deduplication=True, producers={"p": Producer()})})
+    state = Chunking(topics={"t": ChunkTopic(100, deduplication=True, producers={"p": ChunkingProducer()})})
     session = Session("t", "p", "official", is_chunking=True)
-    judged = producing.sent(
+    judged = producers.sent(
         state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,))
     )
     asked = judged.state.topics["t"].producers["p"].of(1) if isinstance(judged, Allowed) else None

@@ -8,7 +8,6 @@ from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
 from model.events import Acknowledged, Delivery, Range, TakenOver, Thawed
 from model.judgement import Allowed
 from model.operations import AcknowledgeAtFrozen, FreezeOwner, TakeOver, ThawOwners
-from tests.judging import Happened
 from tests.model.test_subscriptions import (
     BEGINNING,
     acknowledged,
@@ -23,6 +22,7 @@ from tests.model.test_subscriptions import (
     taken,
     topic,
 )
+from tests.verdicts import Happened
 
 FROZEN: Happened = (FreezeOwner("t0"), TakenOver(("t0",)))
 THAWED: Happened = (ThawOwners(), Thawed(()))

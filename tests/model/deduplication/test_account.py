@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.deviations.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
-from tests.judging import allowed_by, broken_by, deviates, exercised
 from tests.notation import steps
+from tests.verdicts import allowed_by, broken_by, deviates, exercised
 
 BOTH = (LAST_SEQUENCE_ID_FALLS, CONSECUTIVE_BATCH_ASSUMED)
 BY_WIRE, BY_PULSAR_CLIENT = "t on; p opens -1", "t on; p opens -1 official"

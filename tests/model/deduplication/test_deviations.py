@@ -12,7 +12,7 @@ from model.deviations.deduplication import (
     SNAPSHOT_POSITION_AHEAD,
 )
 from model.judgement import Allowed, Broken
-from tests import judging
+from tests import verdicts
 from tests.notation import steps
 
 FULL_LEDGER = "t on; p opens -1; p sends 1@0 2@1 3@2 4@3 5@4"
@@ -20,12 +20,12 @@ AWAITED = "t off; p opens -1; p sends 5; t enables-in-flight"
 """Deduplication was enabled while 5 was in flight."""
 
 
-def judged(history: str, *known: str) -> judging.Verdict:
-    return judging.judged(*steps(history), known=known)
+def judged(history: str, *known: str) -> verdicts.Verdict:
+    return verdicts.judged(*steps(history), known=known)
 
 
 def deviates(deviation: str, history: str) -> bool:
-    return judging.deviates(deviation, *steps(history))
+    return verdicts.deviates(deviation, *steps(history))
 
 
 def is_sound(history: str) -> bool:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from model.events import Created
 from model.judgement import Broken
 from model.vocabulary import SnapshotSchedule
-from tests.judging import Happened, exercised, judged
 from tests.notation import steps
+from tests.verdicts import Happened, exercised, judged
 
 EMPTY = "snapshot-due @-1 of @0"
 

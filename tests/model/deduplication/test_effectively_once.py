@@ -52,15 +52,15 @@ from model.operations import (
     Unload,
 )
 from model.vocabulary import Entry, Message
-from tests import judging
-from tests.judging import Happened
+from tests import verdicts
+from tests.verdicts import Happened
 
 CREATED: Happened = (CreateTopic("t0"), Created(deduplication=True, snapshot_room=10))
 
 
 def run(*steps: Happened, known: str | Iterable[str] = (), created: Happened = CREATED) -> Allowed[Example] | Broken:
     """Judge a history; the exercised rules and the deviations are those of all steps."""
-    return judging.judged(created, *steps, known=known)
+    return verdicts.judged(created, *steps, known=known)
 
 
 def broken(judged: Allowed[Example] | Broken) -> tuple[str, str | None]:

@@ -10,8 +10,8 @@ from model.deviations import DEVIATIONS
 from model.deviations.deduplication import SECOND_RECOVERY_NOT_AWAITED
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from tests.judging import judged
 from tests.notation import steps
+from tests.verdicts import judged
 
 LOADED_MS = 100.0
 HISTORY = "t topic-on; p opens -1; q opens -1; p sends 1@0; q sends 1@1; t unloads; p opens 1; q opens -1"

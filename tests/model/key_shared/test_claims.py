@@ -8,11 +8,11 @@ from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_
 from model.deviations.service import KEY_SHARED_POLICIES_MIXED
 from model.events import Refused, Subscribed
 from model.judgement import Broken
-from model.key_shared.hashing import STICKY_HASHES, key_of_message, keys_of, sticky_hash
+from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
 from model.subscription_operations import CrashConsumer, Subscribe
 from model.vocabulary import HashRange, SubscriptionType
-from tests.judging import Happened, exercised, judged
 from tests.model.key_shared.test_order import broken, gathers, leaves, sent, share
+from tests.verdicts import Happened, exercised, judged
 
 LOW, GAP, HIGH = (0, 9_999), (20_000, 29_999), (40_000, 65_535)
 IN_LOW, IN_GAP, IN_HIGH = (next(keys_of(HashRange(*one), within=STICKY_HASHES)) for one in (LOW, GAP, HIGH))

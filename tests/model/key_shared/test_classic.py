@@ -10,11 +10,10 @@ from model.deviations.key_shared import (
 )
 from model.events import Done
 from model.judgement import Broken
-from model.key_shared.hashing import CLASSIC_HASHES, keys_of, sticky_hash
+from model.key_shared.hashes import CLASSIC_HASHES, keys_of, sticky_hash
 from model.log import Position
 from model.subscription_operations import Skip
 from model.vocabulary import HashRange
-from tests.judging import Happened, exercised, judged
 from tests.model.key_shared.test_look_ahead import waiting
 from tests.model.key_shared.test_order import (
     acknowledges,
@@ -28,6 +27,7 @@ from tests.model.key_shared.test_order import (
     permits,
     share,
 )
+from tests.verdicts import Happened, exercised, judged
 
 MIDDLE = len(CLASSIC_HASHES) // 2
 HALVES = (HashRange(1, MIDDLE), HashRange(MIDDLE + 1, CLASSIC_HASHES.last))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from model.key_shared import dispatcher
-from model.key_shared.dispatcher import Outcome, Owners, Subscription
-from model.key_shared.draining import DrainingHash
+from model.key_shared.dispatcher import DispatchOutcome, KeySharedSubscription, Owners
+from model.key_shared.draining_hashes import DrainingHashEntry
 from model.key_shared.variants import KeysVariant
 
 ALL_A: Owners = ((1, "A"), (2, "A"))
 ONE_B: Owners = ((1, "B"), (2, "A"))
 
 
-def at_rest(subscription: Subscription) -> Subscription:
+def at_rest(subscription: KeySharedSubscription) -> KeySharedSubscription:
     """The subscription after everything that can be dispatched was dispatched."""
     while subscription.awake:
         subscription, _, _ = dispatcher.choose(subscription)
@@ -22,11 +22,11 @@ def at_rest(subscription: Subscription) -> Subscription:
     return subscription
 
 
-def pending(subscription: Subscription) -> dict[str, tuple[int, ...]]:
+def pending(subscription: KeySharedSubscription) -> dict[str, tuple[int, ...]]:
     return {consumer.name: consumer.pending for consumer in subscription.consumers}
 
 
-def with_a(*hashes: int, permits: int = 10, variant: KeysVariant | None = None) -> Subscription:
+def with_a(*hashes: int, permits: int = 10, variant: KeysVariant | None = None) -> KeySharedSubscription:
     subscription = dispatcher.new_subscription(hashes, variant=variant or KeysVariant())
     return at_rest(dispatcher.join(subscription, "A", permits=permits, owners=ALL_A))
 
@@ -36,7 +36,7 @@ def test_pending_messages_of_a_moved_hash_are_counted_and_none_is_dispatched() -
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=ONE_B))
     assert pending(subscription) == {"A": (0, 1, 2), "B": ()}
     read_and_replayed = 2
-    assert subscription.draining.of(1) == DrainingHash("A", pending=2, blocked=read_and_replayed)
+    assert subscription.draining.of(1) == DrainingHashEntry("A", pending=2, blocked=read_and_replayed)
 
 
 def test_a_drained_hash_continues_at_the_other_consumer() -> None:
@@ -85,10 +85,10 @@ def test_a_message_chosen_for_a_closed_consumer_is_replayed() -> None:
     subscription = dispatcher.join(subscription, "A", permits=10, owners=ALL_A)
     subscription = dispatcher.join(subscription, "B", permits=10, owners=ALL_A)
     subscription, outcome, position = dispatcher.choose(subscription)
-    assert (outcome, position) == (Outcome.CHOSEN, 0)
+    assert (outcome, position) == (DispatchOutcome.CHOSEN, 0)
     subscription = dispatcher.leave(subscription, "A", owners=((1, "B"), (2, "B")))
     subscription, outcome = dispatcher.add(subscription)
-    assert (outcome, subscription.replay) == (Outcome.GONE, (0,))
+    assert (outcome, subscription.replay) == (DispatchOutcome.GONE, (0,))
     assert pending(at_rest(subscription)) == {"B": (0,)}
 
 

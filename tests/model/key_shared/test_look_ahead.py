@@ -10,7 +10,6 @@ from model.events import Cleared, Done
 from model.judgement import Broken
 from model.log import Position
 from model.operations import ClearFailpoints, SetFailpoint
-from tests.judging import Happened, judged
 from tests.model.key_shared.test_order import (
     ALL,
     NONE,
@@ -25,6 +24,7 @@ from tests.model.key_shared.test_order import (
     sent,
     share,
 )
+from tests.verdicts import Happened, judged
 
 
 def waiting(gathered: Happened, *, in_replay: int = 0) -> Happened:

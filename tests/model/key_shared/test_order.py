@@ -34,7 +34,7 @@ from model.events import (
     Subscribed,
 )
 from model.judgement import Allowed, Broken
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, keys_that_share_a_hash, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, keys_that_share_a_hash, sticky_hash
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Unload
 from model.subscription_operations import (
@@ -47,7 +47,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Entry, HashRange, Message
-from tests.judging import Happened, allowed_by, exercised, judged
+from tests.verdicts import Happened, allowed_by, exercised, judged
 
 A, B = "a", "b"
 HASH_A, HASH_B = (sticky_hash(key.encode()) for key in (A, B))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, HASHES_OF_3_3
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, HASHES_OF_3_3
 from model.key_shared.ranges import Assigned, Moved, joined_up, moves, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left, without
 from model.vocabulary import HashRange

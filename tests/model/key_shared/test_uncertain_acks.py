@@ -7,7 +7,7 @@ from model.log import Position
 from model.operations import Send, Unload
 from model.subscription_operations import Acknowledge, CutDuring
 from model.vocabulary import Entry, LoseThenCut, Message
-from tests.judging import Happened
+from tests.verdicts import Happened
 from tests.model.key_shared.test_order import ALL, A, B, broken, gathers, joins, permits, sent
 
 

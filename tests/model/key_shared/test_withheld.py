@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model.key_shared.hashing import CLASSIC_HASHES
+from model.key_shared.hashes import CLASSIC_HASHES
 from model.log import Position
 from model.vocabulary import Withheld
-from tests.judging import Happened
 from tests.model.key_shared.test_order import (
     ALL,
     A,
@@ -22,6 +21,7 @@ from tests.model.key_shared.test_order import (
     sent,
     share,
 )
+from tests.verdicts import Happened
 
 
 def blocked(gathered: Happened, unacknowledged: int) -> Happened:

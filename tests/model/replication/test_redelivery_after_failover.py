@@ -11,7 +11,7 @@ from model.cluster_operations import ReadClusters
 from model.events import Delivery, ReceivedMessages, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.replication.ending import LAST, OVER, winding_up_clusters
+from model.replication.example_end import LAST, OVER, winding_up_clusters
 from model.replication.tracked import ReplicatedTopic, Replication
 from model.replication.tracker import judge
 from model.subscription_operations import Receive, Subscribe

@@ -10,8 +10,8 @@ from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.operations import TakeOver, ThawOwners
 from model.service.unexpected import Overdue
-from tests.judging import allowed_by, broken_by, judged
 from tests.notation import steps
+from tests.verdicts import allowed_by, broken_by, judged
 
 BEFORE = "t off; p opens -1; p sends 1@3:0; p sends 2@3:1"
 READ = "log p:1@3:0 p:2@3:1"

@@ -19,7 +19,7 @@ from model.log import Position
 from model.operations import CreateTopic, Send
 from model.subscription_operations import Acknowledge, ReadCursor, Receive
 from model.vocabulary import Entry, Limits, Message, SubscriptionType, Withheld
-from tests.model.service.test_judging import BUSY, OPENED, SUBSCRIPTION, Happened, after, answer, subscribing
+from tests.model.service.test_reasons import BUSY, OPENED, SUBSCRIPTION, Happened, after, answer, subscribing
 
 MESSAGES = tuple(Delivery(Position(1, number), -1, 0, f"b{number}", 0) for number in range(10))
 

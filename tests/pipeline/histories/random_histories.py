@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from conformance.history.parquet import in_order, table_of
-from conformance.history.recorded import KILL, Kind, Outcome, Recorded
+from conformance.history.recorded import KILL, CallOutcome, Kind, Recorded
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.judging import NEEDED, TOPICS, judge_batches
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.results import NEEDED, TOPICS, judge_batches
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.oracle import ORACLE
 from tests.pipeline.oracle.clusters import ORACLE_OF_CLUSTERS
 
-SETTING = Setting(persisted_after_ns=3, on_its_way_ns=1, stuck_after_ns=4, follows_within_ns=8)
+SETTING = VerificationSetting(persisted_after_ns=3, on_its_way_ns=1, stuck_after_ns=4, follows_within_ns=8)
 """Times in these histories are small numbers, and so are the settings for kills and stalls."""
 
 LATEST_NS = 12
@@ -197,7 +197,7 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
     kind = draw(st.sampled_from(kinds))
     invoked_ns, took_ns = draw(some_times)
     drawn: dict[str, Any] = {"kind": kind, "invoked_ns": invoked_ns, "completed_ns": invoked_ns + took_ns}
-    outcome = draw(st.sampled_from((*5 * (Outcome.OK,), Outcome.DUPLICATE, Outcome.UNKNOWN)))
+    outcome = draw(st.sampled_from((*5 * (CallOutcome.OK,), CallOutcome.DUPLICATE, CallOutcome.UNKNOWN)))
     drawn["outcome"] = outcome
     if kind in SUBSCRIBED:
         drawn |= {"subscription": draw(st.sampled_from("ssst")), "consumer": draw(st.sampled_from(("c", "d", None)))}
@@ -213,7 +213,7 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
             drawn |= draw(_message())
             if kind is Kind.LOG:
                 drawn["replicated_from"] = draw(st.sampled_from((None, None, *clusters, "elsewhere")))
-            if kind is Kind.SEND and outcome is Outcome.OK:
+            if kind is Kind.SEND and outcome is CallOutcome.OK:
                 drawn |= _at(draw(some_position))
         case Kind.DISPATCH:
             drawn |= {"subscription_type": draw(st.sampled_from(("Key_Shared", "Key_Shared", "Shared", "Exclusive")))}
@@ -258,21 +258,21 @@ def read(folder: Path) -> list[Recorded]:
 
 
 def judged(
-    history: Sequence[Recorded], *, setting: Setting = SETTING, rows_of_a_batch: int = 7
+    history: Sequence[Recorded], *, setting: VerificationSetting = SETTING, rows_of_a_batch: int = 7
 ) -> dict[str, tuple[int, int]]:
     """The counts of the pipeline without Spark: for each invariant how often it was judged, and broken."""
     return counted(_judged(history, setting, rows_of_a_batch))
 
 
 def results(
-    history: Sequence[Recorded], *, setting: Setting = SETTING, rows_of_a_batch: int = 7
+    history: Sequence[Recorded], *, setting: VerificationSetting = SETTING, rows_of_a_batch: int = 7
 ) -> dict[str, dict[str, Any]]:
     """The result of each invariant, of a history of one run."""
     assert len({one.run for one in history}) == 1
     return {row["invariant"]: row for row in _judged(history, setting, rows_of_a_batch)}
 
 
-def _judged(history: Sequence[Recorded], setting: Setting, rows_of_a_batch: int) -> list[dict[str, Any]]:
+def _judged(history: Sequence[Recorded], setting: VerificationSetting, rows_of_a_batch: int) -> list[dict[str, Any]]:
     batches = in_order(table_of(history)).select(NEEDED).to_batches(max_chunksize=rows_of_a_batch)
     rows: list[dict[str, Any]] = judge_batches(batches, setting, INVARIANTS).to_pylist()
     return rows
@@ -292,7 +292,7 @@ def broken_in(results: dict[str, tuple[int, int]]) -> set[str]:
     return {name for name, (_, broken) in results.items() if broken}
 
 
-def broken_by_oracle(history: Sequence[Recorded], setting: Setting = SETTING) -> set[str]:
+def broken_by_oracle(history: Sequence[Recorded], setting: VerificationSetting = SETTING) -> set[str]:
     """The names of the invariants that are broken, according to the oracle."""
     in_their_order = sorted_events(history)
     parts = [[one for one in in_their_order if one.cluster == name] for name in {one.cluster for one in history}]

@@ -17,7 +17,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from conformance.history.recorded import Kind, Outcome, Recorded
+from conformance.history.recorded import CallOutcome, Kind, Recorded
 from tests.history.samples import event
 
 KEYS = 2
@@ -74,7 +74,7 @@ class Simulated:
             if client.orders:
                 yield partial(self.read, client)
             for message in client.unacknowledged:
-                yield partial(self.settle, Kind.ACK, client, message, Outcome.UNKNOWN)
+                yield partial(self.settle, Kind.ACK, client, message, CallOutcome.UNKNOWN)
 
     def _disturbances(self, number: int) -> Iterator[Step]:
         if len(self._clients) < CONSUMERS:
@@ -86,7 +86,7 @@ class Simulated:
             yield partial(self._leave, client)
             yield partial(self.lose, client, number)
             for message in client.unacknowledged:
-                yield partial(self.settle, Kind.NACK, client, message, Outcome.OK)
+                yield partial(self.settle, Kind.NACK, client, message, CallOutcome.OK)
 
     def client(self, number: int) -> _Client:
         """One of the connected clients."""
@@ -142,7 +142,7 @@ class Simulated:
         sent = {"invoked_ns": sent_ns if self._is_proxied else None}
         self._record(Kind.DISPATCH, message, client, key=self._key(message), **sent)
 
-    def settle(self, kind: Kind, client: _Client, message: int, outcome: Outcome) -> None:
+    def settle(self, kind: Kind, client: _Client, message: int, outcome: CallOutcome) -> None:
         """The application acks or nacks a message; the broker reads that later."""
         client.unacknowledged.remove(message)
         client.orders.append((kind, message))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from conformance.history.recorded import KILL, RELOADS, Kind, Outcome, Recorded
-from conformance.pipeline.topic import Setting
+from conformance.history.recorded import KILL, RELOADS, CallOutcome, Kind, Recorded
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.oracle.deliveries import DELIVERIES
 from tests.pipeline.oracle.relations import (
     History,
@@ -34,7 +34,7 @@ from tests.pipeline.oracle.relations import (
 # ------------------------------------------------------------------------------------------------------- deduplication
 
 
-def lost(history: History, _: Setting) -> bool:
+def lost(history: History, _: VerificationSetting) -> bool:
     """A confirmed message is not at its confirmed position."""
     read = read_at(history)
     for send in ok(of(history, Kind.SEND, placed=True)):
@@ -51,11 +51,11 @@ def lost(history: History, _: Setting) -> bool:
     return False
 
 
-def falsely_confirmed(history: History, _: Setting) -> bool:
+def falsely_confirmed(history: History, _: VerificationSetting) -> bool:
     """Confirmed as a duplicate, although the log has nothing as high of the producer."""
     read = read_at(history)
     for send in of(history, Kind.SEND):
-        if send.outcome is not Outcome.DUPLICATE or read is None or send.completed_ns > read:
+        if send.outcome is not CallOutcome.DUPLICATE or read is None or send.completed_ns > read:
             continue
         stored = [log.sequence_id or -1 for log in of(history, Kind.LOG) if log.producer == send.producer]
         if (send.sequence_id or -1) > max(stored, default=-1):
@@ -70,13 +70,13 @@ def whole_log(history: History) -> list[Recorded]:
     return [log for log in logs if log.producer and log.sequence_id is not None]
 
 
-def stored_twice(history: History, _: Setting) -> bool:
+def stored_twice(history: History, _: VerificationSetting) -> bool:
     """With deduplication, one sequence id of a producer is stored twice."""
     pairs = [(log.producer, log.sequence_id) for log in whole_log(history)]
     return is_deduplicated(history) and len(set(pairs)) < len(pairs)
 
 
-def out_of_order(history: History, _: Setting) -> bool:
+def out_of_order(history: History, _: VerificationSetting) -> bool:
     """With deduplication, a sequence id is stored only after a higher one."""
     logs = whole_log(history)
     for index, log in enumerate(logs):
@@ -86,13 +86,13 @@ def out_of_order(history: History, _: Setting) -> bool:
     return False
 
 
-def forgotten(history: History, _: Setting) -> bool:
+def forgotten(history: History, _: VerificationSetting) -> bool:
     """Confirmed before an unload, and it or a lower id is stored after it."""
     sends = [send for send in of(history, Kind.SEND) if send.producer and send.sequence_id is not None]
     moves = [fault for fault in of(history, Kind.FAULT) if fault.fault in RELOADS]
     for later in ok(sends):
         for earlier in sends:
-            if earlier.outcome not in (Outcome.OK, Outcome.DUPLICATE) or earlier.producer != later.producer:
+            if earlier.outcome not in (CallOutcome.OK, CallOutcome.DUPLICATE) or earlier.producer != later.producer:
                 continue
             if not any(earlier.completed_ns < invoked(move) and move.completed_ns < invoked(later) for move in moves):
                 continue
@@ -101,7 +101,7 @@ def forgotten(history: History, _: Setting) -> bool:
     return False
 
 
-def missed(history: History, _: Setting) -> bool:
+def missed(history: History, _: VerificationSetting) -> bool:
     """Drained, and a message after the start was never delivered."""
     for events in own_subscriptions(history):
         begins, drained = of(events, Kind.BEGIN), ok(of(events, Kind.DRAINED))
@@ -133,7 +133,7 @@ def is_whole(given: Recorded, chunks: list[Recorded]) -> bool:
     return there >= set(range(given.chunks or 1))
 
 
-def chunks_agree(history: History, _: Setting) -> bool:
+def chunks_agree(history: History, _: VerificationSetting) -> bool:
     """Chunks of one uuid contradict each other (if they are adjacent), or do not fit."""
     for chunks in chunk_log(history).values():
         if any(log.chunk_id is None or not 0 <= log.chunk_id < (log.chunks or 0) for log in chunks):
@@ -145,7 +145,7 @@ def chunks_agree(history: History, _: Setting) -> bool:
     return False
 
 
-def chunks_in_order(history: History, _: Setting) -> bool:
+def chunks_in_order(history: History, _: VerificationSetting) -> bool:
     """A chunk has no predecessor anywhere before it."""
     for chunks in chunk_log(history).values():
         ids = [-1 if log.chunk_id is None else log.chunk_id for log in chunks]
@@ -154,7 +154,7 @@ def chunks_in_order(history: History, _: Setting) -> bool:
     return False
 
 
-def stored_whole(history: History, _: Setting) -> bool:
+def stored_whole(history: History, _: VerificationSetting) -> bool:
     """With deduplication, a confirmed message whose chunks are not all stored under any uuid."""
     read = read_at(history)
     whole = {
@@ -164,7 +164,7 @@ def stored_whole(history: History, _: Setting) -> bool:
         if chunk.chunk_id == (chunk.chunks or 0) - 1 and is_whole(chunk, chunks)
     }
     for send in of(history, Kind.SEND):
-        is_confirmed = send.outcome in (Outcome.OK, Outcome.DUPLICATE) and (send.chunks or 1) > 1
+        is_confirmed = send.outcome in (CallOutcome.OK, CallOutcome.DUPLICATE) and (send.chunks or 1) > 1
         if not is_confirmed or read is None or send.completed_ns > read or not send.producer:
             continue
         if send.sequence_id is not None and (send.producer, send.sequence_id) not in whole:
@@ -172,7 +172,7 @@ def stored_whole(history: History, _: Setting) -> bool:
     return False
 
 
-def stored_once_in_order(history: History, _: Setting) -> bool:
+def stored_once_in_order(history: History, _: VerificationSetting) -> bool:
     """With deduplication, chunks are repeated, missing in between, or stored under two uuids."""
     if not is_deduplicated(history):
         return False
@@ -187,7 +187,7 @@ def stored_once_in_order(history: History, _: Setting) -> bool:
     return len(set(named)) < len(named)
 
 
-def delivered_whole(history: History, _: Setting) -> bool:
+def delivered_whole(history: History, _: VerificationSetting) -> bool:
     """A chunked message was delivered incomplete or changed."""
     read = read_at(history)
     for given in of(history, Kind.DISPATCH, placed=True):
@@ -204,7 +204,7 @@ def delivered_whole(history: History, _: Setting) -> bool:
 # ------------------------------------------------------------------------------------------------------ acknowledgment
 
 
-def may_be_lost(event: Recorded, history: History, setting: Setting) -> bool:
+def may_be_lost(event: Recorded, history: History, setting: VerificationSetting) -> bool:
     kills = [fault for fault in of(history, Kind.FAULT) if fault.fault == KILL]
     return any(
         event.completed_ns >= invoked(kill) - setting.persisted_after_of(event.run)
@@ -221,13 +221,13 @@ def seek_between(earlier: Recorded, later: Recorded, history: History) -> bool:
     return over != begun
 
 
-def positions_rise(history: History, _: Setting) -> bool:
+def positions_rise(history: History, _: VerificationSetting) -> bool:
     """Sent after another one's confirmation, and stored before it."""
     sends = ok(of(history, Kind.SEND, placed=True))
     return any(one.completed_ns < invoked(other) and entry(other) < entry(one) for one in sends for other in sends)
 
 
-def delivered_again(history: History, setting: Setting) -> bool:
+def delivered_again(history: History, setting: VerificationSetting) -> bool:
     """Dispatched to a consumer although certainly acknowledged before."""
     for events in by_subscription(history):
         for ack in ok(of(events, Kind.ACK, Kind.ACK_CUMULATIVE, placed=True)):
@@ -241,7 +241,7 @@ def delivered_again(history: History, setting: Setting) -> bool:
     return False
 
 
-def mark_delete_back(history: History, setting: Setting) -> bool:
+def mark_delete_back(history: History, setting: VerificationSetting) -> bool:
     """A reading is before an earlier one that a kill cannot have undone."""
     for events in by_subscription(history):
         readings = ok(of(events, Kind.CURSOR, placed=True))
@@ -254,7 +254,7 @@ def mark_delete_back(history: History, setting: Setting) -> bool:
     return False
 
 
-def mark_delete_over_a_hole(history: History, _: Setting) -> bool:
+def mark_delete_over_a_hole(history: History, _: VerificationSetting) -> bool:
     """Mark-delete covers a message that nobody acknowledged or skipped."""
     for events in own_subscriptions(history):
         begins = of(events, Kind.BEGIN, placed=True)
@@ -273,7 +273,7 @@ def mark_delete_over_a_hole(history: History, _: Setting) -> bool:
 # ---------------------------------------------------------------------------------------------------------- Key_Shared
 
 
-def one_consumer_at_a_time(history: History, setting: Setting) -> bool:
+def one_consumer_at_a_time(history: History, setting: VerificationSetting) -> bool:
     """Two messages of one key are certainly pending at two consumers at one moment."""
     for events in own_subscriptions(history):
         given = [
@@ -290,7 +290,7 @@ def one_consumer_at_a_time(history: History, setting: Setting) -> bool:
     return False
 
 
-ORACLE: dict[str, Callable[[History, Setting], bool]] = {
+ORACLE: dict[str, Callable[[History, VerificationSetting], bool]] = {
     broken.__name__.replace("_", " "): broken
     for broken in (
         *DELIVERIES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from conformance.history.recorded import Kind, Recorded
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.oracle.relations import (
     History,
     differ,
@@ -50,7 +50,7 @@ def ways(history: History) -> Iterator[tuple[History, History, list[tuple[Record
             yield source, target, copies, [one for _, one in messages(source) if one[0] == name]
 
 
-def not_replicated(history: History, _: Setting) -> bool:
+def not_replicated(history: History, _: VerificationSetting) -> bool:
     """Replicated before the other log was read back, and not in it."""
     for source, target, copies, _own in ways(history):
         read = read_at(target)
@@ -63,7 +63,7 @@ def not_replicated(history: History, _: Setting) -> bool:
     return False
 
 
-def replicated_twice(history: History, _: Setting) -> bool:
+def replicated_twice(history: History, _: VerificationSetting) -> bool:
     """With deduplication, stored there twice, although its own cluster has it at most once."""
     for _source, target, copies, own in ways(history):
         there = [one for _, one in copies]
@@ -72,7 +72,7 @@ def replicated_twice(history: History, _: Setting) -> bool:
     return False
 
 
-def replicated_out_of_order(history: History, _: Setting) -> bool:
+def replicated_out_of_order(history: History, _: VerificationSetting) -> bool:
     """Its first copy is after one that it precedes in its own cluster."""
     for _source, _target, copies, own in ways(history):
         there = [one for _, one in copies]
@@ -84,7 +84,7 @@ def replicated_out_of_order(history: History, _: Setting) -> bool:
     return False
 
 
-def replicated_otherwise(history: History, _: Setting) -> bool:
+def replicated_otherwise(history: History, _: VerificationSetting) -> bool:
     """Its own cluster has it once, with another payload or key."""
     for source, _target, copies, own in ways(history):
         for log, one in copies:
@@ -128,7 +128,7 @@ def settled(one: Message, parts: list[History], by_ns: float) -> bool:
     )
 
 
-def ahead(history: History, _: Setting) -> bool:
+def ahead(history: History, _: VerificationSetting) -> bool:
     """Mark-delete covers a message that no consumer acknowledged anywhere."""
     for parts in replicated_subscriptions(history):
         for part in parts:
@@ -143,7 +143,7 @@ def ahead(history: History, _: Setting) -> bool:
     return False
 
 
-def missed_everywhere(history: History, _: Setting) -> bool:
+def missed_everywhere(history: History, _: VerificationSetting) -> bool:
     """One cluster has no backlog, and no consumer anywhere received the message."""
     for parts in replicated_subscriptions(history):
         given = {one for part in parts for one in given_in(part)}
@@ -157,7 +157,7 @@ def missed_everywhere(history: History, _: Setting) -> bool:
     return False
 
 
-def left_behind(history: History, setting: Setting) -> bool:
+def left_behind(history: History, setting: VerificationSetting) -> bool:
     """Mark-delete does not cover it long after the other cluster's did and advanced, with no fault since."""
     for parts in replicated_subscriptions(history):
         if any(one.subscription for part in parts for one in of(part, Kind.SEEK)):
@@ -185,7 +185,7 @@ def still_here(part: History, reading: Recorded, parts: list[History]) -> set[Me
     return {one for one in behind if one not in passed and has_to_give(one, parts)}
 
 
-def passed_there(part: History, since: int, setting: Setting) -> set[Message]:
+def passed_there(part: History, since: int, setting: VerificationSetting) -> set[Message]:
     """The messages that another cluster covered in the first half of the time, and advanced from."""
     until = since + setting.follows_within_ns // 2
     positions = [entry(one) for one in readings_in(part) if invoked(one) >= since and one.completed_ns < until]
@@ -201,7 +201,7 @@ def given_in(part: History) -> Iterator[Message]:
             yield from there[-1:]
 
 
-ORACLE_OF_CLUSTERS: dict[str, Callable[[History, Setting], bool]] = {
+ORACLE_OF_CLUSTERS: dict[str, Callable[[History, VerificationSetting], bool]] = {
     broken.__name__.replace("_", " "): broken
     for broken in (
         not_replicated,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from conformance.history.recorded import Kind, Recorded
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.oracle.relations import (
     History,
     by_subscription,
@@ -56,7 +56,7 @@ def is_overtaken(one: Recorded, others: list[Recorded], by: str) -> bool:
     )
 
 
-def given_in_order(history: History, _: Setting) -> bool:
+def given_in_order(history: History, _: VerificationSetting) -> bool:
     """An ordered consumer received a producer's message only after a later one."""
     for events in undisturbed(own_subscriptions(history)):
         given = [one for one in given_to(events, "Exclusive", "Failover") if one.producer is not None]
@@ -65,7 +65,7 @@ def given_in_order(history: History, _: Setting) -> bool:
     return False
 
 
-def keys_in_order(history: History, _: Setting) -> bool:
+def keys_in_order(history: History, _: VerificationSetting) -> bool:
     """A key's message was delivered only after a later one, without a redelivery request for the key."""
     for events in undisturbed(own_subscriptions(history)):
         given = firsts([one for one in given_to(events, "Key_Shared") if one.key is not None])
@@ -82,7 +82,7 @@ def asked_again(key: str | None, given: list[Recorded], events: History) -> floa
     return min((invoked(one) for one in asked), default=float("inf"))
 
 
-def shared_one_at_a_time(history: History, setting: Setting) -> bool:
+def shared_one_at_a_time(history: History, setting: VerificationSetting) -> bool:
     """A message is certainly pending at two consumers at one moment."""
     for events in own_subscriptions(history):
         spans = [(one, start(one), surely_until(one, events, setting)) for one in given_to(events, "Shared")]
@@ -94,12 +94,12 @@ def shared_one_at_a_time(history: History, setting: Setting) -> bool:
     return False
 
 
-def stuck(history: History, setting: Setting) -> bool:
+def stuck(history: History, setting: VerificationSetting) -> bool:
     """Nothing is pending, a consumer waits, a message is due, and nothing has changed for long."""
     return is_stuck(history, setting, is_key_shared=False)
 
 
-def keys_stuck(history: History, setting: Setting) -> bool:
+def keys_stuck(history: History, setting: VerificationSetting) -> bool:
     """The same for Key_Shared."""
     return is_stuck(history, setting, is_key_shared=True)
 
@@ -117,7 +117,7 @@ MOVING = {
 }
 
 
-def is_stuck(history: History, setting: Setting, *, is_key_shared: bool) -> bool:
+def is_stuck(history: History, setting: VerificationSetting, *, is_key_shared: bool) -> bool:
     if all(one.invoked_ns is None for one in of(history, Kind.DISPATCH)):
         return False
     for events in undisturbed(by_subscription(history)):
@@ -131,7 +131,7 @@ def is_stuck(history: History, setting: Setting, *, is_key_shared: bool) -> bool
     return False
 
 
-def moved_lately(events: History, reading: Recorded, setting: Setting) -> bool:
+def moved_lately(events: History, reading: Recorded, setting: VerificationSetting) -> bool:
     since = invoked(reading) - setting.stuck_after_ns
     moves = [one for one in events if one.kind is Kind.FAULT or (one.kind in MOVING and one.subscription)]
     return any(
@@ -158,7 +158,7 @@ def is_something_held(events: History, reading: Recorded) -> bool:
     )
 
 
-def something_is_due(events: History, reading: Recorded, setting: Setting) -> bool:
+def something_is_due(events: History, reading: Recorded, setting: VerificationSetting) -> bool:
     (begin,) = of(events, Kind.BEGIN)
     behind = max(entry(begin) if begin.ledger is not None else (-3, -3), entry(reading))
     sent = {
@@ -175,7 +175,7 @@ def something_is_due(events: History, reading: Recorded, setting: Setting) -> bo
     )
 
 
-DELIVERIES: tuple[Callable[[History, Setting], bool], ...] = (
+DELIVERIES: tuple[Callable[[History, VerificationSetting], bool], ...] = (
     given_in_order,
     keys_in_order,
     shared_one_at_a_time,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conformance.history.recorded import Kind, Outcome, Recorded
-from conformance.pipeline.topic import Setting
+from conformance.history.recorded import CallOutcome, Kind, Recorded
+from conformance.pipeline.topic import VerificationSetting
 
 History = Sequence[Recorded]
 Position = tuple[int, int, int]
@@ -30,11 +30,11 @@ def of(history: History, *kinds: Kind, placed: bool = False) -> list[Recorded]:
 
 
 def ok(events: History) -> list[Recorded]:
-    return [event for event in events if event.outcome is Outcome.OK]
+    return [event for event in events if event.outcome is CallOutcome.OK]
 
 
 def perhaps(events: History) -> list[Recorded]:
-    return [event for event in events if event.outcome in (Outcome.OK, Outcome.UNKNOWN)]
+    return [event for event in events if event.outcome in (CallOutcome.OK, CallOutcome.UNKNOWN)]
 
 
 def by_subscription(history: History) -> Iterator[History]:
@@ -96,7 +96,7 @@ def end(given: Recorded, events: History, since: int) -> float:
     return min((max(since, invoked(event)) for event in releases), default=float("inf"))
 
 
-def surely_until(given: Recorded, events: History, setting: Setting) -> float:
+def surely_until(given: Recorded, events: History, setting: VerificationSetting) -> float:
     """Until when it was certainly pending at this consumer; not later than ``start`` if that cannot be known."""
     since = earliest(given, events)
     same = [one for one in of(events, Kind.DISPATCH, placed=True) if position(one) == position(given)]
@@ -106,12 +106,14 @@ def surely_until(given: Recorded, events: History, setting: Setting) -> float:
     return min([end(given, events, since), *(max(since, invoked(event)) for event in late)])
 
 
-def releases_it_late(event: Recorded, given: Recorded, since: int, events: History, setting: Setting) -> bool:
+def releases_it_late(
+    event: Recorded, given: Recorded, since: int, events: History, setting: VerificationSetting
+) -> bool:
     if not releases_it(event, given):
         return False
     match event.kind:
         case Kind.ACK:
-            return event.outcome is Outcome.UNKNOWN
+            return event.outcome is CallOutcome.UNKNOWN
         case Kind.NACK:
             return event.consumer == given.consumer and heard_by(event, events, setting) >= since
         case Kind.REDELIVER:
@@ -120,7 +122,7 @@ def releases_it_late(event: Recorded, given: Recorded, since: int, events: Histo
             return False
 
 
-def heard_by(nack: Recorded, events: History, setting: Setting) -> float:
+def heard_by(nack: Recorded, events: History, setting: VerificationSetting) -> float:
     """Before its entry was next dispatched, if nothing else can have released it at the consumer of the nack."""
     same = [one for one in of(events, Kind.DISPATCH, placed=True) if entry(one) == entry(nack)]
     again = min((start(one) for one in same if start(one) >= invoked(nack)), default=float("inf"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.pipeline.files.reading import Files
+from conformance.pipeline.files.history_files import Files
 from conformance.pipeline.summary import Summary
-from conformance.pipeline.verdict import Broken, ReportedCase, Verification
+from conformance.pipeline.verdict import BrokenInvariant, ReportedCase, Verification
 from conformance.report.pages import histories
 from conformance.report.pages.plots import duration, ticks
 from conformance.verdicts import Held
@@ -29,7 +29,7 @@ CASE = ReportedCase(
 FOUND = Verification(
     rules=(
         Held(rule=RULES["ACK-06"], exercised=70),
-        Broken(
+        BrokenInvariant(
             rule=RULES["DEDUP-15"],
             exercised=9,
             times=2,

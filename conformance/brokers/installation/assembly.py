@@ -1,0 +1,159 @@
+"""Assembles a release of which no server distribution is published, from the artifacts that are.
+
+The folder is like that of an unpacked distribution, as far as a broker needs it: ``lib`` has the broker's jars with
+everything that they need, ``conf`` the configuration files that the release ships. Which versions of other libraries
+belong to a release is decided by its own dependency management.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from conformance.brokers.installation.artifacts import Coordinates, is_published
+from conformance.brokers.installation.cache import sole_maker
+from conformance.brokers.installation.maven import Resolved, resolve
+from conformance.brokers.installation.source_release import configuration_files
+from conformance.harness_error import HarnessError
+
+ORIGIN_FILE: Final = "assembled.json"
+"""In the folder of an assembled release: how it came to be."""
+
+_PULSAR: Final = "org.apache.pulsar"
+_LOG4J: Final = "org.apache.logging.log4j"
+_MANAGEMENT: Final = ("pulsar-dependencies", "pulsar")
+"""POMs with a release's dependency management: the first one that is published counts."""
+_BINDINGS: Final = {"1": "log4j-slf4j-impl", "2": "log4j-slf4j2-impl"}
+"""What connects SLF4J to Log4j, by SLF4J's major version."""
+
+_UNKNOWN_CONFIGURATION: Final = """\
+# The configuration file of this release is not published. The defaults of its code count, but for these settings, which
+# every release's standalone.conf has, too: one bookie, and no other broker.
+metadataStoreUrl=
+loadBalancerEnabled=false
+managedLedgerDefaultEnsembleSize=1
+managedLedgerDefaultWriteQuorum=1
+managedLedgerDefaultAckQuorum=1
+"""
+_LOGGING: Final = """\
+Configuration:
+  Appenders:
+    Console:
+      name: Console
+      PatternLayout:
+        pattern: "%d{ISO8601_OFFSET_DATE_TIME_HHMM} [%t] %-5level %logger{36} - %msg%n"
+  Loggers:
+    Root:
+      level: info
+      AppenderRef:
+        - ref: Console
+"""
+
+
+class AssemblyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How an assembled release came to be."""
+
+    version: str
+    jars: int
+    has_own_configuration: bool
+    """Whether its configuration files are the release's own."""
+    seconds: float
+
+
+def broker_of(version: str) -> Coordinates:
+    """The artifact without which there is no release to assemble."""
+    return Coordinates(group=_PULSAR, name="pulsar-broker", version=version)
+
+
+def assembled(version: str, folder: Path) -> Path:
+    """Return ``folder`` with the assembled release; assembles it on the first call only, as a whole or not at all.
+
+    Raises:
+        HarnessError: not all of the release is published, or it cannot be fetched.
+    """
+    with sole_maker(folder) as workshop:
+        if not folder.exists():
+            started_s = time.monotonic()
+            made = workshop / "release"
+            (made / "lib").mkdir(parents=True)
+            with _progress(version) as on_file:
+                try:
+                    jars = _resolved(version, workshop, on_file)
+                except HarnessError as harness_error:
+                    raise HarnessError(
+                        f"Pulsar {version} can be neither downloaded nor assembled: {harness_error}"
+                    ) from None
+            for jar in jars:
+                _link(jar.file, made / "lib" / f"{jar.coordinates.group}-{jar.file.name}")
+            has_own = _write_configuration(version, made / "conf")
+            seconds = round(time.monotonic() - started_s, 1)
+            origin = AssemblyRecord(version=version, jars=len(jars), has_own_configuration=has_own, seconds=seconds)
+            (made / ORIGIN_FILE).write_bytes(msgspec.json.encode(origin))
+            made.replace(folder)
+    return folder
+
+
+def origin_of(folder: Path) -> AssemblyRecord | None:
+    """How the release in a folder came to be; None for an unpacked distribution."""
+    file = folder / ORIGIN_FILE
+    return msgspec.json.decode(file.read_bytes(), type=AssemblyRecord) if file.exists() else None
+
+
+def _resolved(version: str, workshop: Path, on_file: Callable[[], None]) -> list[Resolved]:
+    """The jars of a broker, first without what writes its log: which one that has to be depends on the jars."""
+    management = next(filter(is_published, (_pom(name, version) for name in _MANAGEMENT)), None)
+    if management is None:
+        raise HarnessError(f"Maven Central has no {_pom(_MANAGEMENT[-1], version)}.")
+    wanted = [broker_of(version), Coordinates(group=_LOG4J, name="log4j-core", version="")]
+    jars = resolve(wanted, managed_by=management, workshop=workshop, on_file=on_file)
+    binding = _BINDINGS[_version_of("slf4j-api", jars).partition(".")[0]]
+    wanted.append(Coordinates(group=_LOG4J, name=binding, version=_version_of("log4j-core", jars)))
+    return resolve(wanted, managed_by=management, workshop=workshop, on_file=on_file)
+
+
+def _pom(name: str, version: str) -> Coordinates:
+    return Coordinates(group=_PULSAR, name=name, version=version, packaging="pom")
+
+
+def _version_of(name: str, jars: Sequence[Resolved]) -> str:
+    return next(jar.coordinates.version for jar in jars if jar.coordinates.name == name)
+
+
+def _link(file: Path, place: Path) -> None:
+    """Have a file at another place, too, without its contents being there twice if the file system allows that."""
+    try:
+        os.link(file, place)
+    except OSError:
+        shutil.copyfile(file, place)
+
+
+def _write_configuration(version: str, folder: Path) -> bool:
+    """Write the configuration files; whether they are the release's own."""
+    folder.mkdir()
+    own = configuration_files(version)
+    defaults = {"standalone.conf": _UNKNOWN_CONFIGURATION.encode(), "log4j2.yaml": _LOGGING.encode()}
+    for name, content in {**defaults, **own}.items():
+        (folder / name).write_bytes(content)
+    return "standalone.conf" in own
+
+
+@contextmanager
+def _progress(version: str) -> Iterator[Callable[[], None]]:
+    """Show that a release is being assembled; yields what counts the files."""
+    err = Console(stderr=True)
+    what = f"Assembling Pulsar {version} from its artifacts"
+    if not err.is_terminal:
+        err.print(what, soft_wrap=True, highlight=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} files"), TimeElapsedColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda: bar.advance(task)

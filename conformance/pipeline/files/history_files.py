@@ -1,0 +1,213 @@
+"""Finds the files of histories, examines them, and reads their events in order.
+
+Spark's Hadoop file systems read all files but local ones; the driver reads the footers (``footers``). A file that is
+truncated, empty, garbled, missing, of another schema version, or without a column is a *problem*, one sentence with its
+name; the others are read. Compacted files are in order already, and Spark sorts the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from conformance.harness_error import HarnessError
+from conformance.history.about import ByRun, together
+from conformance.history.parquet import ORDER, SCHEMA, compacted_together, in_force
+from conformance.history.recorded import CallOutcome, Kind
+from conformance.pipeline.files.file_systems import listed
+from conformance.pipeline.files.footers import File, examined
+from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, RecordedFault
+
+FAULTS_AT_MOST = 100_000
+"""How many faults of whole clusters are sent to every worker."""
+
+NAMED_AT_MOST = 10
+"""How many unjudged events without a topic are named; the others are counted."""
+
+_SORTED_BYTES = 32 * 2**20
+"""How many bytes of files that are not compacted one sorted partition has."""
+
+_KINDS = frozenset(map(str, Kind))
+_OUTCOMES = frozenset(map(str, CallOutcome))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files to read, which no other file replaces, and problems, a sentence each."""
+
+    in_order: tuple[File, ...]
+    """Files of buckets that were compacted at once, with runs of no other history. They are read in their own order."""
+    loose: tuple[File, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[File, ...]:
+        return (*self.in_order, *self.loose)
+
+    @property
+    def runs(self) -> frozenset[str]:
+        return frozenset[str]().union(*(file.runs for file in self.all))
+
+    @property
+    def about(self) -> ByRun:
+        """The recorded facts about their runs."""
+        return together(file.about for file in self.all)
+
+
+NOTHING_SEEN: Mapping[str, File] = MappingProxyType({})
+
+
+def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, File] = NOTHING_SEEN) -> Files:
+    """Examine every file below these folders (or these files).
+
+    ``seen``: files by path that were examined before; one of the same size is not opened again.
+
+    Raises:
+        HarnessError: an address does not exist or cannot be listed.
+    """
+    sizes_bytes: dict[str, int] = {}
+    problems: list[str] = []
+    for address in addresses:
+        found = dict(listed(spark, address))
+        if not found:
+            problems.append(f"there is no file of a history in {address}")
+        sizes_bytes |= found
+    is_new = {path: path not in seen or seen[path].size_bytes != size for path, size in sizes_bytes.items()}
+    opened = examined(spark, {path: size for path, size in sizes_bytes.items() if is_new[path]})
+    problems += [wrong for wrong in opened.values() if isinstance(wrong, str)]
+    files = {path: opened[path] if is_new[path] else seen[path] for path in sizes_bytes}
+    there = {path: file if isinstance(file, File) else None for path, file in files.items()}
+    return _laid_out(there, tuple(problems))
+
+
+def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> Files:
+    """The files to read, of all files by path; None is one that cannot be read."""
+    buckets: dict[str, dict[str, File | None]] = defaultdict(dict)
+    for path, file in listed.items():
+        buckets[posixpath.dirname(path)][posixpath.basename(path)] = file
+    counting = {bucket: in_force(_replaced(files)) for bucket, files in buckets.items()}
+    in_use = [
+        [file for name in sorted(counting[bucket].names) if (file := files[name])] for bucket, files in buckets.items()
+    ]
+    gone = [f"{bucket}/{name} is gone" for bucket, found in counting.items() for name in sorted(found.gone)]
+    histories: dict[str, set[str]] = defaultdict(set)
+    for file in itertools.chain.from_iterable(in_use):
+        for run in file.runs:
+            histories[run].add(file.history)
+    in_order: list[File] = []
+    loose: list[File] = []
+    for files in in_use:
+        is_alone = None not in (made := {compacted_together(file.name) for file in files}) and len(made) == 1
+        is_whole = is_alone and all(file.runs and all(len(histories[run]) == 1 for run in file.runs) for file in files)
+        (in_order if is_whole else loose).extend(files)
+    return Files(in_order=tuple(in_order), loose=tuple(loose), problems=(*problems, *gone))
+
+
+def _replaced(files: Mapping[str, File | None]) -> dict[str, frozenset[str]]:
+    """The names that each readable file of a bucket replaces."""
+    return {name: file.replaces if file else frozenset() for name, file in files.items()}
+
+
+def parts_of(files: Files) -> dict[str, Files]:
+    """The files in parts without a common topic: the buckets of one history, or all files of several."""
+    if len({file.history for file in files.all}) > 1:
+        return {"": replace(files, problems=())}
+    buckets = {file.bucket for file in files.all}
+    return {
+        bucket: Files(
+            in_order=tuple(file for file in files.in_order if file.bucket == bucket),
+            loose=tuple(file for file in files.loose if file.bucket == bucket),
+            problems=(),
+        )
+        for bucket in sorted(buckets)
+    }
+
+
+def events_of(spark: SparkSession, files: Files) -> DataFrame:
+    """All events that concern a topic, in order, for :mod:`conformance.pipeline.results`."""
+    parts = []
+    if files.in_order:
+        parts.append(_rows(spark, files.in_order))
+    if files.loose:
+        loose = rows_of(spark, files.loose).where(F.col("topic").isNotNull())
+        parts.append(loose.repartition(_partitions(files.loose), "run", "topic").sortWithinPartitions(*ORDER))
+    events = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+    return events.where(F.col("topic").isNotNull())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfNoTopic:
+    """Events without a topic: faults of whole clusters, and a sentence for each that cannot be judged."""
+
+    faults: tuple[RecordedFault, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
+    """The events without a topic, which should all be faults.
+
+    Raises:
+        HarnessError: there are too many for sending them to every worker.
+    """
+    files_to_read = [file for file in files.all if not file.names_topics_only]
+    if not files_to_read:
+        return OfNoTopic()
+    events = rows_of(spark, files_to_read).where(F.col("topic").isNull())
+    rows = events.limit(FAULTS_AT_MOST + 1).collect()
+    if len(rows) > FAULTS_AT_MOST:
+        raise HarnessError(f"the histories have more than {FAULTS_AT_MOST} faults of whole clusters")
+    why = [_strange(row) for row in rows]
+    strange = [sentence for sentence in why if sentence]
+    if len(strange) > NAMED_AT_MOST:
+        strange[NAMED_AT_MOST:] = [f"{len(strange) - NAMED_AT_MOST} more events that concern no topic cannot be judged"]
+    faults = tuple(_fault(row) for row, sentence in zip(rows, why, strict=True) if not sentence)
+    return OfNoTopic(faults=faults, problems=tuple(strange))
+
+
+def _strange(row: Row) -> str:
+    """Why an event without a topic cannot be judged; empty if it can."""
+    event = f"a {row['kind']} with outcome {row['outcome']} of run {row['run']}"
+    if row["kind"] not in _KINDS or row["outcome"] not in _OUTCOMES:
+        return f"{UNKNOWN_WORD}: {event}"
+    if row["kind"] != Kind.FAULT:
+        return f"an event names no topic, as only faults of whole clusters may: {event}"
+    is_backwards = row["invoked_ns"] is not None and row["completed_ns"] < row["invoked_ns"]
+    return f"{BACKWARDS}: {event}" if is_backwards else ""
+
+
+def _fault(row: Row) -> RecordedFault:
+    return RecordedFault(
+        run=row["run"],
+        cluster=row["cluster"],
+        name=row["fault"],
+        invoked_ns=-1 if row["invoked_ns"] is None else row["invoked_ns"],
+        completed_ns=row["completed_ns"],
+    )
+
+
+def rows_of(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
+    """All rows of these files, in no order; ``is_lenient``: without those that cannot be read.
+
+    A task reads several small files, because a task costs more than a small file.
+    """
+    at_least: int = spark.sparkContext.defaultParallelism
+    return _rows(spark, files, is_lenient=is_lenient).coalesce(max(at_least, _partitions(files)))
+
+
+def _rows(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
+    """The same, each file in a partition of its own."""
+    reader = spark.read.schema(from_arrow_schema(SCHEMA)).option("parquet.page.verify-checksum.enabled", "true")
+    reader = reader.option("ignoreCorruptFiles", is_lenient)
+    return reader.parquet(*(file.path for file in files))
+
+
+def _partitions(files: Sequence[File]) -> int:
+    return 1 + sum(file.size_bytes for file in files) // _SORTED_BYTES

@@ -1,0 +1,299 @@
+"""Applies invariants to events in order: one pass, topic by topic, no shuffle.
+
+:func:`results_of` judges files. Workers open compacted files themselves (``compacted_files``); Spark sorts the others.
+:func:`results` judges a DataFrame of events in order: all rows of one run, topic and cluster are contiguous in one
+partition, sorted as in the files. There is a small result for each invariant and partition, with a few cases.
+:func:`evidence` has one row for each case, with its events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from conformance.history.parquet import SCHEMA
+from conformance.history.recorded import Kind
+from conformance.pipeline.explanations import deviation_of, explanations_of
+from conformance.pipeline.files.compacted_files import NOT_ALL_ROWS, Damaged, each_a_row, opened
+from conformance.pipeline.files.history_files import Files, events_of
+from conformance.pipeline.invariants.catalogue import BY_NAME, INVARIANTS, AnyInvariant
+from conformance.pipeline.invariants.clusters import Replicated, with_clusters
+from conformance.pipeline.memory import ran_out_in_worker
+from conformance.pipeline.samples import Sample
+from conformance.pipeline.topic import (
+    BACKWARDS,
+    UNKNOWN_WORD,
+    Case,
+    Evidence,
+    OutOfMemory,
+    TopicEvents,
+    VerificationSetting,
+    found,
+    topics,
+)
+
+NEEDED = [name for name in SCHEMA.names if name not in {"lane", "highest_sequence_id", "redeliveries"}]
+"""The columns that invariants use, or that explain a case; the others are not read."""
+
+READINGS = frozenset({Kind.LOG, Kind.LOG_END, Kind.CURSOR, Kind.PASSED_ON, Kind.DRAINED})
+"""Events that show a state, which may be much older than they are."""
+
+NO_FAULT = "none"
+
+SHOWN_AT_MOST = 100
+"""How many cases a partition keeps of one invariant and each known deviation; it counts all."""
+
+UNJUDGED_AT_MOST = 3
+"""How many topics are named for which a worker lacks memory; it counts all."""
+
+EVENTS = "events"
+"""The result that counts the events read. Those that cannot be judged count as broken."""
+
+DAMAGED = "damaged"
+"""The result for a file that could not be read whole; its one case has the file's address as its topic."""
+
+MEMORY = "memory"
+"""The result for topics that a worker lacked memory for; its cases have a whole sentence each."""
+
+TOPICS = "topics"
+"""The result that counts the topics in which a rule broke, by known deviation."""
+
+_EVENT = pa.struct([SCHEMA.field(name).with_nullable(True) for name in NEEDED])
+_CASE = pa.struct(
+    [
+        ("run", pa.string()),
+        ("cluster", pa.string()),
+        ("topic", pa.string()),
+        ("fault", pa.string()),
+        ("because", pa.string()),
+        ("deviation", pa.string()),
+        ("events", pa.list_(_EVENT)),
+    ]
+)
+RESULT = pa.schema(
+    [
+        ("run", pa.string()),
+        ("rule", pa.string()),
+        ("invariant", pa.string()),
+        ("judged", pa.int64()),
+        ("broken", pa.int64()),
+        ("explained", pa.list_(pa.struct([("deviation", pa.string()), ("times", pa.int64())]))),
+        ("by_fault", pa.list_(pa.struct([("fault", pa.string()), ("times", pa.int64())]))),
+        ("cases", pa.list_(_CASE)),
+    ]
+)
+"""One row for each run, invariant and partition: how often it was exercised and broken, how many of these each known
+deviation explains, how many each fault precedes, and cases."""
+
+
+def results(
+    events: DataFrame, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
+) -> DataFrame:
+    """Judge all events by all invariants: :data:`RESULT` rows, and one on the events themselves, per partition."""
+    names = [invariant.name for invariant in invariants]
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield judge_batches(batches, setting, [BY_NAME[name] for name in names])
+
+    return events.select(*NEEDED).mapInArrow(judge, from_arrow_schema(RESULT))
+
+
+def results_of(
+    spark: SparkSession, files: Files, setting: VerificationSetting, invariants: Sequence[AnyInvariant] = INVARIANTS
+) -> DataFrame:
+    """Judge all events of one or more files: as :func:`results`, and a row for each damaged file."""
+    names = [invariant.name for invariant in invariants]
+
+    def judge(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for file in opened(rows):
+            try:
+                invariants = [BY_NAME[name] for name in names]
+                yield judge_batches(file.batches(NEEDED), setting, invariants, path=file.path)
+            except Damaged:
+                yield _damaged(file.path)
+
+    parts = []
+    if files.in_order:
+        parts.append(each_a_row(spark, files.in_order).mapInArrow(judge, from_arrow_schema(RESULT)))
+    if files.loose:
+        loose = Files(in_order=(), loose=files.loose, problems=())
+        parts.append(results(events_of(spark, loose), setting, invariants))
+    return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+
+
+def _damaged(path: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([_unread(DAMAGED, 1, [_without_events(path, NOT_ALL_ROWS)])], schema=RESULT)
+
+
+def _unread(invariant: str, number: int, cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """The result for something that could not be read or judged."""
+    row: dict[str, Any] = {"run": "", "rule": "", "invariant": invariant, "judged": 0, "broken": number}
+    return row | {"explained": [], "by_fault": [], "cases": cases}
+
+
+def _without_events(topic: str, because: str) -> dict[str, Any]:
+    """A case without events."""
+    case: dict[str, Any] = dict.fromkeys(_CASE.names, "")
+    return case | {"topic": topic, "because": because, "deviation": None, "events": []}
+
+
+def evidence(events: DataFrame, setting: VerificationSetting, invariant: AnyInvariant) -> DataFrame:
+    """The cases in which one invariant did not hold: rule, invariant, run, cluster, topic, because, events."""
+    found = results(events, setting, [invariant]).where(F.col("invariant") == invariant.name)
+    return found.select("rule", "invariant", F.explode("cases").alias("case")).select("rule", "invariant", "case.*")
+
+
+def judge_batches(
+    batches: Iterable[pa.RecordBatch],
+    setting: VerificationSetting,
+    invariants: Sequence[AnyInvariant],
+    *,
+    path: str = "",
+) -> pa.RecordBatch:
+    """Judge one partition, without Spark: rows in order, in batches of any size, of the columns :data:`NEEDED`.
+
+    A topic that lacks memory gets a result of its own, and the others are judged, unless it could not even be read.
+    ``path``: of the file, if a file is judged.
+    """
+    judged = _PartitionResults(invariants)
+    unjudged: list[dict[str, Any]] = []
+    in_order = with_clusters(topics(batches, setting))
+    while True:
+        try:
+            for topic in in_order:
+                judged.take(topic)
+            break
+        except OutOfMemory as error:
+            case = _without_events(error.identity[1], ran_out_in_worker(error, path))
+        unjudged.append(case)  # not above: the error refers to the events, and so keeps them in memory
+    rows = judged.rows()
+    if unjudged:
+        rows.append(_unread(MEMORY, len(unjudged), unjudged[:UNJUDGED_AT_MOST]))
+    return pa.RecordBatch.from_pylist(rows, schema=RESULT)
+
+
+class _PartitionResults:
+    """The results of a partition."""
+
+    def __init__(self, invariants: Sequence[AnyInvariant]) -> None:
+        self._invariants = invariants
+        self._kept: dict[tuple[str, str], _Result] = {}
+        self._topics: dict[tuple[str, str], _Topics] = {}
+
+    def take(self, topic: TopicEvents) -> None:
+        """Judge a topic.
+
+        Raises:
+            OutOfMemory: there is not enough memory for it.
+        """
+        try:
+            self._take(topic)
+        except MemoryError as error:
+            raise OutOfMemory(topic.identity, len(topic)) from error
+
+    def _take(self, topic: TopicEvents) -> None:
+        run, name, _ = topic.identity
+        if not isinstance(topic, Replicated):
+            self._kept.setdefault((run, EVENTS), _Result(run, "", EVENTS)).take(topic, soundness(topic))
+        for one in self._invariants:
+            result = self._kept.setdefault((run, one.name), _Result(run, one.rule, one.name))
+            reasons = result.take(topic, one.judge(topic))
+            self._topics.setdefault((run, one.rule), _Topics(run, one.rule)).take(name, reasons)
+
+    def rows(self) -> list[dict[str, Any]]:
+        rows = [result.row() for result in self._kept.values()]
+        return rows + [row for one in self._topics.values() if (row := one.row())]
+
+
+def soundness(topic: TopicEvents) -> Evidence:
+    """Whether the events can be judged: their kinds and outcomes are known, and none ends before it begins."""
+    unknown = (topic.kinds < 0) | (topic.outcomes < 0)
+    backwards = topic.completed < topic.invoked
+    return found(len(topic), np.flatnonzero(unknown), UNKNOWN_WORD, lambda row: (row,)) + found(
+        0, np.flatnonzero(backwards & ~unknown), BACKWARDS, lambda row: (row,)
+    )
+
+
+class _Result:
+    """The result of one invariant for a run's topics in a partition."""
+
+    def __init__(self, run: str, rule: str, name: str) -> None:
+        self._run, self._rule, self._name = run, rule, name
+        self._judged = self._broken = 0
+        self._explained: Counter[str] = Counter()
+        self._by_fault: Counter[str] = Counter()
+        self._cases: dict[str | None, Sample[dict[str, Any]]] = defaultdict(lambda: Sample(SHOWN_AT_MOST))
+
+    def take(self, topic: TopicEvents, found: Evidence) -> frozenset[str | None]:
+        """Add the evidence on a topic; returns the deviations that explain it, None for a violation."""
+        self._judged += found.judged
+        self._broken += found.broken
+        explanations = explanations_of(self._name, topic.known)
+        reasons: set[str | None] = set()
+        for case in found.cases():
+            fault = last_fault(topic, case) or NO_FAULT
+            self._by_fault[fault] += 1
+            deviation = deviation_of(topic, case, explanations)
+            if deviation is not None:
+                self._explained[deviation] += 1
+            reasons.add(deviation)
+            shown = partial(_shown, topic, case, fault, deviation)
+            self._cases[deviation].offer((fault, *topic.identity, case.because), shown)
+        return frozenset(reasons)
+
+    def row(self) -> dict[str, Any]:
+        row: dict[str, Any] = {"run": self._run, "rule": self._rule, "invariant": self._name}
+        row |= {"judged": self._judged, "broken": self._broken}
+        row["explained"] = [{"deviation": name, "times": times} for name, times in self._explained.items()]
+        row["by_fault"] = [{"fault": name, "times": times} for name, times in self._by_fault.items()]
+        return {**row, "cases": [case for cases in self._cases.values() for case in cases]}
+
+
+class _Topics:
+    """The number of topics of a run in which a rule broke; the clusters of a topic count as one topic."""
+
+    def __init__(self, run: str, rule: str) -> None:
+        self._run, self._rule = run, rule
+        self._number: Counter[str | None] = Counter()
+        self._last: dict[str | None, str] = {}
+
+    def take(self, topic: str, reasons: frozenset[str | None]) -> None:
+        """Count a topic for each of these deviations; None is a violation."""
+        for reason in reasons:
+            if self._last.get(reason) != topic:
+                self._last[reason] = topic
+                self._number[reason] += 1
+
+    def row(self) -> dict[str, Any] | None:
+        """The result; None if nothing broke."""
+        if not self._number:
+            return None
+        explained = [{"deviation": name, "times": times} for name, times in self._number.items() if name is not None]
+        row = _unread(TOPICS, self._number[None], [])
+        return row | {"run": self._run, "rule": self._rule, "explained": explained}
+
+
+def last_fault(topic: TopicEvents, case: Case) -> str | None:
+    """The name of the last fault that began before the end of a case; None without one.
+
+    Readings of a log or a cursor do not date a case that has other events.
+    """
+    rows = [row for row in case.rows if topic.kind(row) not in READINGS] or list(case.rows)
+    until_ns = max(int(topic.completed[row]) for row in rows)
+    before = [(invoked_ns, name) for name, invoked_ns, _ in topic.faults if invoked_ns <= until_ns]
+    return max(before)[1] if before else None
+
+
+def _shown(topic: TopicEvents, case: Case, fault: str, deviation: str | None) -> dict[str, Any]:
+    run, name, cluster = topic.identity
+    row: dict[str, Any] = {"run": run, "cluster": cluster, "topic": name, "fault": fault}
+    row |= {"because": case.because, "deviation": deviation}
+    return {**row, "events": topic.table.take(list(case.rows)).to_pylist()}

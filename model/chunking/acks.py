@@ -1,0 +1,185 @@
+"""Acks, redelivery requests, skips and resets of chunked messages: CHUNK-07 for the client and the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from model.chunking.consumers import all_passed
+from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
+from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.rules.catalogue import carries
+from model.subscription_operations import Acknowledge, Nack
+from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
+from model.vocabulary import IN_ORDER, SubscriptionId
+
+Judged = Allowed[Chunking] | Broken
+Pair = tuple[Delivery, AssembledMessage]
+
+
+def requested(
+    state: Chunking,
+    operation: Acknowledge | Nack,
+    outcome: Acknowledged | RedeliveryRequested,
+    known: frozenset[str],
+) -> Judged:
+    """An application acknowledged or nacked messages. The proxy recorded the commands of its client."""
+    name = operation.consumer
+    consumer = state.consumers[name]
+    chosen = [pair for pair in consumer.unacknowledged if operation.nth is None or pair[0] in outcome.messages]
+    messages = [message for _, message in chosen]
+    commands = [command for traffic in outcome.traffic for command in traffic.commands]
+    if isinstance(operation, Nack):
+        broken = _nacked(name, consumer, messages, commands)
+        rest = consumer.unacknowledged if consumer.kind in IN_ORDER else _without(consumer, chosen)
+    else:
+        broken = _acknowledged(name, state, consumer, messages, commands, is_cumulative=operation.cumulative)
+        rest = _without(consumer, chosen)
+    if broken is not None and broken.deviation not in known:
+        return broken
+    deviations = () if broken is None or broken.deviation is None else (broken.deviation,)
+    judged = all_passed(state, outcome.traffic, known)
+    if isinstance(judged, Broken):
+        return judged
+    after = judged.state.with_consumer(name, replace(judged.state.consumers[name], unacknowledged=rest))
+    exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
+    return judged.of(after).after(Allowed(None, exercised, deviations))
+
+
+def _without(consumer: TrackedConsumer, chosen: list[Pair]) -> tuple[Pair, ...]:
+    return tuple(pair for pair in consumer.unacknowledged if pair not in chosen)
+
+
+@carries("CHUNK-07")
+def _acknowledged(
+    name: str,
+    state: Chunking,
+    consumer: TrackedConsumer,
+    messages: list[AssembledMessage],
+    commands: Sequence[ConsumerCommand],
+    *,
+    is_cumulative: bool,
+) -> Broken | None:
+    """All chunks of a message are acknowledged with it, and nothing else is."""
+    acking = [one for one in commands if isinstance(one, CommandAck)]
+    done = {position for one in acking for position in one.positions}
+    log = state.topics[consumer.topic].log
+    for one in acking:
+        if one.is_cumulative:
+            done |= {entry.position for entry in log if entry.position <= max(one.positions)}
+    done |= state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
+    for message in messages:
+        lacking = [position for position in message.positions if position not in done]
+        if lacking:
+            return _by_client(name, message, "acknowledged", lacking)
+    wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
+    allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
+    if not is_cumulative:
+        extra = {position for one in acking for position in one.positions} - allowed
+        if extra:
+            listed = ", ".join(map(str, sorted(extra)))
+            return Broken(
+                "CHUNK-07",
+                f"the client of {name} acknowledged {listed}, which its application did not acknowledge",
+                None,
+                "client",
+            )
+    if wanted - done:
+        listed = ", ".join(map(str, sorted(wanted - done)))
+        return DEVIATIONS[CHUNK_DUPLICATES_NOT_ACKED].broken(f"the client of {name} did not acknowledge {listed}")
+    return None
+
+
+@carries("CHUNK-07")
+def _nacked(
+    name: str, consumer: TrackedConsumer, messages: list[AssembledMessage], commands: Sequence[ConsumerCommand]
+) -> Broken | None:
+    """A redelivery request includes all chunks of a message. An ordered consumer receives everything again anyway."""
+    asking = [one for one in commands if isinstance(one, CommandRedeliver)]
+    if any(isinstance(one, CommandSubscribe) for one in commands):
+        return None  # it subscribed again, so it receives everything
+    if not asking and messages:
+        return Broken("CHUNK-07", f"{name} nacked messages, but its client sent no redelivery request", None, "client")
+    if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
+        return None
+    named = {position for one in asking for position in one.positions}
+    for message in messages:
+        lacking = [position for position in message.positions if position not in named]
+        if lacking == list(message.positions[:-1]) and lacking:
+            listed = ", ".join(map(str, lacking))
+            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(
+                f"the redelivery request of {name} leaves out {listed}"
+            )
+        if lacking:
+            return _by_client(name, message, "nacked", lacking)
+    return None
+
+
+def _by_client(name: str, message: AssembledMessage, what: str, lacking: list[Position]) -> Broken:
+    listed = ", ".join(map(str, lacking))
+    what = f"{name} {what} message {message.sequence_id} of {message.producer}"
+    return Broken("CHUNK-07", f"{what}, but its client left out the chunks at {listed}", None, "client")
+
+
+@carries("CHUNK-07")
+def backlog_read(
+    state: Chunking, subscription_id: SubscriptionId, outcome: UnacknowledgedRead, known: frozenset[str]
+) -> Judged:
+    """According to the stats exactly the acknowledged entries are acknowledged. An unload may lose some acks."""
+    judged = all_passed(state, outcome.traffic, known)
+    if isinstance(judged, Broken):
+        return judged
+    state = judged.state
+    subscription = state.subscriptions[subscription_id]
+    unacknowledged = frozenset(outcome.positions)
+    log = [entry.position for entry in state.topics[subscription_id.topic].log]
+    lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
+    if not subscription.maybe_lost.issuperset(lost):
+        lost = [at for at in lost if at not in subscription.maybe_lost]
+        listed = ", ".join(map(str, lost))
+        return Broken(
+            "CHUNK-07", f"the broker received an ack of {listed} and still has it as unacknowledged", None, "broker"
+        )
+    extra = [at for at in log if at not in subscription.acknowledged and at not in unacknowledged]
+    if extra:
+        listed = ", ".join(map(str, extra))
+        return Broken(
+            "CHUNK-07", f"the broker has {listed} as acknowledged, but no consumer acknowledged it", None, "broker"
+        )
+    acknowledged = frozenset(at for at in log if at not in unacknowledged)
+    after = replace(subscription, acknowledged=acknowledged, settled=acknowledged, maybe_lost=frozenset())
+    exercised = (
+        ("CHUNK-07",)
+        if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[subscription_id.topic].log)
+        else ()
+    )
+    return Allowed(
+        state.with_subscription(subscription_id, after), exercised, excused=("CHUNK-07",) if lost else ()
+    ).after(judged)
+
+
+def cursor_moved(
+    state: Chunking, subscription_id: SubscriptionId, outcome: CursorMoved, known: frozenset[str]
+) -> Judged:
+    """An administrator moved a cursor. Document 003 judges that; here it is taken as it is."""
+    judged = all_passed(state, outcome.traffic, known)
+    if isinstance(judged, Broken):
+        return judged
+    state = judged.state
+    subscription = state.subscriptions[subscription_id]
+    unacknowledged = frozenset(outcome.after)
+    passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
+    after = replace(
+        subscription,
+        acknowledged=(subscription.acknowledged | passed_over) - taken_back,
+        settled=(subscription.settled | passed_over) - taken_back,
+        delivered={},
+    )
+    state = state.with_subscription(subscription_id, after)
+    for name, consumer in state.consumers_of(subscription_id):
+        state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
+    return judged.of(state)

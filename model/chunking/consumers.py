@@ -1,0 +1,258 @@
+"""Consumers of chunked topics: judges the broker's dispatch and the client's delivery separately."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+
+from model.chunking import deliveries, dispatch
+from model.chunking.state import AssembledMessage, Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
+from model.chunking.stored_chunks import wholes
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
+from model.judgement import Allowed, Broken, in_turn
+from model.log import Position
+from model.rules.catalogue import carries
+from model.traffic import CommandAck, CommandSubscribe, Delivery, LoggedPart, Traffic
+from model.vocabulary import IN_ORDER, SubscriptionId
+
+Judged = Allowed[Chunking] | Broken
+Pairs = list[tuple[Delivery, AssembledMessage]]
+
+
+def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read: bool = False) -> Judged:
+    """Judges the commands between the broker and a consumer; deliveries to the application are judged separately."""
+    consumer = state.consumers[traffic.consumer]
+    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
+    met = dispatch.met(
+        state.topics[subscription_id.topic],
+        state.subscriptions[subscription_id],
+        traffic.consumer,
+        consumer,
+        traffic.commands,
+        known,
+        is_read=is_read,
+    )
+    if isinstance(met, Broken):
+        return met
+    subscription, consumer, deviations = met
+    consumer = replace(consumer, hypotheses=deliveries.met(consumer.hypotheses, traffic.commands))
+    state = state.with_subscription(subscription_id, subscription).with_consumer(traffic.consumer, consumer)
+    if any(isinstance(command, CommandSubscribe) for command in traffic.commands):
+        state = state.with_reassigned_hashes(subscription_id)
+    return Allowed(state, (), deviations)
+
+
+def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
+    """The same for several consumers."""
+    there = [one for one in traffic if one.consumer in state.consumers]
+    return in_turn(state, [partial(passed, traffic=one, known=known) for one in there])
+
+
+def gathered(
+    state: Chunking, subscription_id: SubscriptionId, traffic: Sequence[Traffic], known: frozenset[str]
+) -> Judged:
+    """Everything due was received, and the log was read after that."""
+    there = [one for one in traffic if one.consumer in state.consumers]
+    received = in_turn(
+        state, [partial(_received, subscription_id=subscription_id, traffic=one, known=known) for one in there]
+    )
+    if isinstance(received, Broken):
+        return received
+    all_came = _all_came(received.state, subscription_id, known)
+    return all_came if isinstance(all_came, Broken) else all_came.after(received)
+
+
+def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic, known: frozenset[str]) -> Judged:
+    name = traffic.consumer
+    judged = passed(state, traffic, known, is_read=True)
+    if isinstance(judged, Broken):
+        return judged
+    after = judged.state
+    before = after.consumers[name]
+    if state.consumers[name].asked_after is not None and not judged.deviations:
+        before = replace(before, asked_after=None)
+    if (unasked := _acknowledged_unasked(before, state.subscriptions[subscription_id], traffic)) is not None:
+        return unasked
+    compared = deliveries.compared(name, before, traffic.received, _digests(after.topics[subscription_id.topic]))
+    if isinstance(compared, Broken):
+        return compared
+    consumer, pairs = compared
+    rules = deliveries.first_explaining(before, traffic.received).rules
+    needed = consumer.hypotheses[0].deviations
+    is_new = needed != before.hypotheses[0].deviations
+    unknown = [deviation for deviation in needed if deviation not in known]
+    if is_new and unknown:
+        return DEVIATIONS[unknown[0]].broken(
+            f"the broker dispatched whole messages to {name}, which its client did not deliver"
+        )
+    after = after.with_consumer(name, consumer)
+    ordered = _in_order(after, subscription_id, name, pairs)
+    if isinstance(ordered, Broken):
+        return ordered
+    exercised = {*rules, *_exercised_by(consumer, pairs)}
+    exempt = [
+        message for _, message in pairs if not keeps_order(consumer) or is_exempt(ordered, subscription_id, message)
+    ]
+    excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and exempt else ()
+    return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else (), excused).after(judged)
+
+
+@carries("CHUNK-08")
+def _acknowledged_unasked(
+    consumer: TrackedConsumer, subscription: ChunkSubscription, traffic: Traffic
+) -> Broken | None:
+    """Without its application, a consumer acknowledges only what it discards, and only if so configured."""
+    allowed = subscription.acknowledged.union(*(hypothesis.acknowledged for hypothesis in consumer.hypotheses))
+    unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
+    if not unasked:
+        return None
+    what = f"the client of {traffic.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
+    return Broken(
+        "CHUNK-08", f"{what}, which its application did not acknowledge and the client did not discard", None, "client"
+    )
+
+
+def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
+    return {
+        (name, asked.sequence_id): asked.digest
+        for name, producer in topic.producers.items()
+        for asked in producer.asked
+    }
+
+
+def keeps_order(consumer: TrackedConsumer) -> bool:
+    """Whether a consumer is ordered, and its client loses no chunks by a known deviation."""
+    return consumer.kind in IN_ORDER and not consumer.hypotheses[0].deviations
+
+
+def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: AssembledMessage) -> bool:
+    """Whether a message may arrive late: its chunks were delayed, or a known deviation changed its producer's log."""
+    is_late = not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
+    return is_late or message.producer in state.topics[subscription_id.topic].deviating
+
+
+@carries("CHUNK-05")
+def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs: Pairs) -> Chunking | Broken:
+    """The first deliveries of a producer's messages follow its order, except for delayed messages.
+
+    After a consumer without ordering, the order starts over.
+    """
+    consumer, topic = state.consumers[name], state.topics[subscription_id.topic]
+    subscription = state.subscriptions[subscription_id]
+    subscription = replace(subscription, delayed=subscription.delayed | consumer.hypotheses[0].delayed)
+    if not keeps_order(consumer):
+        here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
+        return state.with_subscription(
+            subscription_id, replace(subscription, delivered={}, seen=subscription.seen | here)
+        )
+    delivered = dict(subscription.delivered)
+    seen: set[tuple[str, int]] = set(subscription.seen)
+    for _, message in pairs:
+        this = (message.producer, message.sequence_id)
+        if is_exempt(state, subscription_id, message):
+            continue
+        asked = topic.producers[message.producer].of(message.sequence_id)
+        if this in seen or asked is None or asked.is_crafted:
+            continue
+        highest = delivered.get(message.producer, 0)
+        if message.sequence_id < highest and not _was_stored_later(topic, this, highest):
+            what = f"the client of {name} delivered message {message.sequence_id} of {message.producer} after {highest}"
+            return Broken("CHUNK-05", what, None, "client")
+        seen.add(this)
+        delivered[message.producer] = max(highest, message.sequence_id)
+    return state.with_subscription(subscription_id, replace(subscription, delivered=delivered, seen=frozenset(seen)))
+
+
+def _was_stored_later(topic: ChunkTopic, this: tuple[str, int], other: int) -> bool:
+    """Whether a message's last chunk is after another message's in the log, because it was resent."""
+
+    def last(sequence_id: int) -> int:
+        found = [
+            number
+            for number, entry in enumerate(topic.log)
+            if (entry.producer, entry.part.sequence_id) == (this[0], sequence_id) and entry.part.is_last
+        ]
+        return min(found, default=-1)
+
+    return last(this[1]) > last(other)
+
+
+def _exercised_by(consumer: TrackedConsumer, pairs: Pairs) -> set[str]:
+    split = [message for _, message in pairs if message.is_split]
+    rules = {"CHUNK-04"} if split else set()
+    is_ordered = consumer.kind in IN_ORDER
+    if is_ordered and any(a.producer == b.producer for a in split for _, b in pairs if a is not b):
+        rules.add("CHUNK-05")
+    earlier = {(message.producer, message.sequence_id) for _, message in consumer.unacknowledged[: -len(pairs) or None]}
+    if any((message.producer, message.sequence_id) in earlier for message in split):
+        rules.add("CHUNK-07")
+    return rules
+
+
+def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
+    """No due entry is missing, and discarded entries were requested again."""
+    topic, subscription = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
+    for name, consumer in state.consumers_of(subscription_id):
+        if consumer.is_reassigning:
+            reassigned = replace(consumer, is_reassigning=False, reassigned=consumer.holds)
+            state = state.with_consumer(name, reassigned)
+    there = dict(state.consumers_of(subscription_id))
+    deviations: list[str] = []
+    if not there:
+        return Allowed(state)
+    kind = next(iter(there.values())).kind
+    left, holds = state.left(subscription_id), [one.holds for one in there.values()]
+    if kind not in IN_ORDER and (broken := dispatch.scattered(left, there)) is not None:
+        if broken.deviation is None or broken.deviation not in known:
+            return broken
+        deviations.append(broken.deviation)
+    for name, consumer in there.items():
+        state = state.with_consumer(name, replace(consumer, is_returning=False))
+    there = dict(state.consumers_of(subscription_id))
+    skipped = {position for one in there.values() for position in one.skipped}
+    owed = [position for position in dispatch.due(kind, left, holds) if position not in skipped]
+    is_shared = kind not in IN_ORDER and len(there) > 1
+    is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
+    if owed:
+        is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
+        broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
+        if broken.deviation is None or broken.deviation not in known:
+            return broken
+        deviations.append(broken.deviation)
+    for name, consumer in there.items():
+        hypothesis = consumer.hypotheses[0]
+        if hypothesis.discarded - state.subscriptions[subscription_id].acknowledged:
+            if CHUNK_DISCARDED_NOT_REDELIVERED not in known:
+                listed = ", ".join(map(str, sorted(hypothesis.discarded)))
+                return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(
+                    f"{name} discarded {listed} without a redelivery request"
+                )
+            deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
+            forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
+            state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
+    return Allowed(state, ("CHUNK-14",) if is_exercised else (), tuple(deviations))
+
+
+def _has_stuck_chunk(
+    subscription: ChunkSubscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
+) -> bool:
+    """Whether an unacknowledged chunk is pending at no consumer, and the broker cannot assign it."""
+    free = (one.part.chunk for one in left if not any(one.position in positions for positions in holds))
+    return subscription.assignment.is_stuck(chunk for chunk in free if chunk is not None)
+
+
+def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
+    """A consumer is gone; its pending entries return to the broker."""
+    judged = all_passed(state, traffic, known)
+    if isinstance(judged, Broken):
+        return judged
+    after = judged.state
+    consumer = after.consumers[name]
+    subscription_id = SubscriptionId(consumer.topic, consumer.subscription)
+    before = after.subscriptions[subscription_id]
+    subscription = replace(before, assignment=before.assignment.without(name))
+    gone = replace(consumer, is_there=False, holds=frozenset(), unacknowledged=())
+    after = after.with_subscription(subscription_id, subscription).with_consumer(name, gone)
+    return judged.of(after.with_reassigned_hashes(subscription_id))

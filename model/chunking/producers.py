@@ -1,0 +1,182 @@
+"""Producers of chunked topics: judges the client's sends and the broker's log separately."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from msgspec import structs
+
+from model.chunking import sends, stored_chunks
+from model.chunking.sends import TOO_LARGE
+from model.chunking.state import Act, Chunking, ChunkingProducer, ChunkTopic, Reloaded, SentMessage
+from model.events import Answer, ChunkRate, Duplicate, Refused, Sent, Stored
+from model.judgement import Allowed, Broken
+from model.operations import ReadChunkRate
+from model.payloads import digest_of, payload_of
+from model.rules.catalogue import carries
+from model.sessions import Session
+from model.traffic import Life, LoggedPart, Part
+from model.vocabulary import Entry, Message
+
+Judged = Allowed[Chunking] | Broken
+
+
+def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: Sent) -> Judged:
+    """Messages or chunks were sent. The next read of the log is judged by them."""
+    asked = tuple(_asked(session, entries, outcome.answers))
+    topic = state.topics[session.topic]
+    before = topic.producers[session.producer]
+    producer = replace(
+        before, asked=_joined(before.asked, asked), acts=(*before.acts, *_acts(before, outcome)), is_unloaded=False
+    )
+    if not outcome.lives and before.is_unloaded:
+        producer = replace(producer, is_unloaded=True)
+    state = state.with_producer(session.topic, session.producer, producer)
+    if outcome.unloaded_after:
+        state = _others_unloaded(state, session)
+    if session.client == "wire":
+        return Allowed(state)
+    lives = [act for act in producer.acts if isinstance(act, Life)]
+    broken = sends.answered(session.producer, asked, lives, limit_bytes=topic.limit_bytes) or sends.passed(
+        session.producer, lives
+    )
+    if broken is not None:
+        return broken
+    return Allowed(state, ("CHUNK-01",) if any(one.error == TOO_LARGE for one in asked) else ())
+
+
+def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]) -> Iterator[SentMessage]:
+    for entry, answer in zip(entries, answers, strict=True):
+        message = entry.messages[0]
+        is_crafted = session.client == "wire"
+        yield SentMessage(
+            sequence_id=message.sequence_id,
+            digest=digest_of(message),
+            size_bytes=len(payload_of(message)) if message.content == "text" else message.size_bytes,
+            is_split_allowed=session.is_chunking or is_crafted,
+            is_confirmed=isinstance(answer, Stored | Duplicate),
+            error=answer.code if isinstance(answer, Refused) else "",
+            compression=session.compression,
+            is_crafted=is_crafted,
+        )
+
+
+def _joined(before: tuple[SentMessage, ...], now: tuple[SentMessage, ...]) -> tuple[SentMessage, ...]:
+    """The sent messages, each sequence id once. A confirmed message stays confirmed."""
+    by_id = {one.sequence_id: one for one in before}
+    for one in now:
+        earlier = by_id.get(one.sequence_id)
+        was = earlier is not None and earlier.is_confirmed
+        by_id[one.sequence_id] = replace(one, is_confirmed=one.is_confirmed or was)
+    return tuple(by_id[number] for number in sorted(by_id))
+
+
+def _acts(before: ChunkingProducer, outcome: Sent) -> Iterator[Act]:
+    """The events of a producer at the broker, in order."""
+    for number, life in enumerate(outcome.lives):
+        if (number == 0 and before.is_unloaded) or number == outcome.unloaded_after != 0:
+            yield Reloaded()
+        yield life
+    if len(outcome.lives) == outcome.unloaded_after != 0:
+        yield Reloaded()
+
+
+def _others_unloaded(state: Chunking, session: Session) -> Chunking:
+    """An unload affects the other producers of the topic too."""
+    topic = state.topics[session.topic]
+    producers = {
+        name: producer if name == session.producer else replace(producer, is_unloaded=True)
+        for name, producer in topic.producers.items()
+    }
+    state = state.with_topic(session.topic, replace(topic, producers=producers))
+    for subscription_id, subscription in state.subscriptions.items():
+        if subscription_id.topic == session.topic:
+            state = state.with_subscription(subscription_id, subscription.unloaded(is_graceful=True))
+    return state
+
+
+# -------------------------------------------------------------------------------------------------------------- the log
+
+
+def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: frozenset[str]) -> Judged:
+    """The log follows from the commands that the broker received, and has every confirmed message completely."""
+    topic = state.topics[name]
+    exercised, deviating = set[str](), set[str]()
+    deviations: tuple[str, ...] = ()
+    for producer_name in sorted({entry.producer for entry in entries} - topic.producers.keys()):
+        return Broken("CHUNK-03", f"the log has entries of producer {producer_name}, which sent none", None, "broker")
+    for producer_name, producer in topic.producers.items():
+        own = [entry for entry in entries if entry.producer == producer_name]
+        judged = _of_producer(topic, producer_name, producer, own, known)
+        if isinstance(judged, Broken):
+            return judged
+        deviations += judged
+        deviating |= {producer_name} if judged else set()
+        exercised |= exercised_by(topic, producer, own)
+    exercised |= {"CHUNK-03"} if _is_interleaved(entries) else set()
+    after = replace(topic, log=tuple(entries), deviating=topic.deviating | deviating)
+    return Allowed(state.with_topic(name, after), tuple(sorted(exercised)), deviations)
+
+
+def _of_producer(
+    topic: ChunkTopic, name: str, producer: ChunkingProducer, own: Sequence[LoggedPart], known: frozenset[str]
+) -> tuple[str, ...] | Broken:
+    explained = stored_chunks.explanation(topic, name, producer, own)
+    if isinstance(explained, Broken):
+        return explained
+    unknown = tuple(deviation for deviation in explained if deviation not in known)
+    if unknown:
+        listed = ", ".join(str(entry.part) for entry in own)
+        return stored_chunks.broken_by(unknown, f"the log has these entries of producer {name}: {listed}")
+    broken = sends.stored(topic, name, producer, own)
+    if broken is None and not explained:
+        broken = sends.confirmed_is_whole(topic, name, producer, own)
+    return explained if broken is None else broken
+
+
+def exercised_by(topic: ChunkTopic, producer: ChunkingProducer, own: Sequence[LoggedPart]) -> set[str]:
+    """The rules that a producer's entries in the log exercise."""
+    has_chunks = any(entry.part.is_chunk for entry in own)
+    if not has_chunks:
+        return set()
+    rules = {"CHUNK-01", "CHUNK-02"} if any(not one.is_crafted for one in producer.asked) else set()
+    lives = [act for act in producer.acts if isinstance(act, Life)]
+    sent_parts: Counter[Part] = Counter(send for life in lives for send in life.sends if send.is_chunk)
+    if topic.deduplication and max(sent_parts.values(), default=0) > 1:
+        rules.add("CHUNK-13")
+    return rules
+
+
+def _is_interleaved(entries: Sequence[LoggedPart]) -> bool:
+    """Whether another entry is between two chunks of a message."""
+    return any(
+        entry.part.is_chunk and entry.part.chunk_id > 0 and before.part.uuid != entry.part.uuid
+        for before, entry in pairwise(entries)
+    )
+
+
+@carries("CHUNK-10")
+def rate_read(state: Chunking, session: Session, operation: ReadChunkRate, outcome: ChunkRate) -> Judged:
+    """The stats show a rate of chunks exactly if chunks are published."""
+    entries = [numbered(operation.message, n) for n in range(len(outcome.sent.answers))]
+    judged = sent(state, session, entries, outcome.sent)
+    if isinstance(judged, Broken):
+        return judged
+    topic = judged.state.topics[operation.topic]
+    acts = [act for producer in topic.producers.values() for act in producer.acts if isinstance(act, Life)]
+    were_any = any(send.is_chunk for act in acts for send in act.sends)
+    are_now = any(send.is_chunk for life in outcome.sent.lives for send in life.sends)
+    what = f"the stats of {operation.topic} show {outcome.rate:g} chunks per second"
+    if are_now and (outcome.rate <= 0 or not outcome.is_chunked):
+        return Broken("CHUNK-10", f"{what} while chunks are published", None, "broker")
+    if not were_any and (outcome.rate > 0 or outcome.is_chunked):
+        return Broken("CHUNK-10", f"{what}, although no chunk was ever published", None, "broker")
+    return replace(judged, exercised=(*judged.exercised, "CHUNK-10")) if are_now else judged
+
+
+def numbered(message: Message, number: int) -> Entry:
+    """An entry of the same message with a later sequence id."""
+    return Entry((structs.replace(message, sequence_id=message.sequence_id + number),))
