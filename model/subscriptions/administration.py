@@ -144,8 +144,9 @@ def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refuse
 def _created(
     state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, at: Interval
 ) -> Consumption:
-    if subscription in state.cursors or subscription.topic not in state.topics:
-        return state
+    tracked = state.topics.get(subscription.topic)
+    if subscription in state.cursors or tracked is None or tracked.is_lost:
+        return state  # what is done to it while the log is unsure is not followed
     return state.with_cursor(
         subscription, cursor.created(beginning(state.log(subscription.topic), operation.start), at)
     )

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from conformance.lockstep.lockstep import Lockstep
-from model.events import AllReceived, Delivery, Done, ReceivedMessages, Refused, Subscribed
+from model.events import AllReceived, CursorRead, Delivery, Done, ReceivedMessages, Refused, Subscribed
 from model.example import Example
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send
-from model.subscription_operations import CreateSubscription, Receive, ReceiveAll, SkipAll, Subscribe
+from model.subscription_operations import CreateSubscription, ReadCursor, Receive, ReceiveAll, SkipAll, Subscribe
 from model.vocabulary import Entry, Message
 from tests.judging import Happened, broken_by, judged
 from tests.lockstep.simulated.world import SimulatedPerformer
@@ -100,6 +100,13 @@ def test_but_neither_while_the_log_is_unknown_nor_if_it_may_have_existed_before(
     existed: Happened = CreateSubscription("t", "new"), Refused("409", "it exists")
     known = steps(f"t on; p opens -1; {LOST}; {READ_BACK}")
     assert isinstance(judged(*known, existed, *CREATED[1:], gets(3)), Allowed)
+
+
+def test_nor_is_one_tracked_that_was_created_while_the_log_was_unknown_once_it_is_read_back() -> None:
+    unknown = steps(f"t on; p opens -1; {LOST}")
+    read_back = steps(f"t on; p opens -1; {LOST}; {READ_BACK}")[len(unknown) :]
+    acknowledged = (ReadCursor("t", "new"), CursorRead(Position(1, 0), (), 1, 0))
+    assert isinstance(judged(*unknown, CREATED[0], gets(0), *read_back, acknowledged), Allowed)
 
 
 def test_a_subscription_that_is_tracked_again_is_lost_with_its_log() -> None:
