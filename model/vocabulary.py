@@ -212,6 +212,12 @@ class Entry(Struct, frozen=True):
         return ChunkNumber(first.chunk.chunk_id, first.chunk.chunks, first.business_id)
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is a chunk of a message that is not complete with it."""
+        chunk = self.messages[0].chunk
+        return chunk is not None and not chunk.is_last
+
+    @property
     def is_batch(self) -> bool:
         """Whether it holds more than one message."""
         return len(self.messages) > 1

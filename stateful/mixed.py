@@ -84,11 +84,11 @@ KINDS: Final = st.tuples(
 """The parts of an example: two or three, each about another side of the topic."""
 CHUNKED: Final = (AcknowledgmentChunksMachine, KeysChunksMachine)
 CHUNKED_KINDS: Final = st.tuples(
-    st.none(),
+    st.none() | st.sampled_from(PRODUCING),
     st.sampled_from((AcknowledgmentChunksMachine, AcknowledgmentMachine, AcknowledgmentNetworkMachine)),
     st.sampled_from((KeysChunksMachine, *(kind for kind in ON_KEYS if kind is not KeysClientsMachine))),
 ).filter(lambda kinds: not set(CHUNKED).isdisjoint(kinds))
-"""The same with chunked messages, which pulsar-client would put together and deduplication treats in its own way."""
+"""The same with chunked messages, which pulsar-client would put together."""
 UNLOADING: Final = (Unload, Kill, Restart)
 
 
@@ -153,8 +153,6 @@ class MixedMachine(LockstepMachine):
     ) -> None:
         """A topic, and machines on it, of whose rules each is on or off in this example."""
         self.kills = kills
-        if not set(CHUNKED).isdisjoint(kinds):
-            persistence, is_deduplicated = persistence or "every-ack", False
         # Without a subscription there is nothing that keeps messages; only this part creates its own before it sends.
         keeps = kinds[2] is None and kinds[1] is not None and issubclass(kinds[1], AcknowledgmentMachine)
         self.is_trimmed = is_trimmed = is_trimmed and keeps and persistence is not None

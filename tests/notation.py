@@ -25,8 +25,9 @@
 | ``log p:1 q:2-3``, ``log p:1 p:2@2:0`` | the log, entry by entry, from ledger 1's first, or where it is said |
 | ``…  ~ p @0 ?`` | after any step: answers that p received before it |
 
-``2-3`` is a batch of 2 and 3, whose business ids are p2 and p3 if producer p sends it; ``1+3`` one of 1 and 3. ``@4``
-is the fifth entry of ledger 1, ``@2:0`` the first of ledger 2.
+``2-3`` is a batch of 2 and 3, whose business ids are p2 and p3 if producer p sends it; ``1+3`` one of 1 and 3; ``5a0``
+the first of three chunks of message 5, with the uuid a. ``@4`` is the fifth entry of ledger 1, ``@2:0`` the first of
+ledger 2.
 """
 
 from __future__ import annotations
@@ -85,14 +86,15 @@ from model.operations import (
     Unload,
 )
 from model.subscription_operations import Receive, Skip, Subscribe
-from model.vocabulary import Client, Entry, Message, Quorum
+from model.vocabulary import ChunkNumber, Client, Entry, Message, Quorum
 from tests.verdicts import Happened
 
 TOPIC, SUBSCRIPTION = "t", "s"
 LEDGER_ROOM = 5
 BOOKIES = 3
 SWITCHES: dict[str, Switch] = {"on": "own-namespace-on", "off": "own-namespace-off", "topic-on": "topic-on"}
-_ENTRY = re.compile(r"(?P<ids>\d+(?:-\d+|(?:\+\d+)*))(?P<answer>[@=].+)?")
+CHUNKS = 3
+_ENTRY = re.compile(r"(?P<ids>\d+(?:-\d+|(?:\+\d+)*))(?P<uuid>[a-z])?(?P<chunk>\d)?(?P<answer>[@=].+)?")
 
 
 def steps(text: str) -> list[Happened]:
@@ -201,7 +203,9 @@ def _entry(producer: str, word: str) -> tuple[Entry, Answer | None]:
     if "-" in found["ids"]:
         numbers = list(range(numbers[0], numbers[1] + 1))
     answer = found["answer"]
-    messages = tuple(Message(number, f"{producer}{number}") for number in numbers)
+    chunk = None if found["uuid"] is None else ChunkNumber(int(found["chunk"]), CHUNKS, found["uuid"])
+    name = "" if chunk is None else f"{chunk.uuid}{chunk.chunk_id}"
+    messages = tuple(Message(number, f"{producer}{number}{name}", chunk=chunk) for number in numbers)
     return Entry(messages), None if answer is None else _answer(answer.removeprefix("="))
 
 

@@ -440,6 +440,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             "DEDUP-09",
             "DEDUP-10",
             "DEDUP-12",
+            "CHUNK-13",
             "ACK-01",
             "ACK-02",
             "ACK-03",

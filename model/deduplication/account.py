@@ -2,6 +2,9 @@
 
 It is the highest of the id in ProducerSuccess and the ids confirmed since, so it agrees with the broker's. It may be
 higher only if the broker stored more of the producer: entries whose answers were lost, or of another session.
+
+A message in chunks is confirmed with its last chunk. The wire client takes its id from the receipt of any chunk, so
+what it reports after another one is excused.
 """
 
 from __future__ import annotations
@@ -40,8 +43,10 @@ def reported(session: Session, entries: Sequence[Entry], outcome: Sent, view: To
     While deduplication is disabled, the broker knows no ids. The last sent id is then as good an answer as the highest.
     """
     done, last_sequence_id = _confirmed(entries, outcome.answers), outcome.last_sequence_id
-    if not done or last_sequence_id is None:
+    if last_sequence_id is None:
         return Allowed(session)
+    if not done:
+        return Allowed(session, excused=("DEDUP-19",) if any(entry.is_part for entry in entries) else ())
     stored = (logged for state in view.state(session.producer) for logged in state.entries)
     of_broker = {id_ for logged in stored for id_ in (logged.highest, logged.entry.highest)}
     if session.highest is None:
@@ -71,4 +76,5 @@ def _deviations(last_sequence_id: int, highest: int, last: Entry) -> tuple[str, 
 
 
 def _confirmed(entries: Sequence[Entry], answers: Sequence[Answer]) -> list[Entry]:
-    return [entry for entry, answer in zip(entries, answers, strict=True) if isinstance(answer, Stored | Duplicate)]
+    answered = zip(entries, answers, strict=True)
+    return [one for one, answer in answered if isinstance(answer, Stored | Duplicate) and not one.is_part]

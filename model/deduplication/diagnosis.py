@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from model.deduplication import observer
+from model.deduplication import chunks, observer
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, ProducerState, ProducerStates, StoredEntry
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Broken
@@ -37,6 +37,8 @@ def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background:
     state = _likeliest(states)
     if not background.enabled:
         return Broken("DEDUP-01", f"deduplication is disabled, but {entry} was not stored; {_words(answer)}")
+    if entry.chunk is not None:
+        return _for_chunk(state, entry, answer)
     match answer:
         case Stored(position):
             return _for_stored(state, entry, f"{entry} was stored at {position}", background)
@@ -48,6 +50,12 @@ def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background:
             return Broken("DEDUP-02", f"{entry} could not be sent in any possible state of the producer")
         case _:
             assert_never(answer)
+
+
+def _for_chunk(state: ProducerState, entry: Entry, answer: Answer) -> Broken:
+    whole = f"the highest id of a whole message is {state.written}" if state.written != NONE else "no message was whole"
+    stored = ", ".join(map(str, chunks.stored_of(state, entry))) or "none"
+    return Broken("CHUNK-13", f"{entry}: {_words(answer)}, although {whole}; chunks of this one in the log: {stored}")
 
 
 def _for_stored(state: ProducerState, entry: Entry, what: str, background: Background) -> Broken:

@@ -8,7 +8,7 @@ states: the last sequence id in ProducerSuccess, the answer to the next send, a 
 is broken, and :mod:`model.deduplication.diagnosis` names it.
 
 Not modelled here: the inside of the broker (``model.deduplication.reference``), consumers and acks, replication
-markers. Chunks of one message share a sequence id and have their own model.
+markers. Chunks of one message share a sequence id, which counts with the last one: :mod:`model.deduplication.chunks`.
 
 Batches: the document speaks of single messages. A batch is one entry with a lowest and a highest sequence id. It is new
 if the lowest is above *pushed*, and a duplicate if the highest is at or below *persisted*. A batch that overlaps cannot
@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import assert_never
 
+from model.deduplication import chunks
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
+from model.deduplication.writes import fail, has_stored_again, is_after, store
+from model.deviations.chunking import CHUNK_RECOVERY_COUNTS_UNFINISHED
 from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
@@ -54,10 +56,16 @@ def send(state: ProducerState, entry: Entry, answer: Answer, around: Circumstanc
 
 def _set_back(state: ProducerState) -> Iterator[ProducerState]:
     """The state after a second replay set the ids back to those of the last entry that it replays, if it may have."""
-    replayed = max((stored.highest for stored in state.entries[state.since : state.raced]), default=NONE)
-    if state.may_be_set_back and state.persisted > replayed:
-        requires = state.requires | {SECOND_RECOVERY_NOT_AWAITED}
-        yield replace(state, pushed=replayed, persisted=replayed, requires=requires)
+    if not state.may_be_set_back:
+        return
+    requires = state.requires | {SECOND_RECOVERY_NOT_AWAITED}
+    replayed = state.entries[state.since : state.raced]
+    counted = max((stored.highest for stored in replayed if not stored.entry.is_part), default=NONE)
+    if state.persisted > counted:
+        yield replace(state, pushed=counted, persisted=counted, requires=requires)
+    if replayed and replayed[-1].entry.is_part and state.persisted > (last := replayed[-1].highest):
+        requires |= {CHUNK_RECOVERY_COUNTS_UNFINISHED}
+        yield replace(state, pushed=last, persisted=last, requires=requires)
 
 
 def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> tuple[ProducerState, ...]:
@@ -67,6 +75,8 @@ def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circu
         return _send_without_deduplication(state, entry, answer, around)
     if around.switched_on:
         return _send_across_switch(state, entry, answer, around)
+    if entry.chunk is not None:
+        return tuple(chunks.judged(state, entry, answer, around))
     states = _judge(state, entry, entry.highest, answer, around)
     if around.leaves_open(entry):
         endless = replace(state, requires=state.requires | {BATCH_WITHOUT_HIGHEST_ID})
@@ -80,12 +90,12 @@ def _judge(
     """The states after the broker judged an entry that, according to it, ends with the id ``highest``."""
     match answer:
         case Stored(position):
-            is_next = is_new(state, entry.lowest) and _is_after(state, position)
-            return (_store(state, entry, highest, position, around),) if is_next else ()
+            is_next = is_new(state, entry.lowest) and is_after(state, position)
+            return (store(state, entry, highest, position, around),) if is_next else ()
         case Duplicate():
             return tuple(_confirm(state, entry.lowest, highest))
         case Refused(code):
-            return _refuse(state, entry.lowest, highest, code, around)
+            return _refuse(state, entry, highest, code, around)
         case Unknown():
             return tuple(_without_answer(state, entry, highest, around))
         case _:
@@ -126,44 +136,6 @@ def overlaps(state: ProducerState, lowest: int, highest: int) -> bool:
     return lowest <= state.pushed < highest
 
 
-def _store(
-    state: ProducerState, entry: Entry, highest: int, position: Position | None, around: Circumstances
-) -> ProducerState:
-    earlier = tuple(_overtaken(stored) if stored.entry.highest <= highest else stored for stored in state.entries)
-    may_fail_later = around.may_fail and position is None
-    ends = highest if around.leaves_open(entry) else None
-    stored = StoredEntry(entry, position, may_fail_later=may_fail_later, ends=ends, was_in_flight=around.may_fail)
-    is_over = entry.lowest > state.stored and not _has_stored_again(state)
-    requires = state.requires - _OVERTAKEN if is_over else state.requires
-    return replace(
-        state,
-        entries=(*earlier, stored),
-        pushed=max(state.pushed, highest),
-        persisted=min(state.persisted, highest) if state.lags else state.persisted,
-        is_recovered=False,
-        lags=state.lags and highest < state.written,
-        requires=requires if highest == entry.highest else requires | {BATCH_WITHOUT_HIGHEST_ID},
-    )
-
-
-_OVERTAKEN = frozenset({BATCH_WITHOUT_HIGHEST_ID, SNAPSHOT_POSITION_AHEAD, DEDUPLICATION_ENABLED_IN_FLIGHT})
-"""The deviations that have no visible effect once an entry with a higher id than all others is stored."""
-
-
-def _has_stored_again(state: ProducerState) -> bool:
-    """Whether the log shows that an id was stored again."""
-    return any(after.entry.lowest <= before.entry.highest for before, after in pairwise(state.entries[state.since :]))
-
-
-def _overtaken(stored: StoredEntry) -> StoredEntry:
-    """An entry after one with a higher id was stored: how the broker counted it makes no difference any more."""
-    if stored.ends is None and not stored.is_uncounted:
-        return stored
-    return replace(
-        stored, ends=None, lacks_highest_id=stored.lacks_highest_id or stored.ends is not None, is_uncounted=False
-    )
-
-
 def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[ProducerState]:
     """A duplicate: *persisted* has reached its highest id, or by a deviation only its lowest."""
     if is_duplicate(state, highest):
@@ -175,39 +147,29 @@ def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[Produc
 
 
 def _refuse(
-    state: ProducerState, lowest: int, highest: int, code: str, around: Circumstances
+    state: ProducerState, entry: Entry, highest: int, code: str, around: Circumstances
 ) -> tuple[ProducerState, ...]:
     """A refusal stores and confirms nothing. Its reason is an unknown status, an overlap or a failed write."""
     if code == UNKNOWN_STATUS:
-        return (state,) if is_of_unknown_status(state, lowest, highest) else ()
-    if overlaps(state, lowest, highest):
+        return (state,) if is_of_unknown_status(state, entry.lowest, highest) else ()
+    if overlaps(state, entry.lowest, highest):
         return (state,)
-    return (_fail(state, highest),) if around.may_fail else ()
-
-
-def _fail(state: ProducerState, highest: int) -> ProducerState:
-    return replace(state, pushed=max(state.pushed, highest), failed=True)
+    return (fail(state, entry, highest),) if around.may_fail else ()
 
 
 def _without_answer(state: ProducerState, entry: Entry, highest: int, around: Circumstances) -> Iterable[ProducerState]:
     """No answer: either the broker never received the entry and later ones, or it did and stored the entry if new."""
     if state.failed and not around.by_pulsar_client:
         # After a failed write the broker closes the producer, and stores none of its later entries.
-        yield _fail(state, highest)
+        yield fail(state, entry, highest)
         return
     yield replace(state, cut=True)
     if not is_new(state, entry.lowest):
         yield state
         return
-    yield _store(state, entry, highest, None, around)
+    yield store(state, entry, highest, None, around)
     if around.may_fail:
-        yield _fail(state, highest)
-
-
-def _is_after(state: ProducerState, position: Position) -> bool:
-    """Whether a position is after those of the state, as that of a later entry must be."""
-    known = (stored.position for stored in reversed(state.entries) if stored.position is not None)
-    return (last := next(known, None)) is None or position > last
+        yield fail(state, entry, highest)
 
 
 @carries("DEDUP-01")
@@ -217,7 +179,7 @@ def _send_without_deduplication(
     """Deduplication is off: every entry is stored (DEDUP-01)."""
     match answer:
         case Stored(position):
-            return (_keep(state, entry, position),) if _is_after(state, position) else ()
+            return (_keep(state, entry, position),) if is_after(state, position) else ()
         case Duplicate():
             return ()
         case Refused():
@@ -244,8 +206,8 @@ def _send_across_switch(
         states += tuple(
             replace(old, since=len(old.entries)) for old in _send_without_deduplication(state, entry, answer, around)
         )
-    if isinstance(answer, Stored) and _is_after(state, answer.position):
-        states += (_store(state, entry, entry.highest, answer.position, around),)
+    if isinstance(answer, Stored) and is_after(state, answer.position):
+        states += (store(state, entry, entry.highest, answer.position, around),)
         if state.pushed < entry.highest:
             lagging = _keep(state, entry, answer.position)
             states += (replace(lagging, lags=True, requires=_in_flight(state)),)
@@ -265,7 +227,7 @@ def settle(state: ProducerState, *, all_answered: bool) -> ProducerState:
     state = _with_last_recorded(state) if state.lags else state
     places = (n for n, stored in enumerate(state.entries, start=1) if n > state.since and stored.position is not None)
     confirmed = max(places, default=state.since)
-    counted = (stored for stored in state.entries[state.since : confirmed] if not stored.is_uncounted)
+    counted = (stored for stored in state.entries[state.since : confirmed] if stored.is_counted)
     persisted = max((stored.highest for stored in counted), default=NONE)
     stored = tuple(
         replace(stored, may_fail_later=False) if stored.may_fail_later and n < confirmed else stored
@@ -281,7 +243,7 @@ def _with_last_recorded(state: ProducerState) -> ProducerState:
     In no other state does an entry follow one with a higher id.
     """
     last = state.entries[-1] if len(state.entries) > state.since else None
-    if last is None or last.position is None or last.highest >= state.written:
+    if last is None or last.position is None or not last.is_counted or last.highest >= state.written:
         return state
     stored = tuple(
         replace(stored, is_uncounted=True) if n >= state.since and stored.highest > last.highest else stored
@@ -304,7 +266,9 @@ def opened(state: ProducerState, last_sequence_id: int) -> tuple[ProducerState, 
 
 
 def _reported(state: ProducerState) -> ProducerState:
-    stored = tuple(replace(stored, is_reported=stored.position is None) for stored in state.entries)
+    stored = tuple(
+        replace(stored, is_reported=stored.position is None and stored.is_counted) for stored in state.entries
+    )
     return replace(
         state, entries=stored, pushed=state.last_sequence_id, failed=False, is_recovered=False, is_recovering=False
     )
@@ -323,6 +287,7 @@ def recover(
     states = [_recovered(possible) for possible in (state, *without_pending(state, only_failing=False))]
     if _ends_with_its_ledger(state, ledger_room):
         states.append(_recovered(_forgetting_the_last(state)))
+    states += [after for found in states if (after := chunks.recovered(found)) is not None]
     if may_race:
         states = [replace(one, may_be_recovering=True, may_be_set_back=True, raced=len(one.entries)) for one in states]
     if may_be_unknown:
@@ -348,7 +313,7 @@ def _recovered(state: ProducerState) -> ProducerState:
         is_recovering=False,
         lags=False,
         requires=state.requires - {DEDUPLICATION_ENABLED_IN_FLIGHT}
-        if state.lags and not _has_stored_again(state)
+        if state.lags and not has_stored_again(state)
         else state.requires,
     )
 
@@ -356,7 +321,9 @@ def _recovered(state: ProducerState) -> ProducerState:
 def _ends_with_its_ledger(state: ProducerState, ledger_room: int | None) -> bool:
     """Whether its last entry filled its ledger."""
     last = state.entries[-1] if len(state.entries) > state.since else None
-    return last is not None and last.position is not None and last.position.entry + 1 == ledger_room
+    if last is None or last.position is None or not last.is_counted:
+        return False
+    return last.position.entry + 1 == ledger_room
 
 
 def _forgetting_the_last(state: ProducerState) -> ProducerState:
@@ -371,17 +338,21 @@ def _maybe_recovering(state: ProducerState) -> list[ProducerState]:
         return [state]
     state = replace(state, may_be_recovering=False)
     late = replace(state, is_recovering=True, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED})
-    known = {NONE, *(stored.highest for stored in state.entries[state.since :])} - {state.written}
-    return [state, *(replace(late, pushed=highest, persisted=highest) for highest in known)]
+    replayed = state.entries[state.since :]
+    counted = {NONE, *(stored.highest for stored in replayed if not stored.entry.is_part)} - {state.written}
+    unfinished = {stored.highest for stored in replayed if stored.entry.is_part} - counted - {state.written}
+    by_chunk = replace(late, requires=late.requires | {CHUNK_RECOVERY_COUNTS_UNFINISHED})
+    return [
+        state,
+        *(replace(late, pushed=highest, persisted=highest) for highest in counted),
+        *(replace(by_chunk, pushed=highest, persisted=highest) for highest in unfinished),
+    ]
 
 
 def writes_may_fail(state: ProducerState) -> ProducerState:
     """Writes may fail from now on, including those in flight."""
     stored = tuple(
-        replace(stored, may_fail_later=True)
-        if stored.position is None and stored.maybe is None and stored.highest > state.persisted
-        else stored
-        for stored in state.entries
+        replace(stored, may_fail_later=True) if _is_pending(state, stored) else stored for stored in state.entries
     )
     return replace(state, entries=stored)
 
@@ -400,11 +371,7 @@ def without_pending(state: ProducerState, *, only_failing: bool) -> Iterable[Pro
     can fail. If no ProducerSuccess contained the id of one, the states without it are possible already.
     """
     stored, requires = state.entries, state.requires
-    while (
-        stored
-        and _is_pending(state, stored[-1])
-        and (not only_failing or (stored[-1].may_fail_later and stored[-1].is_reported))
-    ):
+    while stored and _is_pending(state, stored[-1]) and (not only_failing or _may_have_failed(stored[-1])):
         if stored[-1].is_reported:
             requires |= {PUSHED_ID_IN_PRODUCER_SUCCESS}
         stored = stored[:-1]
@@ -413,7 +380,13 @@ def without_pending(state: ProducerState, *, only_failing: bool) -> Iterable[Pro
 
 def _is_pending(state: ProducerState, stored: StoredEntry) -> bool:
     """Whether the write of an entry may still be in flight: it was not confirmed, as stored or as a duplicate."""
-    return stored.position is None and stored.maybe is None and stored.highest > state.persisted
+    is_unconfirmed = stored.position is None and stored.maybe is None
+    return is_unconfirmed and (stored.highest > state.persisted or not stored.is_counted)
+
+
+def _may_have_failed(stored: StoredEntry) -> bool:
+    """Whether a write may have failed although no possible state lacks it: by a ProducerSuccess it was pushed."""
+    return stored.may_fail_later and (stored.is_reported or not stored.is_counted)
 
 
 @carries("DEDUP-01")
@@ -451,11 +424,12 @@ def in_snapshot(
     tolerates. By deviations it may lack the id of its last entry, or the entries that a concurrent recovery had not
     replayed yet.
     """
-    if highest > max((stored.highest for stored in state.entries[state.since :]), default=state.persisted):
+    may_count = (stored.highest for stored in state.entries[state.since :] if stored.may_count)
+    if highest > max(may_count, default=state.persisted):
         return ()
     if highest >= written_up_to(state, position):
         return (state,)
-    if any(highest < stored.highest for stored in state.entries[state.since : state.raced]):
+    if any(highest < stored.highest for stored in state.entries[state.since : state.raced] if stored.is_counted):
         return (replace(state, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED}),)
     last = next((n for n in range(state.since, len(state.entries)) if state.entries[n].position == position), None)
     if last is None or not (position.entry + 1 == ledger_room or state.entries[last].was_in_flight):
@@ -470,7 +444,7 @@ def written_up_to(state: ProducerState, position: Position) -> int:
     ids = [
         stored.entry.lowest if stored.lacks_highest_id else stored.highest
         for stored in state.entries[state.since :]
-        if stored.position is not None and stored.position <= position and not stored.is_uncounted
+        if stored.position is not None and stored.position <= position and stored.is_counted
     ]
     return ids[-1] if ids else NONE
 

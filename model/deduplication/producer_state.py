@@ -40,6 +40,10 @@ class StoredEntry:
     maybe: int | None = None
     """It may not be stored: this send was without deduplication and got no answer. If it is not stored, later entries
     of the send are not stored either."""
+    counts_at_once: bool = False
+    """A chunk before the last one: the broker counts it like a whole message (``chunk-each-deduplicated``)."""
+    counts_by_recovery: bool = False
+    """The same since a recovery replayed it (``chunk-recovery-counts-unfinished``)."""
     has_ended: bool = False
     """The topic was reloaded after it was sent: its write is not in flight any more, whether or not it is stored."""
 
@@ -47,6 +51,17 @@ class StoredEntry:
     def highest(self) -> int:
         """The highest id that the broker counts."""
         return self.entry.highest if self.ends is None else self.ends
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the broker counts it: not a chunk of a message that is not complete with it."""
+        counts = not self.entry.is_part or self.counts_at_once or self.counts_by_recovery
+        return counts and not self.is_uncounted
+
+    @property
+    def may_count(self) -> bool:
+        """Whether the broker may ever have counted it."""
+        return self.is_counted or self.is_uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +100,13 @@ class ProducerState:
     @property
     def written(self) -> int:
         """The highest sequence id among the entries that deduplication counts; -1 for none."""
-        return max((one.highest for one in self.entries[self.since :] if not one.is_uncounted), default=NONE)
+        return max((one.highest for one in self.entries[self.since :] if one.is_counted), default=NONE)
 
     @property
     def stored(self) -> int:
-        """The highest sequence id in the log since deduplication is on, counted or not; -1 for none."""
-        return max((one.entry.highest for one in self.entries[self.since :]), default=NONE)
+        """The highest sequence id of a whole message in the log since deduplication is on, counted or not; -1: none."""
+        whole = (one.entry for one in self.entries[self.since :] if not one.entry.is_part)
+        return max((entry.highest for entry in whole), default=NONE)
 
     @property
     def last_sequence_id(self) -> int:

@@ -16,7 +16,9 @@ breaks otherwise (:mod:`model.deduplication.variants`):
   cannot be confirmed without losing or repeating a message, and has unknown status.
 - ProducerSuccess contains the highest *persisted* id, because *pushed* may still fall.
 
-Not modelled: markers, transactions, chunks, consumers, and when a snapshot is due.
+Chunks of one message share its sequence id, which counts with the last one (:mod:`model.chunking.deduplication`).
+
+Not modelled: markers, transactions, consumers, and when a snapshot is due.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from model.chunking import deduplication as of_chunks
+from model.chunking.chunks import Chunk
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
 from model.deduplication.variants import DOCUMENT, Variant
 from model.events import Answer, Duplicate, LoggedEntry, Opened, Refused, Stored
 from model.log import Ledgers, Position
 from model.rules.catalogue import carries
-from model.vocabulary import Entry
+from model.vocabulary import ChunkNumber, Entry
 
 NOT_READY = "ServiceNotReady"
 """The code of a refusal while writes are failing."""
@@ -115,7 +119,8 @@ class Topic(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
 
     On disk: ``log``, ``ledgers`` and ``snapshot``, which is None while deduplication is off because there is no cursor.
     In memory: the two maps, the writes ``in_flight``, oldest first, and the open ``sessions`` with their producers'
-    names. ``failing``: a write failed and later ones have not ended yet.
+    names. ``failing``: a write failed and later ones have not ended yet. ``since``: where there are chunks, so many
+    entries of the log are older than the switch of deduplication.
     """
 
     variant: Variant = DOCUMENT
@@ -128,6 +133,7 @@ class Topic(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     in_flight: tuple[Write, ...] = ()
     sessions: tuple[tuple[str, str], ...] = ()
     failing: bool = False
+    since: int = 0
 
     @property
     def last_position(self) -> Position | None:
@@ -162,6 +168,7 @@ class Crashed(Struct, frozen=True, kw_only=True):
     log: tuple[LoggedEntry, ...]
     ledgers: Ledgers
     snapshot: Snapshot | None
+    since: int
 
 
 SessionAnswers = tuple[SessionAnswer, ...]
@@ -208,10 +215,44 @@ def judge(topic: Topic, producer: str, entry: Entry) -> Judgement:
     """
     pushed, persisted = topic.pushed_of(producer), topic.persisted_of(producer)
     variant = topic.variant
+    if entry.chunk is not None and not variant.no_check:
+        return _judge_chunk(topic, producer, entry)
     if entry.lowest > pushed or variant.no_check or (variant.strict_less_than and entry.lowest == pushed):
         return Judgement.NEW
     last = entry.lowest if variant.overlapping_batch_dropped else _end(variant, entry)
     return Judgement.DUPLICATE if last <= persisted else Judgement.UNKNOWN
+
+
+@carries("CHUNK-13")
+def _judge_chunk(topic: Topic, producer: str, entry: Entry) -> Judgement:
+    """Whether a chunk is a duplicate: its message is stored, or this chunk of an unfinished one.
+
+    Of unknown status is one whose copy is in flight, or whose predecessor is not stored.
+    """
+    stored = [logged.entry for logged in topic.log[topic.since :] if logged.producer == producer]
+    in_flight = [write.entry for write in topic.in_flight if write.producer == producer]
+
+    def judged(whole: int, entries: Iterable[Entry]) -> of_chunks.ChunkJudgement:
+        known = of_chunks.Known(producer, whole, _unfinished(entries))
+        return of_chunks.judge(known, _chunk_of(entry), variant=topic.variant.chunks)
+
+    if judged(topic.pushed_of(producer), (*stored, *in_flight)) is of_chunks.ChunkJudgement.STORED:
+        return Judgement.NEW
+    is_duplicate = judged(topic.persisted_of(producer), stored) is of_chunks.ChunkJudgement.DUPLICATE
+    return Judgement.DUPLICATE if is_duplicate else Judgement.UNKNOWN
+
+
+def _unfinished(entries: Iterable[Entry]) -> tuple[int, str, int] | None:
+    """The unfinished message of a producer with these entries: its sequence id, its uuid, and how many chunks."""
+    memory: of_chunks.Memory = ()
+    for entry in entries:
+        memory = of_chunks.remember(memory, "", _chunk_of(entry))
+    return memory[0].unfinished if memory else None
+
+
+def _chunk_of(entry: Entry) -> Chunk:
+    chunk = entry.chunk or ChunkNumber(0, 1)
+    return Chunk(chunk.uuid or "", entry.highest, chunk.chunk_id, chunk.chunks, 0, 0, 0)
 
 
 def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, SessionAnswers]:
@@ -243,9 +284,11 @@ def begin_write(topic: Topic, session: str, producer: str, entry: Entry) -> Topi
     """A new entry: *pushed* rises to its highest id (DEDUP-02) before it is written (DEDUP-05)."""
     variant, key = topic.variant, topic.key(producer)
     highest = _end(variant, entry)
+    in_flight = (*topic.in_flight, Write(session, producer, entry))
+    if not _counts(variant, entry):
+        return replace(topic, in_flight=in_flight)
     pushed = topic.pushed if variant.pushed_after_write else topic.pushed.raised(key, highest)
     persisted = topic.persisted.raised(key, highest) if variant.persisted_before_write else topic.persisted
-    in_flight = (*topic.in_flight, Write(session, producer, entry))
     return replace(topic, pushed=pushed, persisted=persisted, in_flight=in_flight)
 
 
@@ -321,12 +364,18 @@ def _append(topic: Topic, write: Write) -> Topic:
 
 def _raise_persisted(topic: Topic, write: Write) -> Topic:
     """A persisted id was also pushed, even if it was sent before deduplication was switched on."""
-    if topic.snapshot is None:
+    if topic.snapshot is None or not _counts(topic.variant, write.entry):
         return topic
     key, highest = topic.key(write.producer), _end(topic.variant, write.entry)
     if topic.variant.deduplication_enabled_in_flight:
         return replace(topic, persisted=topic.persisted.without(key).raised(key, highest))
     return replace(topic, persisted=topic.persisted.raised(key, highest), pushed=topic.pushed.raised(key, highest))
+
+
+@carries("CHUNK-13")
+def _counts(variant: Variant, entry: Entry) -> bool:
+    """Whether the id of an entry counts: a message in chunks counts with its last chunk."""
+    return not entry.is_part or variant.chunks.each_deduplicated
 
 
 def _end(variant: Variant, entry: Entry) -> int:
@@ -389,6 +438,7 @@ def crash(topic: Topic, *, reached: int) -> Crashed:
         log=topic.log,
         ledgers=topic.ledgers,
         snapshot=topic.snapshot,
+        since=topic.since,
     )
 
 
@@ -401,6 +451,7 @@ def recover(crashed: Crashed) -> Topic:
         log=crashed.log,
         ledgers=crashed.ledgers.taken_over(),
         snapshot=crashed.snapshot,
+        since=crashed.since,
     )
     highest = recovered_ids(topic)
     return replace(topic, pushed=highest, persisted=highest)
@@ -411,11 +462,18 @@ def recovered_ids(topic: Topic) -> HighestIds:
     """The highest ids that the next load recovers from the snapshot and the log."""
     if topic.snapshot is None:
         return NOTHING
-    highest = topic.snapshot.highest
-    for logged in to_replay(topic, topic.snapshot):
-        end = logged.entry.lowest if topic.variant.replay_counts_lowest else _end(topic.variant, logged.entry)
+    return replayed(topic, topic.snapshot.highest, to_replay(topic, topic.snapshot))
+
+
+def replayed(topic: Topic, highest: HighestIds, entries: Iterable[LoggedEntry]) -> HighestIds:
+    """The ids after the replay of these entries. In releases the last id of a producer counts, not the highest."""
+    variant = topic.variant
+    takes_last = variant.deduplication_enabled_in_flight or variant.chunks.recovery_counts_unfinished
+    for logged in entries:
+        end = logged.entry.lowest if variant.replay_counts_lowest else _end(variant, logged.entry)
         key = topic.key(logged.producer)
-        highest = (highest.without(key) if topic.variant.deduplication_enabled_in_flight else highest).raised(key, end)
+        if _counts(variant, logged.entry) or variant.chunks.recovery_counts_unfinished:
+            highest = (highest.without(key) if takes_last else highest).raised(key, end)
     return highest
 
 
@@ -433,7 +491,8 @@ def switch_deduplication(topic: Topic, *, on: bool) -> Topic:
     if on == (topic.snapshot is not None):
         return topic
     snapshot = Snapshot(topic.last_position) if on else None
-    return replace(topic, snapshot=snapshot, pushed=NOTHING, persisted=NOTHING)
+    since = len(topic.log) if any(logged.entry.chunk is not None for logged in topic.log) else 0
+    return replace(topic, snapshot=snapshot, pushed=NOTHING, persisted=NOTHING, since=since)
 
 
 def forget_producer(topic: Topic, producer: str) -> Topic:

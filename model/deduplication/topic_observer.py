@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from model.deduplication import diagnosis, due, observer
+from model.deduplication import chunks, diagnosis, due, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import (
@@ -185,6 +185,10 @@ def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry:
         return all(holds(state) for state in states)
 
     rules: list[str] = []
+    if view.enabled and entry.chunk is not None and always(lambda state: chunks.is_known(state, entry)):
+        rules.append("CHUNK-13")
+    if view.enabled and entry.is_part:
+        return rules
     if not view.enabled:
         if isinstance(answer, Stored) and always(lambda state: any(k.highest >= entry.lowest for k in state.entries)):
             rules.append("DEDUP-01")

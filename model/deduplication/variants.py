@@ -12,6 +12,8 @@ from functools import partial
 
 from msgspec import Struct
 
+from model.chunking.variants import DOCUMENT as CHUNKS_AS_DOCUMENTED
+from model.chunking.variants import ChunksVariant
 from model.variants import NamedVariant, Origin, switched_on
 
 
@@ -44,6 +46,8 @@ class Variant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     replay_skips_one: bool = False
     replay_counts_lowest: bool = False
     inactive_forgotten: bool = False
+    chunks: ChunksVariant = CHUNKS_AS_DOCUMENTED
+    """How chunks are deduplicated; its variants have names of their own."""
 
 
 DOCUMENT = Variant()

@@ -22,8 +22,8 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
     marker or a subscription then restarts them without a complete snapshot, so one begins at once.
 
     A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later.
-    The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots that
-    begin until another one is complete have the same reason, so they count as one.
+    The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots
+    that begin until another one is complete have the same reason, so they count as one.
     """
     for log in logs.values():
         restarts = topic.unreplicated.get(log.cluster, 0)

@@ -7,9 +7,10 @@ In all other respects a chunk is judged like any entry. A dispatcher sends all c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from model.cursors.acked import Acked
 from model.deviations import requires
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
@@ -43,11 +44,26 @@ def excused(state: Consumption, name: str, broken: Broken, known: frozenset[str]
 
 
 def reason(state: Consumption, subscription: SubscriptionId, starved: Collection[str]) -> str | None:
-    """Why these consumers are sent nothing: the name of a deviation, ``WAITS``, or None."""
-    here = dict(state.consumers_of(subscription))
-    if not any(consumer.kind == "Shared" for consumer in here.values()):
+    """Why these consumers are sent nothing: the name of a deviation, ``WAITS``, or None.
+
+    Chunks whose acks are lost by a deviation of the cursor are a reason only if there is no other one.
+    """
+    if not any(consumer.kind == "Shared" for _, consumer in state.consumers_of(subscription)):
         return None
-    free, assignment = _free(state, subscription), state.assignment(subscription)
+    cursor = state.cursors[subscription]
+    free = _free(state, subscription, cursor.possible)
+    found = _reason(state, subscription, starved, free)
+    lost = _free(state, subscription, frozenset(cursor.deviating)) if found is None else free
+    return found if lost.keys() <= free.keys() else _reason(state, subscription, starved, lost)
+
+
+def _reason(
+    state: Consumption,
+    subscription: SubscriptionId,
+    starved: Collection[str],
+    free: Mapping[Position, ChunkNumber | None],
+) -> str | None:
+    here, assignment = dict(state.consumers_of(subscription)), state.assignment(subscription)
     chunks = [chunk for chunk in free.values() if chunk is not None]
     if assignment.is_stuck(chunks) or assignment.may_be_stuck(chunks):
         return CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
@@ -69,15 +85,19 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
 
 def counted_at_nobody(state: Consumption, subscription: SubscriptionId) -> int:
     """How many messages the broker may count as unacknowledged at a consumer that left: chunks that it sent there."""
-    chunks = (chunk for chunk in _free(state, subscription).values() if chunk is not None)
+    free = _free(state, subscription, state.cursors[subscription].possible)
+    chunks = (chunk for chunk in free.values() if chunk is not None)
     return state.assignment(subscription).sent_to_leaver(chunks)
 
 
-def _free(state: Consumption, subscription: SubscriptionId) -> dict[Position, ChunkNumber | None]:
+def _free(
+    state: Consumption, subscription: SubscriptionId, possible: Collection[Acked]
+) -> dict[Position, ChunkNumber | None]:
     """The entries that are possibly unacknowledged and pending at no consumer, in order, and their chunk numbers."""
-    chunks = state.log(subscription.topic).chunks
+    log = state.log(subscription.topic)
+    chunks = log.chunks
     if not chunks:
         return {}
     pending = {message[1].position for _, one in state.consumers_of(subscription) for message in one.unacknowledged}
-    positions = {place.position for _, place in state.all_left(subscription)} - pending
+    positions = {place.position for one in possible for place in one.messages_left(log)} - pending
     return {position: chunks.get(position) for position in sorted(positions)}

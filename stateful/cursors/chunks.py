@@ -1,20 +1,20 @@
 """The machines of documents 003 and 004 on topics with chunked messages: entry by entry, as the wire client has them.
 
 To a subscription each chunk is an entry like any other. So whatever these machines do otherwise, they do to chunks: of
-whole messages, of those whose producer stopped half-way, and of those that have a chunk twice. What clients put
-together is document 002's. Topics have no deduplication, which is another matter for chunks.
+whole messages, of those whose producer stopped half-way, and of those that have a chunk twice, or are sent again. What
+clients put together is document 002's. With deduplication, a repeated chunk is a duplicate (CHUNK-13).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import OpenProducer, Send
+from model.operations import CrashProducer, OpenProducer, Send
 from model.vocabulary import ChunkNumber, Entry, Message, Persistence, SubscriptionType
 from stateful.cursors.machines import KINDS, PERSISTENCE, SIZES, TOPIC, AcknowledgmentMachine
 from stateful.key_shared.machines import PERMITS, PICKS, KeysAgainMachine
@@ -25,6 +25,7 @@ STORED = st.integers(1, 4)
 """How many chunks of a message are sent, at most."""
 REPEATED = st.sampled_from([None, None, None, 0, 1, 3])
 """The chunk that is sent twice."""
+AGO = st.sampled_from([0, 0, 0, 1, 2])
 
 
 @dataclass(slots=True)
@@ -36,18 +37,27 @@ class ChunkedMessages:
 
     sent: list[str]
     mark: str = ""
-    _messages: int = 0
+    _messages: list[tuple[int, str | None]] = field(default_factory=list)
+    """How many chunks each message has, and its key."""
     _chunks: int = 0
 
     def message(self, count: int, stored: int, repeated: int | None, *, key: str | None = None) -> Iterator[Entry]:
         """The first ``stored`` of so many chunks of a new message, one by one; the ``repeated`` one comes twice."""
-        self._messages += 1
+        self._messages.append((count, key))
+        return self._some(len(self._messages), stored, repeated)
+
+    def again(self, ago: int, stored: int) -> Iterator[Entry]:
+        """The first ``stored`` chunks of the message that was sent so many messages ago; 0: of the last one."""
+        return self._some(len(self._messages) - min(ago, len(self._messages) - 1), stored, None)
+
+    def _some(self, sequence_id: int, stored: int, repeated: int | None) -> Iterator[Entry]:
+        count, key = self._messages[sequence_id - 1]
         for number in range(min(count, stored)):
             for _ in range(1 + (number == repeated)):
                 self._chunks += 1
                 self.sent.append(f"{self.mark}h{self._chunks}")
-                chunk = ChunkNumber(number, count, f"{self.mark}u{self._messages}")
-                yield Entry((Message(self._messages, self.sent[-1], key, chunk=chunk),))
+                chunk = ChunkNumber(number, count, f"{self.mark}u{sequence_id}")
+                yield Entry((Message(sequence_id, self.sent[-1], key, chunk=chunk),))
 
 
 def sends(session: str, entries: Iterator[Entry]) -> Iterator[Send]:
@@ -65,6 +75,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         persistence=PERSISTENCE,
         kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
         is_trimmed=st.sampled_from([False, False, False, True]),
+        is_deduplicated=st.booleans(),
         sizes=SIZES,
         chunks=COUNTS,
     )
@@ -74,6 +85,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         persistence: Persistence,
         kinds: tuple[SubscriptionType, ...],
         is_trimmed: bool,
+        is_deduplicated: bool,
         sizes: list[int],
         chunks: int,
     ) -> None:
@@ -85,7 +97,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
             persistence=persistence,
             kinds=kinds,
             is_trimmed=is_trimmed,
-            is_deduplicated=False,
+            is_deduplicated=is_deduplicated,
             sizes=sizes,
         )
         self.send_chunks(chunks=chunks, stored=chunks, repeated=None, sizes=sizes)
@@ -103,6 +115,26 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
             self.do(send)
             if not number:
                 self.send_entries(sizes)
+
+    @precondition(lambda self: not self.is_over)
+    @rule(ago=AGO, stored=STORED, reconnects=st.booleans())
+    def send_chunks_again(self, ago: int, stored: int, reconnects: bool) -> None:
+        """A message is sent again, whole or not; perhaps after its producer has lost its connection."""
+        if reconnects:
+            self.do(CrashProducer(session=self.session))
+            self.do(OpenProducer(session=self.session, topic=TOPIC, producer=f"{self.plan.mark}q"))
+        for send in sends(self.session, self.messages.again(ago, stored)):
+            self.do(send)
+
+    @precondition(lambda self: not self.is_over)
+    @rule(chunks=COUNTS, stored=STORED, again=STORED)
+    def unload_between_chunks(self, chunks: int, stored: int, again: int) -> None:
+        """The topic is unloaded after some chunks of a message, which its producer sends again from the first one."""
+        for send in sends(self.session, self.messages.message(chunks, stored, None)):
+            self.do(send)
+        self.move()
+        for send in sends(self.session, self.messages.again(0, again)):
+            self.do(send)
 
 
 class KeysChunksMachine(KeysAgainMachine):
@@ -132,4 +164,26 @@ class KeysChunksMachine(KeysAgainMachine):
             self.do(send)
             if not number:
                 self.send_entries(picks)
+        self.gather()
+
+    @rule(ago=AGO, stored=STORED, reconnects=st.booleans())
+    def send_chunks_again(self, ago: int, stored: int, reconnects: bool) -> None:
+        """A message is sent again, whole or not; perhaps after its producer has lost its connection."""
+        if reconnects:
+            self.do(CrashProducer(session=self.session))
+            self.do(OpenProducer(session=self.session, topic=TOPIC, producer="q"))
+        for send in sends(self.session, self.messages.again(ago, stored)):
+            self.do(send)
+        self.gather()
+
+    @rule(key=st.none() | st.integers(0, len(KEYS) - 1), chunks=COUNTS, stored=STORED, again=STORED, permits=PERMITS)
+    def unload_between_chunks(self, key: int | None, chunks: int, stored: int, again: int, permits: int) -> None:
+        """The topic is unloaded after some chunks of a message, which its producer sends again from the first one."""
+        entries = self.messages.message(chunks, stored, None, key=None if key is None else KEYS[key])
+        for send in sends(self.session, entries):
+            self.do(send)
+        self.move()
+        self.join(permits)
+        for send in sends(self.session, self.messages.again(0, again)):
+            self.do(send)
         self.gather()

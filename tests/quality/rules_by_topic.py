@@ -1,4 +1,4 @@
-"""What is judged on which topics: how often each rule is exercised on those with chunks, with deduplication, on others.
+"""What is judged on which topics: how often each rule is exercised on those with chunks, deduplication, both, neither.
 
 A machine runs on a real broker, or the journals of runs are read; each history is judged again step by step. A step
 counts for the topic that it names, or that its actor named last.
@@ -34,16 +34,19 @@ from model.example import Example, judge
 from model.judgement import Broken
 from tests.quality.cost import MACHINES
 
-Kind = Literal["chunks", "deduplication", "others"]
-KINDS: Final[tuple[Kind, ...]] = ("chunks", "deduplication", "others")
+Kind = Literal["both", "chunks", "deduplication", "others"]
+KINDS: Final[tuple[Kind, ...]] = ("both", "chunks", "deduplication", "others")
 
 
 def kind_of(state: Example, topic: str) -> Kind:
     """What a topic has by now."""
     followed, view = state.consumption.topics.get(topic), state.topics.get(topic)
-    if topic in state.chunking.topics or (followed is not None and followed.log.chunks):
-        return "chunks"
-    return "deduplication" if view is not None and view.enabled else "others"
+    is_deduplicated = view is not None and view.enabled
+    if topic in state.chunking.topics:
+        return "both" if state.chunking.topics[topic].deduplication else "chunks"
+    if followed is not None and followed.log.chunks:
+        return "both" if is_deduplicated else "chunks"
+    return "deduplication" if is_deduplicated else "others"
 
 
 def counted(steps: Iterable[Step]) -> Counter[tuple[str, Kind]]:

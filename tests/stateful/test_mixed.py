@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.machines import Machine
+from model.chunking.variants import ChunksVariant
 from model.deduplication.variants import Variant, named
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed
@@ -22,6 +23,7 @@ from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import Replicate, SimulatedPerformer
+from tests.quality.rules_by_topic import counted
 
 MIXED, MIXED_CLUSTERS = MACHINES
 SEEDS, EXAMPLES = range(1, 4), 60
@@ -33,6 +35,7 @@ AS_RELEASES_DO = partial(
         pushed_id_in_producer_success=True,
         snapshot_position_ahead=True,
         deduplication_enabled_in_flight=True,
+        chunks=ChunksVariant(only_last_deduplicated=True, recovery_counts_unfinished=True),
     ),
     cursors=AS_RELEASES,
 )
@@ -40,6 +43,8 @@ OF_ACKS = {"ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13"}
 FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
     "no-check": ({"variant": named("no-check").variant}, {"DEDUP-03", "DEDUP-09"}),
     "replay-skips-one": ({"variant": named("replay-skips-one").variant}, {"DEDUP-03", "DEDUP-09", "DEDUP-12"}),
+    "chunk-never-judged": ({"variant": Variant(chunks=ChunksVariant(never_judged=True))}, {"CHUNK-13"}),
+    "ack_covers_whole_message": ({"cursors": SimulatedVariant(ack_covers_whole_message=True)}, OF_ACKS),
     "cumulative_one_too_many": ({"cursors": SimulatedVariant(cumulative_one_too_many=True)}, {"ACK-04", "ACK-10"}),
     "unload_loses_ranges": ({"cursors": SimulatedVariant(unload_loses_ranges=True)}, {"ACK-01", "ACK-10", "ACK-12"}),
     "left_forgotten": (
@@ -102,6 +107,23 @@ def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed(machine: 
         exercised.update(judged.exercised)
     assert exercised == campaign.exercised
     assert refused(campaign) == []
+
+
+def test_chunks_of_a_deduplicated_topic_are_judged_by_the_rules_of_all_documents() -> None:
+    exercised: Counter[str] = Counter()
+    for campaign in on_the_documents(MIXED):
+        for steps in campaign.histories:
+            exercised.update({rule: n for (rule, kind), n in counted(steps).items() if kind == "both"})
+    assert {
+        "CHUNK-13",
+        "DEDUP-02",
+        "DEDUP-03",
+        "DEDUP-09",
+        "DEDUP-12",
+        *OF_ACKS,
+        "KEY-01",
+        "KEY-02",
+    } <= exercised.keys()
 
 
 @pytest.mark.parametrize(

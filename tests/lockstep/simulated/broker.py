@@ -371,9 +371,9 @@ class SimulatedBroker:
         snapshot = hosted.topic.snapshot
         if hosted.is_behind and snapshot is not None:
             replayed = self._chance.randint(0, len(reference.to_replay(hosted.topic, snapshot)))
-            known = snapshot.highest
-            for logged in reference.to_replay(hosted.topic, snapshot)[:replayed]:
-                known = known.raised(logged.producer, logged.entry.highest)
+            known = reference.replayed(
+                hosted.topic, snapshot.highest, reference.to_replay(hosted.topic, snapshot)[:replayed]
+            )
             hosted.topic = replace(hosted.topic, pushed=known, persisted=known)
 
     def _catch_up(self, hosted: Hosted) -> None:

@@ -7,8 +7,8 @@ from model.log import Position
 from model.operations import Send, Unload
 from model.subscription_operations import Acknowledge, CutDuring
 from model.vocabulary import Entry, LoseThenCut, Message
-from tests.verdicts import Happened
 from tests.model.key_shared.test_order import ALL, A, B, broken, gathers, joins, permits, sent
+from tests.verdicts import Happened
 
 
 def test_a_message_is_not_due_where_a_deviation_may_have_kept_its_ack() -> None:

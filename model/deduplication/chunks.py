@@ -1,0 +1,162 @@
+"""Deduplication of the chunks of a message (CHUNK-13), as states of their producer.
+
+All chunks of a message have its sequence id. The message counts once its last chunk is stored. Until then the broker
+knows which of its chunks are stored, and confirms those without storing them again. :mod:`model.chunking.deduplication`
+decides that, by the document or as a release does. This module has what document 000 adds: writes in flight, missing
+answers, recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from model.chunking.chunks import Chunk
+from model.chunking.deduplication import ChunkJudgement, Known, Memory, judge, remember
+from model.chunking.variants import DOCUMENT, ChunksVariant
+from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
+from model.deduplication.writes import fail, is_after, store, store_at_once
+from model.deviations.chunking import (
+    CHUNK_EACH_DEDUPLICATED,
+    CHUNK_ONLY_LAST_DEDUPLICATED,
+    CHUNK_RECOVERY_COUNTS_UNFINISHED,
+)
+from model.events import Answer, Duplicate, Refused, Stored, Unknown
+from model.log import Position
+from model.rules.catalogue import carries
+from model.vocabulary import Entry
+
+HYPOTHESES: tuple[tuple[frozenset[str], ChunksVariant], ...] = (
+    (frozenset(), DOCUMENT),
+    (frozenset({CHUNK_ONLY_LAST_DEDUPLICATED}), ChunksVariant(only_last_deduplicated=True)),
+    (frozenset({CHUNK_EACH_DEDUPLICATED}), ChunksVariant(each_deduplicated=True)),
+)
+"""How a broker may treat a chunk: as documented, or by a deviation."""
+
+
+@carries("CHUNK-13")
+def judged(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> Iterator[ProducerState]:
+    """The possible states after a chunk and its answer."""
+    parts = [one for one in state.entries[state.since :] if one.entry.is_part and one.highest > state.stored]
+    unfinished = [one for one in parts if one.highest == parts[-1].highest]
+    for requires, variant in HYPOTHESES:
+        if any(one.counts_at_once is not variant.each_deduplicated for one in unfinished):
+            continue  # the broker treated another chunk otherwise
+        for after in _judged(state, entry, variant, answer, around):
+            yield replace(after, requires=after.requires | requires) if requires else after
+
+
+def _judged(
+    state: ProducerState, entry: Entry, variant: ChunksVariant, answer: Answer, around: Circumstances
+) -> Iterator[ProducerState]:
+    is_stored = is_new(state, entry, variant)
+    put = store_at_once if variant.each_deduplicated else _store
+    match answer:
+        case Stored(position):
+            if is_stored and is_after(state, position):
+                yield put(state, entry, position, around)
+        case Duplicate():
+            if is_duplicate(state, entry, variant):
+                counted = NONE if entry.is_part and not variant.each_deduplicated else entry.highest
+                yield replace(state, persisted=max(state.persisted, counted), is_recovered=False)
+        case Refused(code) if code == UNKNOWN_STATUS:
+            if not is_stored and not _was_stored(state, entry, variant):
+                yield state
+        case Refused():
+            if around.may_fail:
+                yield fail(state, entry, entry.highest)
+        case Unknown():
+            if state.failed:
+                # After a failed write the broker closes the producer, and stores none of its later entries.
+                yield fail(state, entry, entry.highest)
+                return
+            yield replace(state, cut=True)
+            yield put(state, entry, None, around) if is_stored else state
+            if is_stored and around.may_fail:
+                yield fail(state, entry, entry.highest)
+        case _:
+            assert_never(answer)
+
+
+def _store(state: ProducerState, entry: Entry, position: Position | None, around: Circumstances) -> ProducerState:
+    return store(state, entry, entry.highest, position, around)
+
+
+@carries("CHUNK-13")
+def is_new(state: ProducerState, entry: Entry, variant: ChunksVariant = DOCUMENT) -> bool:
+    """Whether the broker stores a chunk: its message is not stored, and it is the next one of it.
+
+    Which chunks of the message were stored before deduplication was enabled may count or not.
+    """
+    whole = state.written if state.failed else state.pushed
+    return any(
+        _is(ChunkJudgement.STORED, whole, since, entry, variant)
+        for since in (state.entries[state.since :], state.entries)
+    )
+
+
+@carries("CHUNK-13")
+def is_duplicate(state: ProducerState, entry: Entry, variant: ChunksVariant = DOCUMENT) -> bool:
+    """Whether the broker has stored a chunk, or its message."""
+    whole = max(state.persisted, state.written)
+    return _is(ChunkJudgement.DUPLICATE, whole, state.entries[state.since :], entry, variant)
+
+
+def _was_stored(state: ProducerState, entry: Entry, variant: ChunksVariant) -> bool:
+    """Whether the broker has confirmed a chunk, or its message, so that it cannot be unknown."""
+    settled = [stored for stored in state.entries[state.since :] if stored.position is not None]
+    return _is(ChunkJudgement.DUPLICATE, state.persisted, settled, entry, variant)
+
+
+def _is(
+    judgement: ChunkJudgement, whole: int, stored: Iterable[StoredEntry], entry: Entry, variant: ChunksVariant
+) -> bool:
+    """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so."""
+    memory: Memory = ()
+    for one in stored:
+        memory = remember(memory, "", _chunk_of(one.entry))
+    unfinished = memory[0].unfinished if memory else None
+    return judge(Known("", whole, unfinished), _chunk_of(entry), variant=variant) is judgement
+
+
+def is_known(state: ProducerState, entry: Entry) -> bool:
+    """Whether it matters for a chunk what the broker knows of its message: of its chunks, or that it is whole."""
+    return entry.highest <= state.written or bool(stored_of(state, entry))
+
+
+def stored_of(state: ProducerState, entry: Entry) -> list[int]:
+    """Which chunks of a chunk's message are in the log since deduplication is on, by their numbers."""
+    uuid = None if entry.chunk is None else entry.chunk.uuid
+    chunks = (stored.entry.chunk for stored in state.entries[state.since :])
+    return [chunk.chunk_id for chunk in chunks if chunk is not None and chunk.uuid == uuid]
+
+
+def _chunk_of(entry: Entry) -> Chunk:
+    chunk = entry.chunk
+    if chunk is None:
+        return Chunk("", entry.highest, 0, 1, 0, 0, 0)
+    return Chunk(chunk.uuid or "", entry.highest, chunk.chunk_id, chunk.chunks, 0, 0, 0)
+
+
+@carries("CHUNK-13")
+def recovered(state: ProducerState) -> ProducerState | None:
+    """The recovered state if the replay takes the last entry's id, although its message is not complete with it.
+
+    Then the id of an unfinished message counts; or, after a chunk of an older message was stored again, that older one,
+    and those above it do not. None if it makes no difference.
+    """
+    last = state.entries[-1] if len(state.entries) > state.since else None
+    if last is None or not last.entry.is_part or last.highest == state.written:
+        return None
+    earlier = (
+        replace(stored, is_uncounted=True) if stored.is_counted and stored.highest > last.highest else stored
+        for stored in state.entries[:-1]
+    )
+    return replace(
+        state,
+        entries=(*earlier, replace(last, counts_by_recovery=True)),
+        pushed=last.highest,
+        persisted=last.highest,
+        requires=state.requires | {CHUNK_RECOVERY_COUNTS_UNFINISHED},
+    )
