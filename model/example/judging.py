@@ -78,7 +78,7 @@ from model.service.judging import Reasons
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
 from model.subscription_operations import ReceiveDue
-from model.subscriptions import membership, written
+from model.subscriptions import membership, replica, written
 from model.subscriptions import tracker as subscriptions
 from model.vocabulary import Limits, LookAhead
 
@@ -168,7 +168,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(outcome, Skipped):
         return Allowed(state)
     if isinstance(operation, ReadLog) and operation.cluster is not None:
-        logged = written.replica_read(state.consumption, operation.topic, operation.cluster, outcome)
+        logged = replica.log_read(state.consumption, operation.topic, operation.cluster, outcome)
         return logged if isinstance(logged, Broken) else logged.of(state)
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))

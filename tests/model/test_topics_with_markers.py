@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.cluster_events import ReplicatorStalled
 from model.cluster_operations import AWAY
 from model.cursors import acked
 from model.cursors.acked import Acked
@@ -118,9 +119,10 @@ def test_only_where_clusters_write_markers_may_positions_be_left_out() -> None:
 # ---------------------------------------------------------------------------------------------------------- replication
 
 
-def replica(*words: str) -> Happened:
+def replica(*words: str, is_deduplicated: bool = False, has_reconnected: bool = False) -> Happened:
     entries = [LoggedEntry(Position(9, n), "p", Entry((Message(n, word),))) for n, word in enumerate(words)]
-    return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
+    read = LogRead(tuple(entries), is_deduplicated=is_deduplicated, has_reconnected=has_reconnected)
+    return ReadLog("t", cluster=AWAY), read
 
 
 def test_the_other_cluster_has_the_same_messages_in_the_same_order() -> None:
@@ -130,6 +132,33 @@ def test_the_other_cluster_has_the_same_messages_in_the_same_order() -> None:
 @pytest.mark.parametrize("words", [("p1", "p2"), ("p1", "p3"), ("p1", "p3", "p2"), ("p1", "p2", "p3", "p3"), ()])
 def test_a_message_that_the_other_cluster_lacks_or_has_elsewhere_breaks_repl_01(words: tuple[str, ...]) -> None:
     assert broken_by(*THREE, replica(*words)).rule == "REPL-01"
+
+
+@pytest.mark.parametrize("words", ["p1 p2 p2 p3", "p1 p2 p1 p2 p3", "p1 p2 p3 p3", "p1 p1 p2 p3 p1 p2 p3 p2 p3"])
+def test_a_replicator_that_reconnected_may_repeat_what_was_in_flight(words: str) -> None:
+    assert "REPL-01" in exercised(*THREE, replica(*words.split(), has_reconnected=True))
+    assert broken_by(*THREE, replica(*words.split())).rule == "REPL-01"
+    deduplicated = replica(*words.split(), is_deduplicated=True, has_reconnected=True)
+    assert broken_by(*THREE, deduplicated).rule == "REPL-01"
+
+
+@pytest.mark.parametrize(
+    "words", ["p1 p2", "p1 p3", "p1 p2 p3 p1", "p1 p2 p1 p3", "p1 p2 p1", "p2 p1 p2 p3", "p1 p2 p3 p4"]
+)
+def test_but_it_repeats_everything_after_that_and_leaves_out_nothing(words: str) -> None:
+    assert broken_by(*THREE, replica(*words.split(), has_reconnected=True)).rule == "REPL-01"
+
+
+def test_a_message_that_is_twice_at_home_is_twice_in_the_other_cluster() -> None:
+    twice = steps("t off at-home; p opens -1; p sends 1@0 1@1 2@2")
+    assert "REPL-01" in exercised(*twice, replica("p1", "p1", "p2"))
+    assert "REPL-01" in exercised(*twice, replica("p1", "p1", "p1", "p2", has_reconnected=True))
+    assert broken_by(*twice, replica("p1", "p2", has_reconnected=True)).rule == "REPL-01"
+
+
+def test_a_connected_replicator_that_stalls_breaks_repl_01() -> None:
+    stalled = (ReadLog("t", cluster=AWAY), ReplicatorStalled("A", AWAY, 31.0, ()))
+    assert broken_by(*THREE, stalled).rule == "REPL-01"
 
 
 def test_as_long_as_an_outcome_is_unknown_the_other_cluster_is_not_judged() -> None:

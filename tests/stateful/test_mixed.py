@@ -21,7 +21,8 @@ from stateful.test_mixed import MACHINES
 from tests import judging
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
-from tests.lockstep.simulated.world import Replicate, SimulatedPerformer
+from tests.lockstep.simulated.replica import Replicate
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 MIXED, MIXED_CLUSTERS = MACHINES
 SEEDS, EXAMPLES = range(1, 4), 60

@@ -8,14 +8,14 @@ reconnects by itself, and sends batches without highest id if so configured.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 import msgspec
 
 from conformance.lockstep.performer import Performed
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import LinkOperation, ReplicationOperation
 from model.deduplication.answers import could_be_for
 from model.deduplication.producer_state import NONE
 from model.deduplication.reference import BUSY
@@ -81,6 +81,7 @@ from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, parti
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.cursors import SimulatedCursors
+from tests.lockstep.simulated.replica import Replicate, SimulatedReplica, as_it_is
 from tests.lockstep.simulated.subscription import Clock
 
 ProducerAccount = Literal["highest", "lowest", "latest"]
@@ -94,10 +95,6 @@ SNAPSHOT_ENTRIES, SNAPSHOT_PERIOD_S = 5, 2.0
 """When a deduplication snapshot is due, as on the brokers that the suite starts."""
 BEFORE_THE_FIRST = Position(0, -1)
 """The position of a cursor at the beginning."""
-
-
-Replicate = Callable[[list[LoggedEntry]], list[LoggedEntry]]
-"""What another cluster has of a log."""
 
 
 class BatchWithoutHighestId(Entry, frozen=True):
@@ -148,7 +145,7 @@ class SimulatedPerformer:
         account: ProducerAccount = "highest",
         cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
-        replicate: Replicate = list,
+        replicate: Replicate = as_it_is,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
@@ -159,7 +156,7 @@ class SimulatedPerformer:
             takes_snapshots=takes_snapshots,
         )
         self._account = account
-        self._replicate = replicate
+        self._replica = SimulatedReplica(chance, replicate)
         self._chance = chance
         self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
@@ -192,6 +189,8 @@ class SimulatedPerformer:
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
             return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
+        if isinstance(operation, LinkOperation):
+            return Performed(self._replica.change_link(operation))
         if isinstance(operation, ReplicationOperation):
             return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
@@ -253,6 +252,7 @@ class SimulatedPerformer:
                 return self._switch(operation)
             case Unload():
                 self.broker.unload(name)
+                self._replica.reconnect()
                 self._cursors.moved([name])
                 if operation.classic is not None:
                     self._cursors.keys.switch(name, classic=operation.classic)
@@ -266,7 +266,8 @@ class SimulatedPerformer:
             case ReadLog():
                 late = self._collect(self._sessions_on(name))
                 log = [_plain(logged) for logged in self.broker.topic(name).log]
-                return Performed(LogRead(tuple(log if operation.cluster is None else self._replicate(log))), late)
+                read = LogRead(tuple(log)) if operation.cluster is None else self._replica.read_log(name, log)
+                return Performed(read, late)
             case _:
                 assert_never(operation)
 
@@ -277,6 +278,7 @@ class SimulatedPerformer:
     # ------------------------------------------------------------------------------------------- topics and policies
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
+        self._replica.create(operation)
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
         by_broker = operation.deduplication == "broker"
@@ -319,6 +321,7 @@ class SimulatedPerformer:
             self.broker.kill()
         else:
             self.broker.restart()
+        self._replica.reconnect()
         self._cursors.moved(self._cursors.topics, killed=isinstance(operation, Kill))
         self.clock.advance(START_S)
         late = self._drop(list(self._sessions))
