@@ -24,11 +24,11 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.reading import Snapshots, read_whole_log
 from conformance.lockstep.replication.performer import ReplicationPerformer
-from conformance.lockstep.replication.replica import NOT_REPLICATED, Replica
+from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
-from model.cluster_operations import LinkOperation, ReplicationOperation
+from model.cluster_operations import ReplicationOperation
 from model.events import (
     Abandoned,
     Cleared,
@@ -158,8 +158,8 @@ class RealPerformer:
             self._network.release()
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
-        if self._replica is not None and isinstance(operation, LinkOperation):
-            return Performed(self._replica.change_link(operation))
+        if self._replica is not None and self._replica.performs(operation):
+            return Performed(self._replica.perform(operation))
         if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
             return Performed(self._replication.perform(operation))
         if isinstance(operation, ApplicationOperation):
@@ -200,8 +200,8 @@ class RealPerformer:
                 return self._clear_failpoints()
             case ReadSnapshot(topic, due):
                 return self._read_snapshot(topic, due=due)
-            case ReadLog(topic, cluster):
-                return self._read_log(topic, cluster)
+            case ReadLog(topic):
+                return self._read_log(topic)
             case ReadChunkRate():
                 return Performed(Skipped("there is no such chunked topic"))
             case _:
@@ -512,14 +512,12 @@ class RealPerformer:
         late = self._collect(self._sessions_on(name))
         return Performed(self._snapshots.read(name, due=due), late)
 
-    def _read_log(self, topic: str, cluster: str | None) -> Performed:
+    def _read_log(self, topic: str) -> Performed:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
         world = self._world
-        if cluster is not None:
-            return Performed(NOT_REPLICATED if self._replica is None else self._replica.read_log(name, cluster), late)
         return Performed(LogRead(read_whole_log(world.admin, world.reader, name, has_markers=world.is_home)), late)
 
     def close(self) -> None:

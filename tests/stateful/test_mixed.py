@@ -128,6 +128,20 @@ def test_replication_that_does_not_keep_all_messages_in_order_is_found(replicate
     assert (found.violation.rule, found.violation.deviation) == ("REPL-01", None)
 
 
+@pytest.mark.parametrize("entries", [1, 3])
+def test_an_update_that_acknowledges_too_much_in_the_other_cluster_is_found(entries: int) -> None:
+    campaign = play_in_rounds(
+        MIXED_CLUSTERS,
+        partial(SimulatedPerformer, updates_skip=entries),
+        rounds=ROUNDS,
+        examples=EXAMPLES,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert (found.violation.rule, found.violation.deviation) == ("REPL-14", None)
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> None:
     options, rules = FOUND[name]

@@ -76,7 +76,7 @@ from model.operations import (
     UseProxy,
 )
 from model.service.unexpected import Closed
-from model.subscription_operations import KeyOperation
+from model.subscription_operations import KeyOperation, ReceiveAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
@@ -146,6 +146,7 @@ class SimulatedPerformer:
         cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
         replicate: Replicate = as_it_is,
+        updates_skip: int = 0,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
@@ -156,7 +157,7 @@ class SimulatedPerformer:
             takes_snapshots=takes_snapshots,
         )
         self._account = account
-        self._replica = SimulatedReplica(chance, replicate)
+        self._replica = SimulatedReplica(chance, replicate, updates_skip)
         self._chance = chance
         self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
@@ -174,6 +175,7 @@ class SimulatedPerformer:
         for name in self._cursors.topics:
             topic = self.broker.topic(name)
             self._cursors.learn(name, topic.log, topic.ledgers)
+        self._replica.update(self._cursors.mark_deletes())
         self.clock.advance(self._chance.choice(MOMENTS_S))
         return performed._replace(unexpected=tuple(self._closed()))
 
@@ -191,6 +193,9 @@ class SimulatedPerformer:
             return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
         if isinstance(operation, LinkOperation):
             return Performed(self._replica.change_link(operation))
+        if isinstance(operation, ReceiveAll) and operation.cluster is not None:
+            log = [_plain(logged) for logged in self.broker.topic(operation.topic).log]
+            return Performed(self._replica.fail_over(operation, log))
         if isinstance(operation, ReplicationOperation):
             return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
