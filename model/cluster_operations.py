@@ -124,17 +124,8 @@ class ReadClusters(Operation, frozen=True):
     topic: str
 
 
-ReplicationOperation = (
-    CutLink
-    | HealLink
-    | HoldLink
-    | SlowLink
-    | ReleaseLink
-    | AwaitMessage
-    | AwaitAnswered
-    | AwaitTimedOut
-    | AwaitIdle
-    | CatchUp
-    | ReadClusters
-)
+LinkOperation = CutLink | HealLink | HoldLink | SlowLink | ReleaseLink
+"""Every operation on a link."""
+
+ReplicationOperation = LinkOperation | AwaitMessage | AwaitAnswered | AwaitTimedOut | AwaitIdle | CatchUp | ReadClusters
 """Every operation of document 001 alone."""

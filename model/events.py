@@ -141,10 +141,13 @@ class LoggedEntry(Struct, frozen=True):
 
 
 class LogRead(Outcome, frozen=True, omit_defaults=True):
-    """The whole log, in the order of positions; of a chunked topic as ``parts`` of messages."""
+    """The whole log, in the order of positions; of a chunked topic as ``parts`` of messages. Of another cluster than
+    home: whether the topic ``is_deduplicated`` there, and the replicator of home ``has_reconnected``."""
 
     entries: tuple[LoggedEntry, ...] = ()
     parts: tuple[LoggedPart, ...] = ()
+    is_deduplicated: bool = False
+    has_reconnected: bool = False
 
 
 class SnapshotRead(Outcome, frozen=True, omit_defaults=True):

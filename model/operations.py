@@ -127,7 +127,8 @@ class ReadChunkRate(Operation, frozen=True):
 class ReadLog(Operation, frozen=True):
     """Read the topic's log, entry by entry, from its beginning to its end. LogRead.
 
-    At another ``cluster`` than the topic's home: once everything was replicated to it, or Skipped.
+    At another ``cluster`` than the topic's home: all links are healed, and everything is replicated to it before.
+    LogRead or ReplicatorStalled.
     """
 
     topic: str

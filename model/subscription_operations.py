@@ -97,12 +97,14 @@ class AwaitPersisted(Operation, frozen=True):
 class ReceiveAll(Operation, frozen=True):
     """Disconnect all consumers; one new consumer receives what is unacknowledged, and acks nothing. AllReceived.
 
-    It ends when all entries that the broker's cursor shows as unacknowledged have arrived.
+    It ends when all entries that the broker's cursor shows as unacknowledged have arrived. At another ``cluster`` than
+    the topic's home, it fails over to what that has of a replicated subscription; Skipped if it has none.
     """
 
     topic: str
     subscription: str
     kind: SubscriptionType = "Shared"
+    cluster: str | None = None
 
 
 class ReceiveDue(Operation, frozen=True):

@@ -9,15 +9,25 @@ and parts learn when another one disconnected their clients. So a rule that is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Rule, initialize, precondition, rule
 from msgspec import structs
 
-from model.cluster_operations import HOME
+from model.cluster_operations import (
+    AWAY,
+    HOME,
+    CutLink,
+    HealLink,
+    HoldLink,
+    LinkOperation,
+    ReleaseLink,
+    SlowLink,
+)
 from model.failpoints import WRITE_FAILURES
 from model.operations import (
     AnyOperation,
@@ -90,6 +100,17 @@ CHUNKED_KINDS: Final = st.tuples(
 ).filter(lambda kinds: not set(CHUNKED).isdisjoint(kinds))
 """The same with chunked messages, which pulsar-client would put together."""
 UNLOADING: Final = (Unload, Kill, Restart)
+LINKS: Final = st.sampled_from(((HOME, AWAY), (HOME, AWAY), (AWAY, HOME)))
+LINK_FAULTS: Final = st.sampled_from(
+    (
+        CutLink,
+        CutLink,
+        partial(HoldLink, what="messages"),
+        partial(HoldLink, what="receipts"),
+        partial(SlowLink, delay_ms=400),
+    )
+)
+"""What can happen to a link: it is cut, it is frozen in one direction, or it is slow."""
 
 
 @dataclass(slots=True)
@@ -121,7 +142,6 @@ class Shared:
 class MixedMachine(LockstepMachine):
     """Machines of several documents on one topic."""
 
-    home: str | None = None
     kills = False
     is_trimmed = False
 
@@ -157,10 +177,7 @@ class MixedMachine(LockstepMachine):
         keeps = kinds[2] is None and kinds[1] is not None and issubclass(kinds[1], AcknowledgmentMachine)
         self.is_trimmed = is_trimmed = is_trimmed and keeps and persistence is not None
         made = CreateTopic(TOPIC, switch, persistence=persistence, is_trimmed=is_trimmed)
-        if self.home is not None:
-            self.shared.are_replicated = data.draw(st.sampled_from([True, True, True, False]))
-            made = structs.replace(made, clusters=2, home=self.home)
-        self.do(made)
+        self.do(self.placed(made, data))
         if persistence is not None and is_deduplicated:
             self.do(SetDeduplication(topic=TOPIC, scope="topic", on=True))
         given = {
@@ -175,6 +192,10 @@ class MixedMachine(LockstepMachine):
         for kind in kinds:
             if kind is not None:
                 self.add(kind, data, given)
+
+    def placed(self, made: CreateTopic, data: st.DataObject) -> CreateTopic:  # noqa: ARG002
+        """The topic where this machine has it."""
+        return made
 
     def add(self, kind: type[Part], data: st.DataObject, given: Mapping[str, Any]) -> None:
         """A machine begins on the topic; what is ``given`` it does not choose."""
@@ -247,10 +268,44 @@ class MixedMachine(LockstepMachine):
 class MixedClustersMachine(MixedMachine):
     """The same where the topic is replicated to another cluster, and subscriptions are replicated or not.
 
-    All clients are at the topic's home. Clusters write markers into its log meanwhile.
+    All clients are at the topic's home. Clusters write markers into its log meanwhile. Links between the clusters are
+    cut, frozen or slow for some steps, or until the end.
     """
 
-    home = HOME
+    def __init__(self, example: Performing) -> None:
+        super().__init__(example)
+        self.faults = 0
+        """How many faults of links are still to be."""
+        self.faulty: tuple[str, str] | None = None
+        self.steps_left = 0
+        """After how many steps the link heals."""
+
+    def placed(self, made: CreateTopic, data: st.DataObject) -> CreateTopic:
+        """The topic in two clusters."""
+        self.shared.are_replicated = data.draw(st.sampled_from([True, True, True, False]))
+        self.faults = data.draw(st.sampled_from([0, 1, 2]))
+        return structs.replace(made, clusters=2, home=HOME)
+
+    def act(self, part: Part, chosen: Rule, data: st.DataObject, given: Mapping[str, Any]) -> None:
+        """A part performs one of its rules."""
+        self.steps_left -= 1
+        super().act(part, chosen, data, given)
+
+    @precondition(lambda self: self.faults and self.faulty is None)
+    @rule(link=LINKS, fault=LINK_FAULTS, steps=st.integers(1, 4))
+    def disturb_link(self, link: tuple[str, str], fault: Callable[[str, str], LinkOperation], steps: int) -> None:
+        """A link is cut, frozen or slow, in one direction."""
+        self.faults, self.faulty, self.steps_left = self.faults - 1, link, steps
+        self.do(fault(*link))
+
+    @precondition(lambda self: self.faulty is not None and self.steps_left <= 0)
+    @rule()
+    def heal_link(self) -> None:
+        """The link is as it was. If it was cut, its replicator reconnects when it retries."""
+        if self.faulty is not None:
+            self.do(HealLink(*self.faulty))
+            self.do(ReleaseLink(*self.faulty))
+            self.faulty = None
 
 
 def _closes_producers(operation: AnyOperation) -> bool:

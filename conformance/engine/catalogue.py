@@ -469,6 +469,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
             "DEDUP-03",
             "DEDUP-12",
             "REPL-01",
+            "REPL-14",
             "ACK-01",
             "ACK-02",
             "ACK-03",

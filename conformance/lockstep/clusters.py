@@ -16,13 +16,11 @@ from msgspec import structs
 
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
-from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.admin.types import NamespacePolicies, ReplicationStats
 from conformance.clients.security.service import Service
-from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK, Clusters
 from conformance.lockstep.answers import LateToReturn
-from conformance.lockstep.log_reader import read_whole_log
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.tenancy.cluster_settings import ClusterSettings
@@ -30,7 +28,6 @@ from conformance.tenancy.run_name import RunName
 from conformance.tenancy.run_tenant import RunTenant
 from conformance.wait import Deadline, retry, wait_until
 from model.cluster_operations import AWAY, HOME, LABELS
-from model.events import LogRead, Skipped
 
 Link = tuple[str, str]
 """The labels of the sending and the receiving cluster."""
@@ -119,7 +116,7 @@ class ReplicationWorld:
 
         This may close other topics of the namespace, too; they belong to examples that are over.
         """
-        admin, namespace = self.clusters.cluster(cluster).admin, "/".join(topic.split("/")[2:4])
+        admin, namespace = self.clusters.cluster(cluster).admin, namespace_of(topic)
         links = {(cluster, other) for other in labels if other != cluster}
         next_set = Deadline.after(0)
 
@@ -145,22 +142,6 @@ class ReplicationWorld:
             lambda: all(self.is_connected(link, topic) for link in permutations(labels, 2)),
             f"the replicators of {topic} do not connect",
         )
-
-    def read_replica(self, link: Link, topic: str) -> LogRead | Skipped:
-        """The log of a topic in the receiving cluster, once the link's replicator has sent everything."""
-
-        def is_through() -> bool:
-            stats = self.replicators(link[:1], topic).get(link)
-            return stats is not None and stats.is_through
-
-        if not wait_until(is_through, CONNECT_TIMEOUT_S):
-            return Skipped("not everything is replicated in time")
-        cluster = self.clusters.cluster(link[1])
-        reader = WireClient.connect(cluster.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
-        try:
-            return LogRead(read_whole_log(cluster.admin, reader, topic, has_markers=True))
-        finally:
-            reader.abort()
 
     @staticmethod
     def await_all(condition: Callable[[], bool], otherwise: str) -> None:

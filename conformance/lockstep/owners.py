@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
 from conformance.clients.admin.client import NO_SUCH_REQUEST
-from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.lockstep.answers import Answers, LateToReturn
 from conformance.lockstep.bookies import Bookies
 from conformance.lockstep.cursors.consumers import WireMember, chosen
@@ -111,8 +111,8 @@ class Owners:
 
     def _unload(self, owner: DeploymentBroker, topic: str, lost: Mapping[str, str]) -> TakenOver:
         """Have the owner unload a topic's namespace, to another broker if the release can."""
-        namespace = _namespace_of(lost[topic])
-        here = {name: real for name, real in lost.items() if _namespace_of(real) == namespace}
+        namespace = namespace_of(lost[topic])
+        here = {name: real for name, real in lost.items() if namespace_of(real) == namespace}
         (other, *_) = self._others(owner)
         try:
             self._world.admin.unload_namespace(namespace, to=other.lookup_address)
@@ -263,7 +263,3 @@ def _sent(session: WireSession, entries: Sequence[Entry]) -> Done:
 def _acknowledged(member: WireMember, nth: tuple[int, ...]) -> Acknowledged | Skipped:
     messages = chosen(member, nth)
     return member.acknowledge_without_receipt(messages) if messages else Skipped("it has received nothing")
-
-
-def _namespace_of(topic: str) -> str:
-    return "/".join(topic.removeprefix("persistent://").split("/")[:2])

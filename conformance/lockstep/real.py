@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
-from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, request_of
@@ -24,6 +24,7 @@ from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.performer import ReplicationPerformer
+from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
@@ -103,6 +104,7 @@ class RealPerformer:
         self._owners = Owners(world, self._topics, self._answers)
         self._replication_performer: ReplicationPerformer | None = None
         self._at_home: RealPerformer | None = None
+        self._replica = Replica(world.replication, self._topics) if world.is_home else None
 
     @property
     def _replication(self) -> ReplicationPerformer:
@@ -156,6 +158,8 @@ class RealPerformer:
             self._network.release()
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
+        if self._replica is not None and self._replica.performs(operation):
+            return Performed(self._replica.perform(operation))
         if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
             return Performed(self._replication.perform(operation))
         if isinstance(operation, ApplicationOperation):
@@ -196,8 +200,8 @@ class RealPerformer:
                 return self._clear_failpoints()
             case ReadSnapshot(topic, due):
                 return self._read_snapshot(topic, due=due)
-            case ReadLog(topic, cluster):
-                return self._read_log(topic, cluster)
+            case ReadLog(topic):
+                return self._read_log(topic)
             case ReadChunkRate():
                 return Performed(Skipped("there is no such chunked topic"))
             case _:
@@ -278,8 +282,8 @@ class RealPerformer:
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on
             self._await_policy(name, on=operation.on)
-        elif self._world.is_of_one_topic(_namespace_of(name)):
-            self._world.admin.set_namespace_deduplication(_namespace_of(name), operation.on)
+        elif self._world.is_of_one_topic(namespace_of(name)):
+            self._world.admin.set_namespace_deduplication(namespace_of(name), operation.on)
         else:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = self._topic_policies.get(name, operation.on)
@@ -508,14 +512,12 @@ class RealPerformer:
         late = self._collect(self._sessions_on(name))
         return Performed(self._snapshots.read(name, due=due), late)
 
-    def _read_log(self, topic: str, cluster: str | None) -> Performed:
+    def _read_log(self, topic: str) -> Performed:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
         world = self._world
-        if cluster is not None:
-            return Performed(world.read_replica(name, cluster), late)
         return Performed(LogRead(read_whole_log(world.admin, world.reader, name, has_markers=world.is_home)), late)
 
     def close(self) -> None:
@@ -530,10 +532,6 @@ class RealPerformer:
         self._cursors.close()
         self._network.close()
         self._chunks.close()
-        for elsewhere in (self._at_home, self._replication_performer):
+        for elsewhere in (self._at_home, self._replication_performer, self._replica):
             if elsewhere is not None:
                 elsewhere.close()
-
-
-def _namespace_of(topic: str) -> str:
-    return "/".join(topic.removeprefix("persistent://").split("/")[:2])

@@ -32,7 +32,6 @@ from conformance.wait import wait_until
 from conformance.workers.protocol import read_report
 from conformance.workers.starter import Starter
 from model.cluster_operations import AWAY, HOME
-from model.events import LogRead, Skipped
 from model.operations import Switch
 from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
 
@@ -174,6 +173,9 @@ class World:
             self.admin.set_max_unacknowledged_in_all(namespace, 0)
         if deduplication is not None:
             self.admin.set_namespace_deduplication(namespace, deduplication)
+            if self.is_home:
+                away = self.replication.clusters.cluster(AWAY)
+                away.admin.set_namespace_deduplication(namespace, deduplication)
         return namespace
 
     def _keep_inactive(self, namespace: str) -> None:
@@ -286,12 +288,6 @@ class World:
         """At home, wait until new topics are replicated. Raises ``LateToReturn``."""
         for topic in topics if self.is_home else ():
             self.replication.await_connected((HOME, AWAY), topic)
-
-    def read_replica(self, topic: str, cluster: str) -> LogRead | Skipped:
-        """The log of a topic at another cluster than its home."""
-        if not self.is_home or cluster != AWAY:
-            return Skipped("the topic is not replicated to such a cluster")
-        return self.replication.read_replica((HOME, cluster), topic)
 
     @property
     def reader(self) -> WireClient:

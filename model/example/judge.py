@@ -38,7 +38,7 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.example import deployment
+from model.example import deployment, replica
 from model.example.state import Example, Judgement
 from model.example.unexpected import judge as judge_unexpected
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
@@ -75,7 +75,7 @@ from model.service import confirmed
 from model.service import tracker as service
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
-from model.subscription_operations import ReceiveDue
+from model.subscription_operations import ReceiveAll, ReceiveDue
 from model.subscriptions import membership, written
 from model.subscriptions import tracker as subscriptions
 from model.vocabulary import Limits, LookAhead
@@ -103,6 +103,7 @@ def judge(
         steps += [_late_step(answers, may_fail=may_fail) for answers in late]
         steps.append(lambda before: _served(before, operation, outcome))
         steps.append(lambda before: _judge_one(before, operation, outcome, at))
+        steps.append(lambda before: Allowed(replace(before, consumption=replica.advanced(before.consumption))))
         if not _only_looks(operation, outcome):
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
@@ -140,9 +141,9 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
 def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
     if isinstance(outcome, Skipped):
         return Allowed(state)
-    if isinstance(operation, ReadLog) and operation.cluster is not None:
-        logged = written.replica_read(state.consumption, operation.topic, operation.cluster, outcome)
-        return logged if isinstance(logged, Broken) else logged.of(state)
+    if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
+        there = replica.judge(state.consumption, operation, operation.cluster, outcome, state.known)
+        return there if isinstance(there, Broken) else there.of(replace(state, consumption=there.state))
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
     if _is_chunked(state, operation):

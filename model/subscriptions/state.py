@@ -34,7 +34,8 @@ class TrackedTopic:
     subscriptions happened while the log was unsure, so none is tracked until the log is read back.
     ``has_untracked``: subscriptions of that time exist and are no longer tracked. ``in_doubt``: producers that may have
     an unanswered write in flight. ``reopened``: those of them that reconnected since.
-    ``limits``: on the consumers of its subscriptions.
+    ``limits``: on the consumers of its subscriptions. ``replica``: the positions in the other cluster of the entries at
+    home, when it was read last.
     """
 
     log: TopicLog
@@ -48,6 +49,7 @@ class TrackedTopic:
     has_untracked: bool = False
     in_doubt: frozenset[str] = frozenset()
     reopened: frozenset[str] = frozenset()
+    replica: tuple[Position, ...] | None = None
     is_terminated: bool = False
     is_reopened: bool = False
     limits: Limits = NO_LIMITS_ON_CONSUMERS
@@ -61,7 +63,9 @@ class Consumption:
     last consumer left. ``keyed``: the state of Key_Shared subscriptions. ``assignments``: which consumer of a Shared
     subscription was sent which chunks. ``withheld``: blocked subscriptions, for which the broker reads no new messages,
     and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
-    since. ``former``: what frozen owners may still persist. ``at_former``: the consumers that are connected to them.
+    since. ``passed``: how far the mark-delete position of each subscription at the home of a replicated topic may have
+    been at any time. ``former``: what frozen owners may still persist. ``at_former``: the consumers that are connected
+    to them.
     """
 
     topics: Map[str, TrackedTopic] = Map()
@@ -75,6 +79,7 @@ class Consumption:
     assignments: Map[SubscriptionId, Assignment] = Map()
     withheld: Map[SubscriptionId, Position] = Map()
     deleted: frozenset[SubscriptionId] = frozenset()
+    passed: Map[SubscriptionId, Position] = Map()
     former: Map[SubscriptionId, FormerOwner] = Map()
     at_former: Map[str, Consumer] = Map()
 

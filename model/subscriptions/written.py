@@ -6,22 +6,17 @@ back first, it is known again, provided that no such write can be in flight. If 
 subscriptions that are created after that are tracked. A producer that reconnected shows that the broker has closed its
 former connection. An entry that is confirmed after the reconnect shows that the former writes have ended, because the
 log has one order.
-
-The log that is read in another cluster is compared with that of the topic's home. Only producers at home write, so the
-other cluster has the same messages in the same order (REPL-01). A reader receives no markers from either (REPL-10).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from model.cursors.log import TopicLog, appended, key_of
-from model.events import Answer, AnyOutcome, Duplicate, LoggedEntry, LogRead, Refused, Stored
+from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored
 from model.judgement import Allowed, Broken
-from model.log import EARLIEST, Position
-from model.rules.catalogue import carries
+from model.log import Position
 from model.sessions import Session
 from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Entry
@@ -145,38 +140,3 @@ def read_back(state: Consumption, topic: str, entries: Sequence[LoggedEntry]) ->
             return longer
         log = longer
     return Allowed(state.with_topic(topic, replace(tracked, log=log, is_sure=True, is_lost=False)))
-
-
-@carries("REPL-01")
-def replica_read(state: Consumption, topic: str, cluster: str, outcome: AnyOutcome) -> Allowed[None] | Broken:
-    """The log of a cluster was read after everything was replicated to it."""
-    tracked = state.topics.get(topic)
-    if tracked is None or not isinstance(outcome, LogRead):
-        return Allowed(None)
-    if not tracked.is_sure or tracked.is_trimmed:
-        return Allowed(None, excused=("REPL-01",))
-    return _compared(tracked.log, cluster, outcome.entries)
-
-
-def _compared(home: TopicLog, cluster: str, entries: Sequence[LoggedEntry]) -> Allowed[None] | Broken:
-    at_home = [(position, home.entries[position], home.keys.get(position)) for position in home.all_after(EARLIEST)]
-    for stored, found in zip_longest(at_home, entries):
-        if stored is None:
-            return Broken("REPL-01", f"{cluster} has {_words(found)} after the last message of the topic's home")
-        position, ids, key = stored
-        if found is None:
-            return Broken("REPL-01", f"{cluster} lacks {', '.join(ids)}, which its home has at {position}")
-        sticky_key = None if key is None else key.key
-        if (ids, sticky_key) != (_ids(found), found.entry.sticky_key):
-            return Broken(
-                "REPL-01", f"{cluster} has {_words(found)} in place of {', '.join(ids)} at {position} of home"
-            )
-    return Allowed(None, ("REPL-01",) if at_home else ())
-
-
-def _ids(entry: LoggedEntry) -> tuple[str, ...]:
-    return tuple(message.business_id for message in entry.entry.messages)
-
-
-def _words(entry: LoggedEntry) -> str:
-    return f"{', '.join(_ids(entry))} at {entry.position}"

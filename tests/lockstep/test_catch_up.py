@@ -14,7 +14,6 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.clusters import Link, ReplicationWorld
 from conformance.lockstep.replication import catch_up as replication_catch_up
 from conformance.lockstep.replication.cluster_reader import Reading
-from conformance.lockstep.replication.sessions import Sessions, TopicInClusters
 from model.cluster_events import ReplicatorStalled
 from model.log import Position
 
@@ -24,6 +23,8 @@ Left = Callable[[], dict[Link, Position]]
 
 class TopicStats:
     """The stats of a topic's clusters: the replication backlog, read after read."""
+
+    topic = "t"
 
     def __init__(self, left: Left) -> None:
         self._left = left
@@ -51,10 +52,7 @@ def replicated(left: Left, *, connected: bool = True) -> ReplicatorStalled | Non
     """The result of waiting until everything is replicated."""
     stats = {AB: ReplicationStats(connected=connected, backlog=1)}
     world = cast(ReplicationWorld, SimpleNamespace(replicators=lambda *_: stats))
-    catch_ups = replication_catch_up.CatchUps(world, cast(Sessions, None))
-    return catch_ups.await_replicated(
-        TopicInClusters("t", ("A", "B"), cast(Reading, TopicStats(left)), is_replicated=True)
-    )
+    return replication_catch_up.await_replicated(world, cast(Reading, TopicStats(left)), ("A", "B"))
 
 
 def test_a_replicator_whose_cursor_does_not_advance_is_stalled() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.cluster_events import ReplicatorStalled
 from model.cluster_operations import AWAY
 from model.cursors import acked
 from model.cursors.acked import Acked
@@ -15,9 +16,11 @@ from model.cursors.info import info_of, state_of
 from model.cursors.log import TopicLog, appended
 from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
 from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
+from model.deviations.replication import UPDATE_CREATES_AT_LATEST
 from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     Acknowledged,
+    AllReceived,
     CursorRead,
     CursorReset,
     Delivery,
@@ -35,6 +38,7 @@ from model.subscription_operations import (
     CreateSubscription,
     PeekMessage,
     ReadCursor,
+    ReceiveAll,
     ResetCursor,
     Skip,
 )
@@ -118,9 +122,10 @@ def test_only_where_clusters_write_markers_may_positions_be_left_out() -> None:
 # ---------------------------------------------------------------------------------------------------------- replication
 
 
-def replica(*words: str) -> Happened:
+def replica(*words: str, is_deduplicated: bool = False, has_reconnected: bool = False) -> Happened:
     entries = [LoggedEntry(Position(9, n), "p", Entry((Message(n, word),))) for n, word in enumerate(words)]
-    return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
+    read = LogRead(tuple(entries), is_deduplicated=is_deduplicated, has_reconnected=has_reconnected)
+    return ReadLog("t", cluster=AWAY), read
 
 
 def test_the_other_cluster_has_the_same_messages_in_the_same_order() -> None:
@@ -132,9 +137,89 @@ def test_a_message_that_the_other_cluster_lacks_or_has_elsewhere_breaks_repl_01(
     assert broken_by(*THREE, replica(*words)).rule == "REPL-01"
 
 
+@pytest.mark.parametrize("words", ["p1 p2 p2 p3", "p1 p2 p1 p2 p3", "p1 p2 p3 p3", "p1 p1 p2 p3 p1 p2 p3 p2 p3"])
+def test_a_replicator_that_reconnected_may_repeat_what_was_in_flight(words: str) -> None:
+    assert "REPL-01" in exercised(*THREE, replica(*words.split(), has_reconnected=True))
+    assert broken_by(*THREE, replica(*words.split())).rule == "REPL-01"
+    deduplicated = replica(*words.split(), is_deduplicated=True, has_reconnected=True)
+    assert broken_by(*THREE, deduplicated).rule == "REPL-01"
+
+
+@pytest.mark.parametrize(
+    "words", ["p1 p2", "p1 p3", "p1 p2 p3 p1", "p1 p2 p1 p3", "p1 p2 p1", "p2 p1 p2 p3", "p1 p2 p3 p4"]
+)
+def test_but_it_repeats_everything_after_that_and_leaves_out_nothing(words: str) -> None:
+    assert broken_by(*THREE, replica(*words.split(), has_reconnected=True)).rule == "REPL-01"
+
+
+def test_a_message_that_is_twice_at_home_is_twice_in_the_other_cluster() -> None:
+    twice = steps("t off at-home; p opens -1; p sends 1@0 1@1 2@2")
+    assert "REPL-01" in exercised(*twice, replica("p1", "p1", "p2"))
+    assert "REPL-01" in exercised(*twice, replica("p1", "p1", "p1", "p2", has_reconnected=True))
+    assert broken_by(*twice, replica("p1", "p2", has_reconnected=True)).rule == "REPL-01"
+
+
+def test_a_connected_replicator_that_stalls_breaks_repl_01() -> None:
+    stalled = (ReadLog("t", cluster=AWAY), ReplicatorStalled("A", AWAY, 31.0, ()))
+    assert broken_by(*THREE, stalled).rule == "REPL-01"
+
+
 def test_as_long_as_an_outcome_is_unknown_the_other_cluster_is_not_judged() -> None:
     unknown = steps("t off at-home; p opens -1; p sends 1@0 2=?")
     assert allowed_by(*unknown, replica("p1", "p2")).excused == ("REPL-01",)
+
+
+ACKED = Acknowledge("c", (0, 1)), Acknowledged((Delivery(Position(1, 0), -1, 0, "p1"), AT_2), receipt=True)
+ACKED_TWO = (*steps("t off at-home; p opens -1; p sends 1@0 2@2 3@4; c subscribes; c gets p1@0 p2@2 p3@4"), ACKED)
+"""Three messages, of which the consumer of a subscription acknowledged two."""
+REPLICATED = replica("p1", "p2", "p3")
+
+
+def fails_over(*numbers: int, name: str = "p") -> Happened:
+    """A consumer at the other cluster receives these messages."""
+    received = tuple(Delivery(Position(9, n - 1), -1, 0, f"{name}{n}") for n in numbers)
+    return ReceiveAll("t", "s", "Exclusive", cluster=AWAY), AllReceived(received)
+
+
+@pytest.mark.parametrize("numbers", [(3,), (2, 3)])
+def test_a_consumer_that_fails_over_receives_at_least_what_home_has_not_acknowledged(numbers: tuple[int, ...]) -> None:
+    assert "REPL-14" in exercised(*ACKED_TWO, REPLICATED, fails_over(*numbers))
+    assert "REPL-14" not in exercised(*ACKED_TWO, REPLICATED, fails_over(1, 2, 3))
+
+
+@pytest.mark.parametrize("numbers", [(), (1, 2), (1,)])
+def test_if_it_misses_a_message_that_breaks_repl_14(numbers: tuple[int, ...]) -> None:
+    broken = broken_by(*ACKED_TWO, REPLICATED, fails_over(*numbers))
+    assert (broken.rule, broken.deviation) == ("REPL-14", None)
+
+
+def test_a_message_that_home_acknowledged_individually_is_not_passed() -> None:
+    second = Acknowledge("c", (1,)), Acknowledged((AT_2,), receipt=True)
+    history = (*ACKED_TWO[:-1], second, REPLICATED)
+    assert broken_by(*history, fails_over(3)).rule == "REPL-14"
+
+
+def test_a_reset_at_home_does_not_return_what_the_other_cluster_has_acknowledged() -> None:
+    reset = ResetCursor("t", "s", None), CursorReset(None)
+    assert "REPL-14" in exercised(*ACKED_TWO, reset, REPLICATED, fails_over(3))
+
+
+def test_it_receives_nothing_that_was_never_published() -> None:
+    assert broken_by(*ACKED_TWO, REPLICATED, fails_over(3, 4)).rule == "REPL-01"
+    assert broken_by(*ACKED_TWO, REPLICATED, fails_over(3, name="q")).rule == "REPL-01"
+
+
+def test_messages_that_are_skipped_up_to_the_end_are_explained_by_an_update_that_creates_at_latest() -> None:
+    assert allowed_by(*ACKED_TWO, REPLICATED, fails_over(), known=UPDATE_CREATES_AT_LATEST).deviations
+    left_out = broken_by(*ACKED_TWO, REPLICATED, fails_over(1, 2), known=UPDATE_CREATES_AT_LATEST)
+    assert (left_out.rule, left_out.deviation) == ("REPL-14", None)
+
+
+def test_nothing_is_judged_by_a_log_that_has_grown_since_or_has_messages_twice() -> None:
+    *before, grown = steps("t off at-home; p opens -1; p sends 1@0 2@2; c subscribes; c gets p1@0 p2@2; p sends 3@4")
+    assert allowed_by(*before, ACKED, replica("p1", "p2"), grown, fails_over()).excused == ("REPL-14",)
+    twice = replica("p1", "p2", "p2", "p3", has_reconnected=True)
+    assert allowed_by(*ACKED_TWO, twice, fails_over()).excused == ("REPL-14",)
 
 
 # ------------------------------------------------------------------------------------------------------------ snapshots

@@ -49,6 +49,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.ClearFailpoints(),
     operations.ReadSnapshot("t0"),
     operations.ReadLog("t0"),
+    operations.ReadLog("t0", cluster="B"),
     operations.StartSource("a", "t0", (entry(3), entry(4, 5)), back=1),
     operations.FinishSource("a"),
     operations.CrashSource("a", 2),
@@ -69,6 +70,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     subscription_operations.NackRepeatedly("t0", 2),
     subscription_operations.AwaitPersisted("t0", "sub"),
     subscription_operations.ReceiveAll("t0", "sub"),
+    subscription_operations.ReceiveAll("t0", "sub", "Exclusive", cluster="B"),
     subscription_operations.Subscribe("c2", "t0", "sub", "Failover", "official", durable=False, queue=5),
     subscription_operations.Subscribe(
         "c2", "t0", "sub", "Key_Shared", known_as="x", sticky=((0, 9), (20, 29)), out_of_order=True

@@ -22,7 +22,8 @@ from stateful.test_mixed import MACHINES
 from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
-from tests.lockstep.simulated.world import Replicate, SimulatedPerformer
+from tests.lockstep.simulated.replica import Replicate
+from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.quality.rules_by_topic import counted
 
 MIXED, MIXED_CLUSTERS = MACHINES
@@ -147,6 +148,20 @@ def test_replication_that_does_not_keep_all_messages_in_order_is_found(replicate
     )
     found, *_ = campaign.found
     assert (found.violation.rule, found.violation.deviation) == ("REPL-01", None)
+
+
+@pytest.mark.parametrize("entries", [1, 3])
+def test_an_update_that_acknowledges_too_much_in_the_other_cluster_is_found(entries: int) -> None:
+    campaign = play_in_rounds(
+        MIXED_CLUSTERS,
+        partial(SimulatedPerformer, updates_skip=entries),
+        rounds=ROUNDS,
+        examples=EXAMPLES,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert (found.violation.rule, found.violation.deviation) == ("REPL-14", None)
 
 
 @pytest.mark.parametrize("name", FOUND)

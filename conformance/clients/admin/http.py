@@ -213,6 +213,11 @@ def topic_path(topic: str) -> str:
     return "/".join((domain, *(quote(part, safe="") for part in parts)))
 
 
+def namespace_of(topic: str) -> str:
+    """The namespace of a full topic name."""
+    return "/".join(topic.split("/")[2:4])
+
+
 def _reason(response: urllib3.BaseHTTPResponse) -> str:
     """The reason in a broker's error: from JSON, or any other text, truncated."""
     try:

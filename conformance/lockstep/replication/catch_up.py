@@ -16,6 +16,7 @@ from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.lockstep.answers import LateToDeliver
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
 from conformance.lockstep.cursors.poller import PAUSE_S
+from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.sessions import (
     EVERYTHING,
     ConsumerAtCluster,
@@ -48,7 +49,7 @@ class CatchUps:
         with ExitStack() as producers:
             live = {label: self._producer(label, consumer.topic, producers) for label in consumer.topic.labels}
             self._world.await_connected(consumer.topic.labels, consumer.topic.name)
-            if (stalled := self.await_replicated(consumer.topic)) is not None:
+            if (stalled := self._await_replicated(consumer.topic)) is not None:
                 return stalled
             producer, sent = live[consumer.cluster], list[str]()
             lagged = self._lagged(operation, consumer, producer, sent) if operation.lag else None
@@ -80,7 +81,7 @@ class CatchUps:
             sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
         there = topic.reading.messages(consumer.cluster)
         wanted = {message: there[message] for message in sent[:1]}
-        if (stalled := self.await_replicated(topic)) is not None:
+        if (stalled := self._await_replicated(topic)) is not None:
             return stalled
         began = time.monotonic()
         while True:
@@ -114,7 +115,7 @@ class CatchUps:
             lagging = _lagging(topic, subscription, others, wanted)
             periods = round((time.monotonic() - began) * 1000 / PERIOD_MS, 1)
             if lagging is None:
-                if (stalled := self.await_replicated(topic)) is not None:
+                if (stalled := self._await_replicated(topic)) is not None:
                     return stalled
                 acknowledge_all(consumer, self._world)
                 return CaughtUp(periods, tuple(sent))
@@ -137,24 +138,28 @@ class CatchUps:
         stats = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
         return stats is None or stats.replicated
 
-    def await_replicated(self, topic: TopicInClusters) -> ReplicatorStalled | None:
-        """Wait until all current messages are replicated, or a connected replicator has stalled."""
-        ends, deadline = topic.reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
-        positions: dict[Link, Position] = {}
-        since: dict[Link, float] = {}
-        while left := topic.reading.left(ends):
-            now, stats = time.monotonic(), self._world.replicators(topic.labels, topic.name)
-            for link, at in left.items():
-                if positions.get(link) != at or link not in stats or not stats[link].connected:
-                    positions[link], since[link] = at, now
-            link = min(left, key=since.__getitem__)
-            stalled_s = now - since[link]
-            if stalled_s > STALLED_S:
-                return ReplicatorStalled(*link, round(stalled_s, 1), topic.reading.not_replicated(link))
-            if deadline.passed:
-                raise LateToDeliver(f"messages of {topic.name} are not replicated within {CONNECT_TIMEOUT_S:g} s")
-            time.sleep(PAUSE_S)
-        return None
+    def _await_replicated(self, topic: TopicInClusters) -> ReplicatorStalled | None:
+        return await_replicated(self._world, topic.reading, topic.labels)
+
+
+def await_replicated(world: ReplicationWorld, reading: Reading, labels: Sequence[str]) -> ReplicatorStalled | None:
+    """Wait until all current messages of a topic are replicated, or a connected replicator has stalled."""
+    ends, deadline = reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
+    positions: dict[Link, Position] = {}
+    since: dict[Link, float] = {}
+    while left := reading.left(ends):
+        now, stats = time.monotonic(), world.replicators(labels, reading.topic)
+        for link, at in left.items():
+            if positions.get(link) != at or link not in stats or not stats[link].connected:
+                positions[link], since[link] = at, now
+        link = min(left, key=since.__getitem__)
+        stalled_s = now - since[link]
+        if stalled_s > STALLED_S:
+            return ReplicatorStalled(*link, round(stalled_s, 1), reading.not_replicated(link))
+        if deadline.passed:
+            raise LateToDeliver(f"messages of {reading.topic} are not replicated within {CONNECT_TIMEOUT_S:g} s")
+        time.sleep(PAUSE_S)
+    return None
 
 
 def _lagging(

@@ -75,7 +75,7 @@ class Reading:
         """``topic``: its real name, the same in all clusters."""
         self._world = world
         self._labels = tuple(labels)
-        self._topic = topic
+        self.topic: Final = topic
         self._links: tuple[Link, ...] = tuple(permutations(labels, 2)) if is_replicated else ()
         self._entries: dict[tuple[str, Position], ClusterEntry] = {}
 
@@ -112,11 +112,11 @@ class Reading:
             consumed=tuple(
                 (name, label)
                 for label in self._labels
-                for name, stats in self._cluster_of(label).admin.stats(self._topic).subscriptions.items()
+                for name, stats in self._cluster_of(label).admin.stats(self.topic).subscriptions.items()
                 if stats.consumers and stats.consumers[0].available_permits > 0
             ),
             is_quiet=is_quiet,
-            closed=self._world.closed(self._labels, self._topic),
+            closed=self._world.closed(self._labels, self.topic),
             at_ms=at_ms,
         )
 
@@ -164,7 +164,7 @@ class Reading:
 
     def has_reconnected(self, link: Link) -> bool:
         """Whether the topic's replicator has reconnected over a link."""
-        return self._world.has_reconnected(link, self._topic)
+        return self._world.has_reconnected(link, self.topic)
 
     def mark_delete(self, label: str, subscription: str) -> Position | None:
         """A subscription's mark-delete position; None if the cluster has no such subscription."""
@@ -177,16 +177,16 @@ class Reading:
             (one.last_confirmed_entry, {name: cursor.mark_delete_position for name, cursor in one.cursors.items()})
             for one in stats
         ]
-        return _Look(logs, self._world.replicators(self._labels, self._topic))
+        return _Look(logs, self._world.replicators(self._labels, self.topic))
 
     def _cluster_of(self, label: str) -> RunningCluster:
         return self._world.clusters.cluster(label)
 
     def _internal(self, label: str) -> InternalStats:
         try:
-            return retry(lambda: self._cluster_of(label).admin.internal_stats(self._topic), QUIET_TIMEOUT_S)
+            return retry(lambda: self._cluster_of(label).admin.internal_stats(self.topic), QUIET_TIMEOUT_S)
         except AdminError as error:
-            raise HarnessError(f"cluster {label} does not say what it has of {self._topic}: {error}") from error
+            raise HarnessError(f"cluster {label} does not say what it has of {self.topic}: {error}") from error
 
     def _cluster(self, label: str) -> ClusterRead:
         # The cursors first: the log, which is read later, then has all entries before them.
@@ -195,7 +195,7 @@ class Reading:
 
     def _cursors(self, label: str) -> tuple[ClusterCursor, ...]:
         internal = self._internal(label)
-        stats = self._cluster_of(label).admin.stats(self._topic).subscriptions
+        stats = self._cluster_of(label).admin.stats(self.topic).subscriptions
         return tuple(
             ClusterCursor(
                 subscription=name,
@@ -214,11 +214,11 @@ class Reading:
         deadline = Deadline.after(READ_TIMEOUT_S)
         new = [position for position in positions if (label, position) not in self._entries]
         with ThreadPoolExecutor(READERS) as readers:
-            for position, read in zip(new, readers.map(partial(admin.read_entry, self._topic), new), strict=True):
+            for position, read in zip(new, readers.map(partial(admin.read_entry, self.topic), new), strict=True):
                 self._entries[label, position] = self._entry(label, read)
                 if deadline.passed and position != new[-1]:
                     readers.shutdown(cancel_futures=True)
-                    raise TooMuchToRead(f"cluster {label} has more of {self._topic} than can be read in time")
+                    raise TooMuchToRead(f"cluster {label} has more of {self.topic} than can be read in time")
         return [self._entries[label, position] for position in positions]
 
     def _entry(self, label: str, read: RestEntry) -> ClusterEntry:

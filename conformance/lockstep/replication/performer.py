@@ -14,24 +14,21 @@ from typing import Final, assert_never
 
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
-from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, ReplicationWorld, now_ms
+from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, Link, ReplicationWorld, now_ms
 from conformance.lockstep.replication.catch_up import CatchUps
 from conformance.lockstep.replication.cluster_reader import Reading
+from conformance.lockstep.replication.links import Links
 from conformance.lockstep.replication.sessions import NO_CONSUMER, ConsumerAtCluster, Sessions, TopicInClusters
 from conformance.wait import PAUSE_S, Deadline, wait_until
-from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings, ReplicatorsClosed
+from model.cluster_events import ReplicationSettings, ReplicatorsClosed
 from model.cluster_operations import (
     AwaitAnswered,
     AwaitIdle,
     AwaitMessage,
     AwaitTimedOut,
     CatchUp,
-    CutLink,
-    HealLink,
-    HoldLink,
+    LinkOperation,
     ReadClusters,
-    ReleaseLink,
-    SlowLink,
 )
 from model.events import AnyOutcome, Created, Done, Skipped
 from model.operations import (
@@ -63,6 +60,7 @@ class ReplicationPerformer:
         self._topics: dict[str, TopicInClusters] = {}
         self._sessions = Sessions(world)
         self._catch_ups = CatchUps(world, self._sessions)
+        self._links = Links(world, self._topics_on)
 
     def performs(self, operation: AnyOperation) -> bool:
         """Whether an operation is about a topic, session or consumer of several clusters."""
@@ -94,8 +92,8 @@ class ReplicationPerformer:
             case ReadClusters(topic):
                 found = self._topics.get(topic)
                 return _NO_TOPIC if found is None else found.read_back() or Skipped("there is too much to read")
-            case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink():
-                return self._on_link(operation)
+            case _ if isinstance(operation, LinkOperation):
+                return self._links.perform(operation)
             case AwaitTimedOut(cluster):
                 return self._await_timed_out(cluster)
             case OpenProducer() | Subscribe() | Unload() | AwaitMessage() | AwaitAnswered() | AwaitIdle():
@@ -123,16 +121,8 @@ class ReplicationPerformer:
             case _:
                 assert_never(operation)
 
-    def _on_link(self, operation: CutLink | HealLink | HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:
-        match operation:
-            case CutLink(source, target):
-                return self._cut(source, target)
-            case HealLink(source, target, is_awaited):
-                return self._heal(source, target, is_awaited=is_awaited)
-            case HoldLink() | SlowLink() | ReleaseLink():
-                return self._hold_or_release(operation)
-            case _:
-                assert_never(operation)
+    def _topics_on(self, link: Link) -> list[str]:
+        return [topic.name for topic in self._topics.values() if topic.is_replicated and set(link) <= set(topic.labels)]
 
     def reading(self, topic: str) -> Reading:
         """The reading of one of the example's topics. Raises KeyError if it was not created."""
@@ -177,43 +167,6 @@ class ReplicationPerformer:
         if not (consumer.is_replicated and consumer.topic.is_replicated):
             return Skipped("what is not replicated does not catch up")
         return self._catch_ups.perform(operation, consumer)
-
-    def _cut(self, source: str, target: str) -> AnyOutcome:
-        link = (source, target)
-        topics = [topic for topic in self._topics.values() if {source, target} <= set(topic.labels)]
-        if not topics or self._world.clusters.is_cut(*link):
-            return Skipped("there is no such link, or it is cut already")
-        self._world.clusters.cut(*link)
-        self._world.await_all(
-            lambda: not any(self._world.is_connected(link, topic.name) for topic in topics),
-            f"cluster {source} does not notice that its link to {target} is cut",
-        )
-        return LinkCut(now_ms())
-
-    def _heal(self, source: str, target: str, *, is_awaited: bool) -> AnyOutcome:
-        if not self._world.clusters.is_cut(source, target):
-            return Skipped("the link is not cut")
-        until_ms = now_ms()
-        self._world.clusters.heal(source, target)
-        for topic in self._topics.values():
-            if is_awaited and topic.is_replicated:
-                self._world.await_connected((source, target), topic.name)
-        return LinkHealed(until_ms)
-
-    def _hold_or_release(self, operation: HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:
-        source, target = operation.source, operation.target
-        if self._world.clusters.is_cut(source, target):
-            return Skipped("the link is cut")
-        match operation:
-            case HoldLink(what=what):
-                self._world.clusters.hold(source, target, what)
-            case SlowLink(delay_ms=delay_ms):
-                self._world.clusters.slow(source, target, delay_ms / 1000)
-            case ReleaseLink():
-                self._world.clusters.release(source, target)
-            case _:
-                assert_never(operation)
-        return Done()
 
     def _await_timed_out(self, cluster: str) -> AnyOutcome:
         if cluster not in self._world.clusters.labels:

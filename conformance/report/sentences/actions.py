@@ -264,8 +264,10 @@ def _action_of_suite(
             )
         case ReadSnapshot(topic=topic, due=due):
             return f"{'awaits' if due else 'reads'} the stored deduplication snapshot of topic {topic}"
-        case ReadLog(topic=topic):
+        case ReadLog(topic=topic, cluster=None):
             return f"reads the log of topic {topic}"
+        case ReadLog(topic=topic, cluster=cluster):
+            return f"heals all links, and reads the log of topic {topic} in cluster {cluster} once it is replicated"
         case ReadChunkRate(topic=topic, session=session, message=message):
             return f"reads the rate of chunks of topic {topic} while session {session} sends {message} again and again"
         case Drain(topic=topic, subscription=subscription, kind=kind):

@@ -167,6 +167,10 @@ def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
             return f"peeks at unacknowledged entry {nth} of {cursor}"
         case ReadStoredCursor():
             return f"reads {cursor} in the metadata store"
+        case ReceiveAll(cluster=str(cluster)):
+            return (
+                f"has a consumer fail over to cluster {cluster}, and receive the backlog of {cursor} there without acks"
+            )
         case ReceiveAll(kind=kind):
             left = f"the backlog of subscription {operation.subscription} ({kind}) of topic {operation.topic}"
             return f"disconnects all consumers, and receives {left} without acks"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from model.cursors import reference
@@ -30,7 +30,7 @@ from model.events import (
     Trimmed,
 )
 from model.key_shared.variants import DOCUMENT, KeysVariant
-from model.log import Ledgers
+from model.log import Ledgers, Position
 from model.operations import CursorOperation, Terminate, Trim
 from model.subscription_operations import (
     AckById,
@@ -156,6 +156,10 @@ class SimulatedCursors:
             stored_ranges=STORED_RANGES,
             has_draining_hashes=self._has_draining_hashes,
         )
+
+    def mark_deletes(self) -> Iterator[tuple[Key, Position]]:
+        """The mark-delete position of each durable subscription."""
+        return ((key, one.state.acked.mark_delete) for key, one in self._subscriptions.items() if one.durable)
 
     def learn(self, topic: str, logged: Sequence[LoggedEntry], ledgers: Ledgers) -> None:
         """Learn the log of a topic and its ledgers."""

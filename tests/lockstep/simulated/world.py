@@ -8,14 +8,14 @@ reconnects by itself, and sends batches without highest id if so configured.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 import msgspec
 
 from conformance.lockstep.performer import Performed
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import LinkOperation, ReplicationOperation
 from model.deduplication.answers import could_be_for
 from model.deduplication.producer_state import NONE
 from model.deduplication.reference import BUSY
@@ -76,11 +76,12 @@ from model.operations import (
     UseProxy,
 )
 from model.service.unexpected import Closed
-from model.subscription_operations import KeyOperation
+from model.subscription_operations import KeyOperation, ReceiveAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.cursors import SimulatedCursors
+from tests.lockstep.simulated.replica import Replicate, SimulatedReplica, as_it_is
 from tests.lockstep.simulated.subscription import Clock
 
 ProducerAccount = Literal["highest", "lowest", "latest"]
@@ -94,10 +95,6 @@ SNAPSHOT_ENTRIES, SNAPSHOT_PERIOD_S = 5, 2.0
 """When a deduplication snapshot is due, as on the brokers that the suite starts."""
 BEFORE_THE_FIRST = Position(0, -1)
 """The position of a cursor at the beginning."""
-
-
-Replicate = Callable[[list[LoggedEntry]], list[LoggedEntry]]
-"""What another cluster has of a log."""
 
 
 class BatchWithoutHighestId(Entry, frozen=True):
@@ -148,7 +145,8 @@ class SimulatedPerformer:
         account: ProducerAccount = "highest",
         cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
-        replicate: Replicate = list,
+        replicate: Replicate = as_it_is,
+        updates_skip: int = 0,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
@@ -159,7 +157,7 @@ class SimulatedPerformer:
             takes_snapshots=takes_snapshots,
         )
         self._account = account
-        self._replicate = replicate
+        self._replica = SimulatedReplica(chance, replicate, updates_skip)
         self._chance = chance
         self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
@@ -177,6 +175,7 @@ class SimulatedPerformer:
         for name in self._cursors.topics:
             topic = self.broker.topic(name)
             self._cursors.learn(name, topic.log, topic.ledgers)
+        self._replica.update(self._cursors.mark_deletes())
         self.clock.advance(self._chance.choice(MOMENTS_S))
         return performed._replace(unexpected=tuple(self._closed()))
 
@@ -192,6 +191,11 @@ class SimulatedPerformer:
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
             return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
+        if isinstance(operation, LinkOperation):
+            return Performed(self._replica.change_link(operation))
+        if isinstance(operation, ReceiveAll) and operation.cluster is not None:
+            log = [_plain(logged) for logged in self.broker.topic(operation.topic).log]
+            return Performed(self._replica.fail_over(operation, log))
         if isinstance(operation, ReplicationOperation):
             return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
@@ -253,6 +257,7 @@ class SimulatedPerformer:
                 return self._switch(operation)
             case Unload():
                 self.broker.unload(name)
+                self._replica.reconnect()
                 self._cursors.moved([name])
                 if operation.classic is not None:
                     self._cursors.keys.switch(name, classic=operation.classic)
@@ -266,7 +271,8 @@ class SimulatedPerformer:
             case ReadLog():
                 late = self._collect(self._sessions_on(name))
                 log = [_plain(logged) for logged in self.broker.topic(name).log]
-                return Performed(LogRead(tuple(log if operation.cluster is None else self._replicate(log))), late)
+                read = LogRead(tuple(log)) if operation.cluster is None else self._replica.read_log(name, log)
+                return Performed(read, late)
             case _:
                 assert_never(operation)
 
@@ -277,6 +283,7 @@ class SimulatedPerformer:
     # ------------------------------------------------------------------------------------------- topics and policies
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
+        self._replica.create(operation)
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
         by_broker = operation.deduplication == "broker"
@@ -319,6 +326,7 @@ class SimulatedPerformer:
             self.broker.kill()
         else:
             self.broker.restart()
+        self._replica.reconnect()
         self._cursors.moved(self._cursors.topics, killed=isinstance(operation, Kill))
         self.clock.advance(START_S)
         late = self._drop(list(self._sessions))

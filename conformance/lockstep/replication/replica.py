@@ -1,0 +1,85 @@
+"""What an example does to the links between the home of its topics and the other cluster, and what it reads there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.clients.wire.client import WireClient
+from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, ReplicationWorld
+from conformance.lockstep.cursors.consumers import WireMember
+from conformance.lockstep.cursors.members import receive
+from conformance.lockstep.cursors.poller import Poller
+from conformance.lockstep.log_reader import read_whole_log
+from conformance.lockstep.positions import Positions
+from conformance.lockstep.replication.catch_up import await_replicated
+from conformance.lockstep.replication.cluster_reader import Reading
+from conformance.lockstep.replication.links import Links
+from conformance.lockstep.traits import MANY
+from model.cluster_events import ReplicatorStalled
+from model.cluster_operations import AWAY, HOME, LinkOperation
+from model.events import AllReceived, AnyOutcome, LogRead, Skipped, Starved
+from model.operations import AnyOperation, ReadLog
+from model.subscription_operations import ReceiveAll, Subscribe
+
+_CLUSTERS: Final = (HOME, AWAY)
+
+
+class Replica:
+    """``topics``: the real names of the example's topics."""
+
+    def __init__(self, world: ReplicationWorld, topics: Mapping[str, str]) -> None:
+        self._world = world
+        self._topics = topics
+        self._links = Links(world, lambda link: list(topics.values()) if set(link) == set(_CLUSTERS) else [])
+
+    @staticmethod
+    def performs(operation: AnyOperation) -> bool:
+        """Whether an operation is about a link, or names a cluster."""
+        return isinstance(operation, LinkOperation) or operation.cluster is not None
+
+    def perform(self, operation: AnyOperation) -> AnyOutcome:
+        if isinstance(operation, LinkOperation):
+            return self._links.perform(operation)
+        topic = self._topics.get(operation.topic or "")
+        match operation:
+            case ReadLog(cluster=cluster) if topic is not None and cluster == AWAY:
+                return self._read_log(topic)
+            case ReceiveAll(cluster=cluster) if topic is not None and cluster == AWAY:
+                return self._fail_over(operation, topic)
+            case _:
+                return Skipped("the topic is not replicated to such a cluster, or this is not done there")
+
+    def _read_log(self, topic: str) -> LogRead | ReplicatorStalled:
+        """Heal all links, and read a topic's log in the other cluster once everything is replicated."""
+        self._world.clusters.heal_all()
+        reading = Reading(self._world, _CLUSTERS, topic, is_replicated=True)
+        if (stalled := await_replicated(self._world, reading, _CLUSTERS)) is not None:
+            return stalled
+        away = self._world.clusters.cluster(AWAY)
+        reader = WireClient.connect(away.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
+        try:
+            return LogRead(
+                read_whole_log(away.admin, reader, topic, has_markers=True),
+                is_deduplicated=away.admin.stats(topic).deduplication_status == "Enabled",
+                has_reconnected=self._world.has_reconnected((HOME, AWAY), topic),
+            )
+        finally:
+            reader.abort()
+
+    def _fail_over(self, operation: ReceiveAll, topic: str) -> AllReceived | Starved | Skipped:
+        """A consumer at the other cluster receives what is left of a subscription."""
+        away, subscription = self._world.clusters.cluster(AWAY), operation.subscription
+        if subscription not in away.admin.internal_stats(topic).cursors:
+            return Skipped("the other cluster has no such subscription")
+        taking = Subscribe("fails over", topic, subscription, kind=operation.kind, queue=MANY)
+        member = WireMember(self._world.service(AWAY), taking, topic, taking.consumer, Positions(), self._world.traits)
+        try:
+            messages, why = receive(member, MANY, [Poller(away.admin, topic, subscription, [member])])
+        finally:
+            member.close()
+        return AllReceived(messages) if why is None else Starved(why, messages)
+
+    def close(self) -> None:
+        """Heal all links."""
+        self._world.clusters.heal_all()
