@@ -234,7 +234,7 @@ def test_the_graph_has_all_states_and_labels_all_transitions() -> None:
 
 def test_a_producer_that_a_full_snapshot_leaves_out_is_forgotten_in_a_crash() -> None:
     assert words("room-for-one", ONCE)[-5:] == [
-        "a snapshot is taken behind entry 2: A 1",
+        "a snapshot is taken after entry 2: A 1",
         "the broker crashes and recovers",
         "B crashes and restarts: last sequence id -1",
         "B sends 1 (b0): it is new",
@@ -308,8 +308,8 @@ def is_everywhere(world: World) -> bool:
 
 def test_three_idle_clusters_may_keep_lagging() -> None:
     labels = words("repl-three-idle", EXACT.says)
-    assert labels[1] == "C1 comes from C to A, as entry 1"
-    assert labels.index("C1 comes from C to B, as entry 5") > labels.index(
-        "B answers for the request for A#1: its last is entry 1; the answer is entry 2"
+    assert labels[1] == "C1 is replicated from C to A, as entry 1"
+    assert labels.index("C1 is replicated from C to B, as entry 5") > labels.index(
+        "B responds to the request for A#1: its last is entry 1; the response is entry 2"
     )
     assert "B creates s, acknowledged up to entry 1" in labels
