@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from model.cluster_events import ReplicatorStalled
 from model.cluster_operations import AWAY
@@ -21,6 +22,7 @@ from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     Acknowledged,
     AllReceived,
+    Created,
     CursorRead,
     CursorReset,
     Delivery,
@@ -44,7 +46,7 @@ from model.subscription_operations import (
 )
 from model.vocabulary import Entry, Message
 from tests.notation import steps
-from tests.verdicts import Happened, allowed_by, broken_by, deviates, exercised
+from tests.verdicts import Happened, allowed_by, broken_by, deviates, exercised, judged
 
 ROOM = 5
 MESSAGES_AMONG_MARKERS = st.lists(st.booleans(), max_size=40)
@@ -308,3 +310,15 @@ def test_mark_delete_passes_the_markers_between_acknowledged_messages(mark_delet
     history = (*steps("t off at-home; p opens -1; p sends 1@0 2@2 3@4; c subscribes; c gets p1@0 p2@2 p3@4"), acks)
     assert "ACK-01" in exercised(*history, reads(1, mark_delete=mark_delete, stored_after=6 - mark_delete))
     assert broken_by(*history, reads(2, mark_delete=1, stored_after=5)).rule in {"ACK-01", "ACK-02"}
+
+
+@pytest.mark.parametrize(("home", "rule"), [(" at-home", None), ("", "ACK-08")])
+def test_acks_of_markers_may_have_been_persisted_before_the_first_ack_of_a_message(home: str, rule: str | None) -> None:
+    (create, created, *_), *rest = steps(f"t off{home}; p opens -1; p sends 1@0 2@1 3@2; c subscribes; c gets p1@0")
+    assert isinstance(created, Created)
+    made: Happened = create, replace(created, persisted_per_s=1.0)
+    first = Delivery(Position(1, 0), -1, 0, "p1")
+    acknowledged: Happened = Acknowledge("c", (0,)), Acknowledged((first,), receipt=True)
+    read: Happened = ReadCursor("t", "s"), CursorRead(Position(1, 0), (), 2, 0, written=6)
+    found = judged(made, *rest, acknowledged, read, step_ms=10)
+    assert (found.rule if isinstance(found, Broken) else None) == rule
