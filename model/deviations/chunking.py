@@ -90,8 +90,8 @@ DEVIATIONS = (
         statement="With several consumers on a Shared subscription, the last chunks of a message are not dispatched to the consumer that has the first ones, nor is anything after them. It needs a receiver queue with fewer messages than the message has chunks. The subscription recovers when that consumer leaves or the topic is reloaded.",
         cause="SharedConsumerAssignor counts a chunk against the permits of the consumer whose turn it is, and not of the consumer that has the message. So a read may assign that consumer more chunks than it has permits for. It forgets the message with the last chunk, although the dispatcher returns the chunks beyond the permits to the replay queue. From then on these chunks have no consumer: the dispatcher replays them again and again without a pause, and reads nothing new (4.0.8, 3.3.6). 4.2.4 counts the chunk against the permits of the consumer that has the message.",
         side="broker",
-        releases=(">=3.3.6,<=4.0.8",),
-        seen=("4.0.8", "3.3.6"),
+        releases=(">=2.11.0,<=4.0.8",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
     ),
     Deviation(
         name=DRAINING_HASH_BLOCKS_CHUNKS,
@@ -115,9 +115,9 @@ DEVIATIONS = (
         cause="A recently joined consumer receives nothing new until all that was read before it joined is acknowledged (recentlyJoinedConsumers). The first chunks were read before, and their consumer acknowledges them only with the whole message. While a consumer is recently joined, the dispatcher does not look ahead (isDispatcherStuckOnReplays stays unset). Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=("==3.3.6",),
+        releases=("==2.11.0", "==3.3.6"),
         switched_on={CLASSIC: ("==4.0.8",)},
-        seen=("3.3.6", "4.0.8 classic"),
+        seen=("3.3.6", "4.0.8 classic", "2.11.0"),
         occurrence="Every time, in 17 steps.",
         shadow=Shadow(
             name="test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due",
