@@ -44,7 +44,7 @@ from model.operations import (
     Switch,
     Unload,
 )
-from model.subscription_operations import Subscribe
+from model.subscription_operations import Acknowledge, Receive, Subscribe
 from model.vocabulary import Persistence
 from stateful.cursors.chunks import AcknowledgmentChunksMachine, KeysChunksMachine
 from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
@@ -261,6 +261,10 @@ class MixedMachine(LockstepMachine):
         """The broker is killed, or restarted, once in an example."""
         self.kills = False
         self.do(Kill() if kills else Restart())
+        self.disconnected()
+
+    def disconnected(self) -> None:
+        """The topic was unloaded: the clients of all parts are gone."""
         for part in self.parts:
             part.disconnected()
 
@@ -274,6 +278,10 @@ class MixedClustersMachine(MixedMachine):
 
     def __init__(self, example: Performing) -> None:
         super().__init__(example)
+        self.follows = False
+        """Whether the other cluster follows a subscription of this machine."""
+        self.consumer: str | None = None
+        self.subscribed = 0
         self.faults = 0
         """How many faults of links are still to be."""
         self.faulty: tuple[str, str] | None = None
@@ -283,6 +291,7 @@ class MixedClustersMachine(MixedMachine):
     def placed(self, made: CreateTopic, data: st.DataObject) -> CreateTopic:
         """The topic in two clusters."""
         self.shared.are_replicated = data.draw(st.sampled_from([True, True, True, False]))
+        self.follows = data.draw(st.booleans()) and not made.is_trimmed
         self.faults = data.draw(st.sampled_from([0, 1, 2]))
         return structs.replace(made, clusters=2, home=HOME)
 
@@ -290,6 +299,27 @@ class MixedClustersMachine(MixedMachine):
         """A part performs one of its rules."""
         self.steps_left -= 1
         super().act(part, chosen, data, given)
+        if any(isinstance(operation, UNLOADING) for operation in self.shared.noted):
+            self.consumer = None
+        if self.follows and data.draw(st.booleans()):
+            self.pass_on(data.draw(st.sampled_from([0, 1, 3])))
+
+    def pass_on(self, left: int) -> None:
+        """A consumer receives everything, and acknowledges all but the last messages.
+
+        Snapshots since the last time are before these, so an update passes them on to the other cluster.
+        """
+        if self.consumer is None:
+            self.subscribed += 1
+            self.consumer = f"followed{self.subscribed}"
+            self.shared.do(Subscribe(self.consumer, TOPIC, "followed", kind="Exclusive"))
+        self.shared.do(Receive(self.consumer, 100))
+        self.shared.do(Acknowledge(self.consumer, (-1 - left,), cumulative=True))
+
+    def disconnected(self) -> None:
+        """The topic was unloaded: its own consumer is gone, too."""
+        super().disconnected()
+        self.consumer = None
 
     @precondition(lambda self: self.faults and self.faulty is None)
     @rule(link=LINKS, fault=LINK_FAULTS, steps=st.integers(1, 4))

@@ -169,15 +169,19 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
             yield ReadLog(topic)
             if followed.log.has_markers:
                 yield ReadLog(topic, cluster=AWAY)
-                yield from _failing_over(lockstep.state, topic)
             if is_deduplicated and not lockstep.state.applications.has(topic):
                 yield ReadSnapshot(topic)
         yield from _winding_up_subscriptions(lockstep, topic)
         yield from tracker.winding_up(lockstep.state.applications, topic)
+        yield from _failing_over(lockstep.state, topic)
 
 
 def _failing_over(state: Example, topic: str) -> Iterator[AnyOperation]:
-    """At the other cluster, receive the backlog of each subscription that it has."""
+    """At the other cluster, receive the backlog of each subscription that it has.
+
+    This is last. With a consumer there, the other cluster publishes updates, too, so home acknowledges what it had
+    acknowledged before a reset.
+    """
     for where, subscription in list(state.consumption.cursors):
         if where == topic and state.consumption.topics[topic].replica is not None:
             yield ReceiveAll(topic, subscription, "Exclusive", cluster=AWAY)
