@@ -22,11 +22,11 @@ RELEASES = ["3.1.0", "3.3.0", "3.13.0"]
 CONSUMES_A_BATCH = """
 import sys
 from conformance.clients.driver.client import OfficialClient
-from conformance.clients.handles import Subscription, OfficialConsumerHandle
+from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig
 from conformance.lockstep.traits import Traits
 url, topic = sys.argv[1:]
 traits = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"}).of_pulsar_client()
-wanted = Subscription(topic=topic, name="s", kind="Shared", acks_parts=traits.acknowledges_parts)
+wanted = SubscriptionConfig(topic=topic, name="s", kind="Shared", acks_parts=traits.acknowledges_parts)
 with OfficialClient(url, timeout_s=10) as client:
     consumer = OfficialConsumerHandle(url, wanted, timeout_s=10)
     producer = client.open_producer(topic, name="p", batching=True)

@@ -8,18 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
 
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.types import CursorStats
-from conformance.clients.driver.client import OfficialClient
-from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
-from conformance.clients.wire.consumer import Kind, WireConsumer
+from conformance.clients.outcomes import Receipt, SendOutcome
+from conformance.clients.wire.consumer import WireConsumer
 from conformance.faults.failpoints import FailpointOnTopic, armed
-from model.key_shared.hashes import STICKY_HASHES, sticky_hash
-from model.log import Position
-from tests.faults.keyed import Keyed, all_received, numbered_keys, position_of
+from tests.faults.keyed import position_of
 from tests.faults.topic_fixture import TopicFixture
 from tests.waits import TIMEOUT_S, becomes, eventually
 
@@ -79,15 +74,6 @@ def sending_twice_in_flight(fixture: TopicFixture) -> Observation:
     return sorted(word(fixture.answer(producer, ticket)) for ticket in tickets), ids(fixture)
 
 
-def sending_again_after_a_failed_write(fixture: TopicFixture) -> Observation:
-    """Have a write fail, reconnect and resend the id: the first and the second answer, and the log."""
-    with armed(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic)) as fault:
-        first = word(fixture.send(fixture.producer(), 1))
-        assert fault.fired() == 1
-    fixture.reconnect()
-    return first, word(fixture.send(fixture.producer(), 1)), ids(fixture)
-
-
 def recovering(fixture: TopicFixture) -> Observation:
     """Send five ids and unload the topic: the last sequence id, and the answer to its last id sent again."""
     fixture.send(fixture.producer(), *range(1, 6))
@@ -129,93 +115,15 @@ def crashing(fixture: TopicFixture) -> Observation:
     return any(each.after < messages[6] <= each.last for each in ranges)
 
 
-def moving_and_crashing(fixture: TopicFixture) -> Observation:
-    """Skip three of 8 messages on one subscription, create another at the end; kill the broker: how far both are."""
-    producer, messages = fixture.producer(), []
-    for number in range(1, 9):
-        receipt = fixture.send(producer, number)
-        assert isinstance(receipt, Receipt)
-        assert receipt.position is not None
-        messages.append(receipt.position)
-    fixture.client.subscribe(fixture.topic, "u", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)
-    fixture.client.subscribe(fixture.topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
-    fixture.admin.skip(fixture.topic, "s", 3)
-    fixture.kill()
-    fixture.client.subscribe(fixture.topic, "v", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)  # once more
-    cursors = fixture.admin.internal_stats(fixture.topic).cursors
-    ends = [Position.parse(cursors[name].mark_delete_position) for name in ("s", "u")]
-    return [sum(message <= end for message in messages) for end in ends]
-
-
 def _cursor(fixture: TopicFixture) -> CursorStats:
     return fixture.admin.internal_stats(fixture.topic).cursors["s"]
 
 
-def receiving_chunks(fixture: TopicFixture) -> Observation:
-    """Send a message of three chunks and a small one to a Shared consumer: whether it receives both."""
-    fixture.admin.set_namespace_deduplication(fixture.namespace, False)
-    large = b"0123456789" * 2500
-    delivered: list[bytes] = []
-    with OfficialClient(fixture.broker.addresses.service, timeout_s=TIMEOUT_S) as client:
-        consumer = client.subscribe(fixture.topic, "s", kind="Shared", initial="earliest")
-        producer = client.open_producer(fixture.topic, name="p", chunking=True)
-        for ticket in [producer.send(1, large), producer.send(2, b"small")]:
-            assert isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt)
-
-        def is_delivered() -> bool:
-            if (delivery := consumer.receive(timeout_s=1.0)) is not None:
-                delivered.append(delivery.payload)
-            return large in delivered
-
-        return becomes(is_delivered, within_s=5)
-
-
-def claiming_ranges(fixture: TopicFixture) -> Observation:
-    """A key of ``a``, one right before the range of ``b``, and one of b: what each receives; is an overlap refused?"""
-    keyed = Keyed(fixture)
-    low, gap, high = sorted(islice(numbered_keys(), 3), key=lambda key: sticky_hash(key.encode(), STICKY_HASHES))
-    first = keyed.claim("a", 0, sticky_hash(low.encode(), STICKY_HASHES))
-    second = keyed.claim("b", sticky_hash(gap.encode(), STICKY_HASHES) + 1, STICKY_HASHES.last)
-    keyed.send(low, gap, high)
-    received = all_received(first, at_least=1), all_received(second, at_least=1)
-    try:
-        keyed.claim("c", 0, 0)
-    except ServerRefused:
-        return (*received, True)
-    return (*received, False)
-
-
-def highest_id_after_a_batch(fixture: TopicFixture) -> Observation:
-    """Send a batch and some messages: the highest id that the receipt of the batch has, and that all of them have."""
-    producer = fixture.producer()
-    receipt = fixture.answer(producer, producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")]))
-    assert isinstance(receipt, Receipt)
-    fixture.send(producer, 4, 5)
-    return receipt.highest_sequence_id, producer.last_sequence_id
-
-
-def takes_snapshot(*, is_timed: bool, entries: int, by_topic: bool = False) -> Experiment:
-    """Two producers send so many entries: whether a snapshot is taken, by the timer or by their number."""
-
-    def experiment(fixture: TopicFixture) -> Observation:
-        fixture.admin.set_deduplication_snapshot_interval(fixture.namespace, int(is_timed))
-        if by_topic:
-            fixture.admin.create_topic(fixture.topic)
-            fixture.admin.set_topic_deduplication(fixture.topic, True)
-            eventually(lambda: fixture.admin.topic_deduplication(fixture.topic) is True)
-        first, second = fixture.producer("p"), fixture.producer("q")
-        for sequence_id in range(1, entries + 1):
-            fixture.send(first if sequence_id % 2 else second, sequence_id)
-        return becomes(lambda: bool(fixture.snapshot()), within_s=5.0)
-
-    return experiment
-
-
-def are_at_one_consumer(fixture: TopicFixture, kind: Kind) -> Observation:
-    """Two consumers share messages of two chunks, with a permit at a time: whether both chunks go to one of them."""
+def are_at_one_consumer(fixture: TopicFixture) -> Observation:
+    """Two Key_Shared consumers share messages of two chunks, a permit at a time: do both chunks go to one of them?"""
     fixture.admin.set_namespace_deduplication(fixture.namespace, False)
     consumers = [
-        fixture.client.subscribe(fixture.topic, "s", kind=kind, initial="earliest", timeout_s=TIMEOUT_S)
+        fixture.client.subscribe(fixture.topic, "s", kind="Key_Shared", initial="earliest", timeout_s=TIMEOUT_S)
         for _ in range(2)
     ]
     producer = fixture.producer()
@@ -280,23 +188,13 @@ def receiving_again_below_a_limit_in_all(fixture: TopicFixture) -> Observation:
 
 
 EXPERIMENTS: dict[str, Effect] = {
-    "receipt-of-first-message": Effect(highest_id_after_a_batch, (3, 5), (1, 5)),
-    "receipt-one-too-high": Effect(highest_id_after_a_batch, (3, 5), (3, 6)),
-    "timer-passes-topic-over": Effect(takes_snapshot(is_timed=True, entries=2), True, False),
-    "counter-of-entries-reset": Effect(takes_snapshot(is_timed=False, entries=5), True, False),
-    "no-snapshot-by-topic-policy": Effect(takes_snapshot(is_timed=False, entries=5, by_topic=True), True, False),
-    "chunk-goes-to-next-consumer": Effect(partial(are_at_one_consumer, kind="Shared"), True, False),
-    "chunk-has-another-hash": Effect(partial(are_at_one_consumer, kind="Key_Shared"), True, False),
+    "chunk-has-another-hash": Effect(are_at_one_consumer, sound=True, defective=False),
     "unknown-confirmed": Effect(sending_twice_in_flight, (["failed", "stored"], [1]), (["duplicate", "stored"], [1])),
-    "pushed-not-reset": Effect(sending_again_after_a_failed_write, ("failed", "stored", [1]), ("failed", "failed", [])),
     "snapshot-ahead-of-its-map": Effect(recovering, (5, "duplicate"), (4, "stored")),
     "snapshot-of-pushed": Effect(snapshot_with_a_write_in_flight, {"p": 5}, {"p": 6}),
     "recovery-of-an-older-state": Effect(
         crashing, sound=True, defective=False, settings={"managedLedgerDefaultMarkDeleteRateLimit": "0"}
     ),
-    "unclaimed-hash-assigned": Effect(claiming_ranges, ([1], [3], True), ([1, 2], [3], True)),
-    "created-at-latest-not-persisted": Effect(moving_and_crashing, [3, 8], [3, 0]),
-    "chunk-not-assigned": Effect(receiving_chunks, sound=True, defective=False),
     "unacked-limit-in-all-ignored": Effect(receiving_with_a_limit_in_all, sound=0, defective=1),
     "unacked-limit-in-all-never-lifted": Effect(receiving_again_below_a_limit_in_all, sound=True, defective=False),
 }

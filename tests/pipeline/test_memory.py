@@ -21,15 +21,15 @@ import json, resource, sys
 import psutil, pyarrow as pa
 from conformance.pipeline.results import NEEDED, judge_batches
 from conformance.pipeline.invariants.catalogue import INVARIANTS
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.topic import VerificationSetting
 from tests.pipeline.histories import realistic
 
 tables = [realistic.topic_table(number, entries=entries) for number, entries in enumerate((1000, 300_000, 1000))]
 batches = [batch for table in tables for batch in table.select(NEEDED).to_batches(max_chunksize=20_000)]
-judge_batches(batches[:1], Setting(), INVARIANTS)
+judge_batches(batches[:1], VerificationSetting(), INVARIANTS)
 limit_bytes = psutil.Process().memory_info().vms + int(sys.argv[1]) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-rows = judge_batches(batches, Setting(), INVARIANTS, path="file:/h/x.parquet").to_pylist()
+rows = judge_batches(batches, VerificationSetting(), INVARIANTS, path="file:/h/x.parquet").to_pylist()
 print(json.dumps([{name: row[name] for name in ("invariant", "judged", "broken")} | {
     "because": [case["because"] for case in row["cases"]]} for row in rows]))
 """

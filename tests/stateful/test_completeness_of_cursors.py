@@ -120,9 +120,10 @@ DEVIATING = {
 ALIKE = {
     BATCH_INDEX_ACKS_NOT_RECOVERED: {UNLOAD_WHILE_CURSOR_LEDGER_OPENS},
     TERMINATED_LAST_LEDGER_NOT_SKIPPED: {UNLOAD_WHILE_CURSOR_LEDGER_OPENS},
+    CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER},
 }
-"""Other deviations that explain the same: if only batch indexes were acknowledged since the ledger was requested, or if
-the topic was unloaded soon after a skip, which may then be forgotten or not.
+"""Other deviations that explain the same: if only batch indexes were acknowledged since the ledger was requested; if
+the topic was unloaded soon after a skip, which may then be forgotten or not; if chunks are left whose consumer is gone.
 """
 
 

@@ -12,11 +12,11 @@ from model.events import AnyOutcome, Done, Skipped
 
 
 class Links:
-    """``topics_on`` returns the real names of the topics that the clusters of a link have."""
+    """``replicated_over`` returns the topics that a link replicates, by their real names; None without such a link."""
 
-    def __init__(self, world: ReplicationWorld, topics_on: Callable[[Link], Sequence[str]]) -> None:
+    def __init__(self, world: ReplicationWorld, replicated_over: Callable[[Link], Sequence[str] | None]) -> None:
         self._world = world
-        self._topics_on = topics_on
+        self._replicated_over = replicated_over
 
     def perform(self, operation: LinkOperation) -> AnyOutcome:
         link = (operation.source, operation.target)
@@ -31,8 +31,8 @@ class Links:
                 assert_never(operation)
 
     def _cut(self, link: Link) -> AnyOutcome:
-        topics = self._topics_on(link)
-        if not topics or self._world.clusters.is_cut(*link):
+        topics = self._replicated_over(link)
+        if topics is None or self._world.clusters.is_cut(*link):
             return Skipped("there is no such link, or it is cut already")
         self._world.clusters.cut(*link)
         self._world.await_all(
@@ -46,13 +46,13 @@ class Links:
             return Skipped("the link is not cut")
         until_ms = now_ms()
         self._world.clusters.heal(*link)
-        for topic in self._topics_on(link) if is_awaited else ():
+        for topic in (self._replicated_over(link) or ()) if is_awaited else ():
             self._world.await_connected(link, topic)
         return LinkHealed(until_ms)
 
     def _hold_or_release(self, operation: HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:
         source, target = operation.source, operation.target
-        if not self._topics_on((source, target)) or self._world.clusters.is_cut(source, target):
+        if self._replicated_over((source, target)) is None or self._world.clusters.is_cut(source, target):
             return Skipped("there is no such link, or it is cut")
         match operation:
             case HoldLink(what=what):

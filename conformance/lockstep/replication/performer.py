@@ -60,7 +60,7 @@ class ReplicationPerformer:
         self._topics: dict[str, TopicInClusters] = {}
         self._sessions = Sessions(world)
         self._catch_ups = CatchUps(world, self._sessions)
-        self._links = Links(world, self._topics_on)
+        self._links = Links(world, self._replicated_over)
 
     def performs(self, operation: AnyOperation) -> bool:
         """Whether an operation is about a topic, session or consumer of several clusters."""
@@ -121,8 +121,9 @@ class ReplicationPerformer:
             case _:
                 assert_never(operation)
 
-    def _topics_on(self, link: Link) -> list[str]:
-        return [topic.name for topic in self._topics.values() if topic.is_replicated and set(link) <= set(topic.labels)]
+    def _replicated_over(self, link: Link) -> list[str] | None:
+        topics = [topic for topic in self._topics.values() if set(link) <= set(topic.labels)]
+        return [topic.name for topic in topics if topic.is_replicated] if topics else None
 
     def reading(self, topic: str) -> Reading:
         """The reading of one of the example's topics. Raises KeyError if it was not created."""

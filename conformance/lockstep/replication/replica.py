@@ -31,7 +31,9 @@ class Replica:
     def __init__(self, world: ReplicationWorld, topics: Mapping[str, str]) -> None:
         self._world = world
         self._topics = topics
-        self._links = Links(world, lambda link: list(topics.values()) if set(link) == set(_CLUSTERS) else [])
+        self._links = Links(
+            world, lambda link: list(topics.values()) if topics and set(link) == set(_CLUSTERS) else None
+        )
 
     @staticmethod
     def performs(operation: AnyOperation) -> bool:
