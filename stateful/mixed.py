@@ -302,19 +302,17 @@ class MixedClustersMachine(MixedMachine):
         if any(isinstance(operation, UNLOADING) for operation in self.shared.noted):
             self.consumer = None
         if self.follows and data.draw(st.booleans()):
-            self.pass_on(data.draw(st.sampled_from([0, 1, 3])))
+            self.pass_on()
 
-    def pass_on(self, left: int) -> None:
-        """A consumer receives everything, and acknowledges all but the last messages.
-
-        Snapshots since the last time are before these, so an update passes them on to the other cluster.
-        """
+    def pass_on(self) -> None:
+        """A consumer receives and acknowledges everything. The snapshots since the last time are before these messages,
+        so an update has one of them, and the other cluster follows."""
         if self.consumer is None:
             self.subscribed += 1
             self.consumer = f"followed{self.subscribed}"
             self.shared.do(Subscribe(self.consumer, TOPIC, "followed", kind="Exclusive"))
         self.shared.do(Receive(self.consumer, 100))
-        self.shared.do(Acknowledge(self.consumer, (-1 - left,), cumulative=True))
+        self.shared.do(Acknowledge(self.consumer, (-1,), cumulative=True))
 
     def disconnected(self) -> None:
         """The topic was unloaded: its own consumer is gone, too."""
