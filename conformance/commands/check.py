@@ -72,8 +72,8 @@ def check(asked: CheckOptions, engine: Engine, *, out: Console, err: Console) ->
     _demand_decided(asked)
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")
-    engine.obtain(asked.broker, engine.security)
     engine.demand(asked.broker, asked.settings, asked.choice, asked.size)
+    engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
         return _check(asked, folder, engine, out=out, err=err)

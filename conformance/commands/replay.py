@@ -80,8 +80,8 @@ def replay(asked: ReplayOptions, engine: Engine, *, out: Console, err: Console) 
     if (what := nonsense(history)) is not None:
         raise HarnessError(f"{asked.history} {what}")
     defect = _defect(asked.defect, history)
-    engine.obtain(asked.broker, engine.security)
     engine.demand(asked.broker, asked.settings, asked.base, asked.size(history))
+    engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
     with bugs_kept_in(folder):
         return _replay(asked, history, defect, folder, engine, out=out, err=err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.release import Release, fetched_release
 from conformance.brokers.select import demand_settings, has_settings
 from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY
@@ -76,13 +78,19 @@ def test_a_known_setting_is_accepted(release: Release, name: str, value: str) ->
     ids=lambda command: command[0],
 )
 def test_a_command_refuses_an_unknown_setting_before_it_starts_anything(
-    tmp_path: Path, command: tuple[str, ...]
+    tmp_path: Path, release: Release, command: tuple[str, ...]
 ) -> None:
     asked = [sys.executable, "-m", "conformance", *command, "--setting", "brokerDeduplicationEnabledd=banana"]
-    ran = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    cache, folder = tmp_path / "cache", tmp_path / "here"
+    (cache / "releases").mkdir(parents=True)
+    (cache / "releases" / release.folder.name).symlink_to(release.folder)  # and nothing that is prepared from it
+    folder.mkdir()
+    environment = {**os.environ, ENVIRONMENT_VARIABLE: str(cache)}
+    ran = subprocess.run(asked, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 2
     assert ran.stderr.rstrip().endswith("did you mean 'brokerDeduplicationEnabled'?")
-    assert list(tmp_path.iterdir()) == []
+    assert "Preparing" not in ran.stderr
+    assert list(folder.iterdir()) == []
 
 
 def test_the_suites_own_settings_exist_in_the_releases(release: Release) -> None:
