@@ -65,7 +65,7 @@ def machine(
 
 SENDING = machine("sending", Sending, "DEDUP-02")
 LOSING = machine("losing", Losing, "DEDUP-03")
-BOUNCING = [machine(f"bouncing-{number}", Bouncing, affects="broker", examples=5) for number in range(3)]
+BOUNCING = [machine(f"bouncing-{number}", Bouncing, affects="broker", examples=25) for number in range(3)]
 
 
 @dataclass
