@@ -19,6 +19,7 @@ FailpointKind = Literal[
     "snapshot-slow",
     "confirmation-lost",
     "ledger-close-slow",
+    "ledger-list-slow",
     "replay-slow",
     "read-slow",
     "dispatch-slow",
@@ -88,6 +89,11 @@ FAILPOINTS: Final[Mapping[AnyFailpoint, Failpoint]] = {
     "ledger-close-slow": Failpoint(
         statement="a full ledger closes late",
         details="Its last entry is stored, readable and confirmed for the ledger. The producer and deduplication learn of it after the close.",
+        has_delay=True,
+    ),
+    "ledger-list-slow": Failpoint(
+        statement="a change of a topic's list of ledgers is stored late",
+        details="It changes the version of the list that the broker had at first. The ledger that follows a full one opens only then.",
         has_delay=True,
     ),
     "replay-slow": Failpoint(

@@ -153,3 +153,8 @@ def request_of(operation: AnyOperation) -> str:
     """A short name of an operation, for a report."""
     actor = "" if operation.actor is None else f" of {operation.actor}"
     return f"{type(operation).__name__}{actor}"
+
+
+def may_be_repeated(error: HarnessError) -> bool:
+    """Whether a request that changes nothing is worth another try: also after an internal error."""
+    return error.may_pass or (isinstance(error, ServerRefused) and error.code in INTERNAL_ERRORS)

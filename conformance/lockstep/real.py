@@ -7,6 +7,7 @@ with the reason: shortening leaves operations out of a history, and the others m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
@@ -14,7 +15,7 @@ from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
-from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, request_of
+from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, may_be_repeated, request_of
 from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
@@ -518,7 +519,9 @@ class RealPerformer:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
         world = self._world
-        return Performed(LogRead(read_whole_log(world.admin, world.reader, name, has_markers=world.is_home)), late)
+        read = partial(read_whole_log, world.admin, world.reader, name, has_markers=world.is_home)
+        log = self._answers.retry(read, BACK_TIMEOUT_S, what="reading the log", topic=name, may_pass=may_be_repeated)
+        return Performed(LogRead(log), late)
 
     def close(self) -> None:
         """End all sessions and disarm all failpoints."""

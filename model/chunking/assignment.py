@@ -10,7 +10,7 @@ No document says this. It is the behavior of releases, and explains some starvat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from model.vocabulary import ChunkNumber
@@ -22,12 +22,13 @@ class Assignment:
 
     ``pairs``: the uuids of messages of which a consumer was sent the first chunk but not the last, with that consumer.
     ``orphaned``: those whose consumer left. ``maybe_orphaned``: those whose first chunk may have been in flight to a
-    consumer that left.
+    consumer that left. ``left``: the chunks of either that were unacknowledged when that consumer left.
     """
 
     pairs: frozenset[tuple[str, str]] = frozenset()
     orphaned: frozenset[str] = frozenset()
     maybe_orphaned: frozenset[str] = frozenset()
+    left: frozenset[ChunkNumber] = frozenset()
 
     def sent(self, name: str, chunk: ChunkNumber) -> Assignment:
         assert chunk.uuid is not None
@@ -36,18 +37,20 @@ class Assignment:
             pairs, orphaned = pairs | {(chunk.uuid, name)}, orphaned - {chunk.uuid}
         if chunk.is_last:
             pairs -= {(chunk.uuid, name)}
-        return Assignment(pairs, orphaned, self.maybe_orphaned - {chunk.uuid})
+        return Assignment(pairs, orphaned, self.maybe_orphaned - {chunk.uuid}, self.left)
 
-    def without(self, name: str, in_flight: Iterable[ChunkNumber] = ()) -> Assignment:
+    def without(self, name: str, in_flight: Iterable[ChunkNumber] = (), free: Iterable[ChunkNumber] = ()) -> Assignment:
         """A consumer left, or subscribed again, which makes it another consumer.
 
-        ``in_flight``: the chunks that it may have been sent and did not receive.
+        ``in_flight``: the chunks that it may have been sent and did not receive. ``free``: the unacknowledged chunks
+        that no other consumer has.
         """
         gone = frozenset((uuid, consumer) for uuid, consumer in self.pairs if consumer == name)
         assigned = {uuid for uuid, _ in self.pairs}
         begun = {one.uuid for one in in_flight if one.chunk_id == 0 and one.uuid is not None} - assigned
         orphaned = self.orphaned | {uuid for uuid, _ in gone}
-        return Assignment(self.pairs - gone, orphaned, self.maybe_orphaned | begun)
+        after = Assignment(self.pairs - gone, orphaned, self.maybe_orphaned | begun)
+        return replace(after, left=self.left | after._of_leavers(free))
 
     def holder(self, uuid: str | None) -> str | None:
         """The consumer that is sent the next chunk of a message."""
@@ -65,8 +68,14 @@ class Assignment:
         return any(chunk.uuid in self.maybe_orphaned for chunk in free)
 
     def sent_to_leaver(self, free: Iterable[ChunkNumber]) -> int:
-        """How many of these chunks the broker may have sent to a consumer that left."""
-        return sum(chunk.uuid in self.orphaned | self.maybe_orphaned for chunk in free)
+        """How many chunks the broker may have sent to a consumer that left: of these, and of those acknowledged since.
+
+        An ack by another consumer takes none of them off the count.
+        """
+        return len(self.left | self._of_leavers(free))
+
+    def _of_leavers(self, free: Iterable[ChunkNumber]) -> frozenset[ChunkNumber]:
+        return frozenset(chunk for chunk in free if chunk.uuid in self.orphaned | self.maybe_orphaned)
 
 
 NOTHING_SENT: Final = Assignment()

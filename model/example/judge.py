@@ -119,7 +119,8 @@ def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
 
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
-    is_certain = not (state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
+    is_disturbed = bool(state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
+    is_certain = not is_disturbed and operation.topic not in state.fenced
     judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
     return judged if isinstance(judged, Broken) else judged.of(replace(state, service=judged.state))
 

@@ -8,14 +8,18 @@ from model.deviations.service import TERMINATION_RACES_WITH_ROLLOVER
 from model.example.state import Example, Judgement
 from model.failpoints import CUTS, WRITE_FAILURES
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, Terminate, ThawOwners
+from model.operations import AnyOperation, OpenProducer, ReadLog, Terminate, ThawOwners, Unload
 from model.service import tracker as service
 from model.service.reasons import Reasons
 from model.service.unexpected import Unexpected
+from model.subscription_operations import Subscribe
 from model.subscriptions import written
 
 
 def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
+    fenced = state.fenced
+    if isinstance(operation, OpenProducer | Subscribe | ReadLog | Unload):  # the broker loads the topic again
+        state = replace(state, fenced=fenced - {operation.topic})
     if not observed:
         return Allowed(state)
     short = {topic for topic in state.topics if state.service.may_fail(topic)}
@@ -24,10 +28,11 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         ending.add(operation.topic)
     tracked = state.consumption.topics
     reopened = frozenset(topic for topic, one in tracked.items() if one.is_reopened)
-    rolling = frozenset(topic for topic in ending - reopened if topic in tracked and tracked[topic].log.ends_full)
+    may_roll = {topic for topic, one in tracked.items() if one.log.ends_full or not one.is_sure}
+    rolling = frozenset(ending - reopened & may_roll) | fenced
     reasons = Reasons(
         failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
-        ending=frozenset(ending),
+        ending=frozenset(ending) | fenced,
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
@@ -44,4 +49,6 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations:  # the broker reloads the topic by itself
         for topic in rolling:
             state = replace(state, consumption=written.lost(state.consumption, topic))
+    if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations and isinstance(operation, Terminate):
+        state = replace(state, fenced=state.fenced | {operation.topic})
     return judged.of(state)

@@ -27,7 +27,7 @@ FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
-OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException")
+OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
 """The errors with which brokers refuse clients of a topic whose write failed, until it has recovered."""

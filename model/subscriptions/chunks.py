@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from model.cursors.acked import Acked
 from model.deviations import requires
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
@@ -51,9 +50,9 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
     if not any(consumer.kind == "Shared" for _, consumer in state.consumers_of(subscription)):
         return None
     cursor = state.cursors[subscription]
-    free = _free(state, subscription, cursor.possible)
+    free = state.unassigned(subscription, cursor.possible)
     found = _reason(state, subscription, starved, free)
-    lost = _free(state, subscription, frozenset(cursor.deviating)) if found is None else free
+    lost = state.unassigned(subscription, frozenset(cursor.deviating)) if found is None else free
     return found if lost.keys() <= free.keys() else _reason(state, subscription, starved, lost)
 
 
@@ -85,19 +84,4 @@ def _reason(
 
 def counted_at_nobody(state: Consumption, subscription: SubscriptionId) -> int:
     """How many messages the broker may count as unacknowledged at a consumer that left: chunks that it sent there."""
-    free = _free(state, subscription, state.cursors[subscription].possible)
-    chunks = (chunk for chunk in free.values() if chunk is not None)
-    return state.assignment(subscription).sent_to_leaver(chunks)
-
-
-def _free(
-    state: Consumption, subscription: SubscriptionId, possible: Collection[Acked]
-) -> dict[Position, ChunkNumber | None]:
-    """The entries that are possibly unacknowledged and pending at no consumer, in order, and their chunk numbers."""
-    log = state.log(subscription.topic)
-    chunks = log.chunks
-    if not chunks:
-        return {}
-    pending = {message[1].position for _, one in state.consumers_of(subscription) for message in one.unacknowledged}
-    positions = {place.position for one in possible for place in one.messages_left(log)} - pending
-    return {position: chunks.get(position) for position in sorted(positions)}
+    return state.assignment(subscription).sent_to_leaver(state.unassigned_chunks(subscription))

@@ -17,7 +17,7 @@ from model.events import Delivery
 from model.key_shared.state import Keyed
 from model.log import Position
 from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
-from model.vocabulary import NO_LIMITS, Limits, LookAhead, SubscriptionId
+from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
@@ -147,14 +147,36 @@ class Consumption:
 
     def without_consumer(self, name: str) -> Consumption:
         consumer, assignments = self.consumers[name], self.assignments
+        state = replace(self, consumers=self.consumers.delete(name))
         for subscription in consumer.subscriptions:
             chunks = self.log(subscription.topic).chunks if consumer.kind == "Shared" else {}
             had = {place.position for _, place in consumer.unacknowledged}
             in_flight = [] if consumer.is_settled else [chunk for at, chunk in chunks.items() if at not in had]
             if subscription in assignments or in_flight:
-                without = self.assignment(subscription).without(name, in_flight)
+                free = state.unassigned_chunks(subscription)
+                without = self.assignment(subscription).without(name, in_flight, free)
                 assignments = assignments.set(subscription, without)
-        return replace(self, consumers=self.consumers.delete(name), assignments=assignments)
+        return replace(state, assignments=assignments)
+
+    def unassigned(
+        self, subscription: SubscriptionId, possible: Collection[Acked]
+    ) -> dict[Position, ChunkNumber | None]:
+        """The entries that are possibly unacknowledged and pending at no consumer, in order, and their chunk numbers.
+
+        Empty if the log has no chunks.
+        """
+        log = self.log(subscription.topic)
+        chunks = log.chunks
+        if not chunks:
+            return {}
+        pending = {message[1].position for _, one in self.consumers_of(subscription) for message in one.unacknowledged}
+        positions = {place.position for one in possible for place in one.messages_left(log)} - pending
+        return {position: chunks.get(position) for position in sorted(positions)}
+
+    def unassigned_chunks(self, subscription: SubscriptionId) -> list[ChunkNumber]:
+        """The chunks that are possibly unacknowledged and pending at no consumer, in order."""
+        free = self.unassigned(subscription, self.cursors[subscription].possible)
+        return [chunk for chunk in free.values() if chunk is not None]
 
     def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers of a subscription."""

@@ -184,6 +184,17 @@ def test_a_ledger_that_closes_slowly_delays_the_confirmation_of_its_last_entry(f
     assert is_stored(fixture.send(producer, 6))
 
 
+def test_a_list_of_ledgers_that_is_stored_late_delays_the_entry_after_a_full_ledger(fixture: TopicFixture) -> None:
+    producer = fixture.producer()
+    fixture.send(producer, 1, 2, 3, 4)
+    with armed(fixture.agent, FailpointOnTopic("ledger-list-slow", topic=fixture.topic, delay_ms=800)) as fault:
+        began = time.monotonic()
+        assert is_stored(fixture.send(producer, 5))
+        assert is_stored(fixture.send(producer, 6))
+        assert time.monotonic() - began > 0.75
+        assert fault.fired() == 1
+
+
 def test_a_slow_replay_delays_producers_and_recovers_correctly(fixture: TopicFixture) -> None:
     producer = fixture.producer()
     fixture.send(producer, 1, 2)

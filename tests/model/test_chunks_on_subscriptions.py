@@ -148,10 +148,11 @@ def test_a_cursor_that_does_not_settle_has_the_same_reasons() -> None:
     assert (broken.rule, broken.deviation) == ("SERVE-03", None)
 
 
-def counts(*, at_c2: int, in_all: int) -> Happened:
-    """The stats of the subscription, where nothing is acknowledged."""
+def counts(*, at_c2: int, in_all: int, acknowledged: tuple[Range, ...] = ()) -> Happened:
+    """The stats of the subscription, where nothing is acknowledged but these."""
     arrived = (ConsumerRead("c2", (), at_c2),)
-    return ReadCursor("t", "s"), CursorRead(at(-1), (), backlog=4, unacknowledged=in_all, arrived=arrived)
+    left = 4 - len(acknowledged)
+    return ReadCursor("t", "s"), CursorRead(at(-1), acknowledged, backlog=left, unacknowledged=in_all, arrived=arrived)
 
 
 def test_a_chunk_that_was_sent_to_a_consumer_that_left_counts_only_in_the_subscription() -> None:
@@ -161,3 +162,10 @@ def test_a_chunk_that_was_sent_to_a_consumer_that_left_counts_only_in_the_subscr
     assert broken_by(*left, counts(at_c2=1, in_all=5), known=KNOWN).rule == "SERVE-04", "it has three chunks"
     whole = (*topic("c1"), receives("c1", "a0", "a1", "a2"), subscribed("c2"), LEAVES, receives("c2", "x"))
     assert broken_by(*whole, counts(at_c2=1, in_all=2), known=KNOWN).rule == "SERVE-04"
+
+
+def test_an_ack_by_another_consumer_does_not_take_such_a_chunk_off_the_count() -> None:
+    history = (*topic("c1"), receives("c1", "a0", "x"), subscribed("c2"), LEAVES, receives("c2", "x"))
+    acknowledged, second = (*history, acknowledges("c2", "a1")), (Range(at(0), at(1)),)
+    assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *acknowledged, counts(at_c2=1, in_all=2, acknowledged=second))
+    assert broken_by(*acknowledged, counts(at_c2=1, in_all=5, acknowledged=second), known=KNOWN).rule == "SERVE-04"

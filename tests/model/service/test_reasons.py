@@ -37,6 +37,7 @@ from model.operations import (
     CreateTopic,
     InjectNetworkFault,
     OpenProducer,
+    ReadLog,
     ReadSnapshot,
     Send,
     SetFailpoint,
@@ -189,9 +190,12 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
     version = ErrorAnswer("admin", "POST terminate of topic t0", "500", "BadVersionException: …", "t0", False)
     subscribe, terminate = subscribing("c1", "Shared"), Terminate("t0")
     before, after_it = after(created, OPENED, full), after(created, OPENED, full, terminated)
+    unanswered: Happened = Send("s1", entries, wait=False), Sent(())
     shown: list[tuple[Example, AnyOperation, ErrorAnswer]] = [
+        (after(created, OPENED, unanswered), terminate, version),
         (before, terminate, version),
         (after_it, subscribe, fenced),
+        (after_it, ReadLog("t0"), replace_struct(fenced, message="Attempted to use a fenced managed ledger")),
     ]
     for state, operation, error in shown:
         judged = judge(state, operation, Done(), unexpected=(error,))
@@ -203,6 +207,15 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
         assert broken(known, replace_struct(error, message="another reason"), operation=operation) == "SERVE-01"
         assert broken(known, replace_struct(error, topic="t1"), operation=operation) == "SERVE-01"
     let_in: Happened = OpenProducer("s2", "t0", "q"), Opened(-1)  # the topic is loaded again
+    known = replace(before, known=frozenset({TERMINATION_RACES_WITH_ROLLOVER}))
+    refused = judge(
+        known, terminate, Refused("500", "--- An unexpected error occurred in the server ---"), unexpected=(version,)
+    )
+    assert isinstance(refused, Allowed)
+    assert broken(refused.state, fenced, operation=subscribe) is None
+    loaded = judge(refused.state, *let_in)
+    assert isinstance(loaded, Allowed)
+    assert broken(loaded.state, fenced, operation=subscribe) == "SERVE-01"
     others: list[tuple[Example, AnyOperation, ErrorAnswer]] = [
         (after(created, OPENED, room), terminate, version),
         (after(created, OPENED, room, terminated), subscribe, fenced),
