@@ -24,10 +24,10 @@ DEVIATIONS = (
         cause="ManagedLedgerImpl.asyncTerminate writes the list of ledgers to the metadata store without metadataMutex, with which a rollover writes it. The later of the two writes fails with BadVersion, on which handleBadVersion fences the managed ledger. The broker closes the topic and loads it again only after a client was refused.",
         upstream=("apache/pulsar#25858",),
         side="broker",
-        releases=(">=3.3.6,<=4.0.8",),
-        seen=("4.0.8", "3.3.6"),
+        releases=(">=3.3.6,<=4.2.4",),
+        seen=("4.2.4", "4.0.8", "3.3.6"),
         gone=("2.11.0",),
-        occurrence="18 of 40 terminations right after the entry that fills a ledger on 4.0.8, 13 of 40 on 3.3.6, none of 40 on 2.11.0. Of a broker that has run for some minutes 3 of 75; with the failpoint `ledger-list-slow`, which delays the write of the rollover, each time.",
+        occurrence="18 of 40 terminations right after the entry that fills a ledger on 4.0.8, 13 of 40 on 3.3.6, none of 40 on 2.11.0. Of a broker that has run for some minutes 3 of 75; with the failpoint `ledger-list-slow`, which delays the write of the rollover, each time on 3.3.6, 4.0.8 and 4.2.4, and never on 2.11.0.",
         shadow=Shadow(
             name="test_only_a_rollover_excuses_a_fenced_managed_ledger",
             by="small history",
