@@ -6,6 +6,7 @@ import pytest
 
 from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ServerRefused
+from conformance.lockstep.answers import may_be_repeated
 from conformance.wait import Deadline, retry, wait_until
 
 
@@ -51,6 +52,13 @@ def test_the_caller_may_choose_which_errors_are_transient() -> None:
 )
 def test_an_error_is_transient_only_while_the_topic_is_loading(code: str, *, may_pass: bool) -> None:
     assert ServerRefused(code, "").may_pass is may_pass
+
+
+@pytest.mark.parametrize(
+    ("code", "is_repeated"), [("UnknownError", True), ("ServiceNotReady", True), ("TopicNotFound", False)]
+)
+def test_a_request_that_changes_nothing_is_repeated_after_an_internal_error(code: str, *, is_repeated: bool) -> None:
+    assert may_be_repeated(ServerRefused(code, "")) is is_repeated
 
 
 def test_wait_until_calls_the_condition_until_it_is_true() -> None:

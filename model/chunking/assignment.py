@@ -37,7 +37,7 @@ class Assignment:
             pairs, orphaned = pairs | {(chunk.uuid, name)}, orphaned - {chunk.uuid}
         if chunk.is_last:
             pairs -= {(chunk.uuid, name)}
-        return Assignment(pairs, orphaned, self.maybe_orphaned - {chunk.uuid}, self.left)
+        return replace(self, pairs=pairs, orphaned=orphaned, maybe_orphaned=self.maybe_orphaned - {chunk.uuid})
 
     def without(self, name: str, in_flight: Iterable[ChunkNumber] = (), free: Iterable[ChunkNumber] = ()) -> Assignment:
         """A consumer left, or subscribed again, which makes it another consumer.
@@ -49,7 +49,7 @@ class Assignment:
         assigned = {uuid for uuid, _ in self.pairs}
         begun = {one.uuid for one in in_flight if one.chunk_id == 0 and one.uuid is not None} - assigned
         orphaned = self.orphaned | {uuid for uuid, _ in gone}
-        after = Assignment(self.pairs - gone, orphaned, self.maybe_orphaned | begun)
+        after = replace(self, pairs=self.pairs - gone, orphaned=orphaned, maybe_orphaned=self.maybe_orphaned | begun)
         return replace(after, left=self.left | after._of_leavers(free))
 
     def holder(self, uuid: str | None) -> str | None:

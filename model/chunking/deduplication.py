@@ -20,6 +20,7 @@ from msgspec import Struct
 from model.chunking.chunks import Chunk
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.rules.catalogue import carries
+from model.vocabulary import Entry
 
 
 class ChunkJudgement(enum.Enum):
@@ -45,6 +46,22 @@ Memory = tuple[Known, ...]
 
 def known_of(memory: Memory, producer: str) -> Known:
     return next((known for known in memory if known.producer == producer), Known(producer))
+
+
+def chunk_of(entry: Entry) -> Chunk:
+    """The chunk that an entry is; one without a number is a whole message."""
+    number = entry.chunk
+    if number is None:
+        return Chunk("", entry.highest, 0, 1, 0, 0, 0)
+    return Chunk(number.uuid or "", entry.highest, number.chunk_id, number.chunks, 0, 0, 0)
+
+
+def known_from(entries: Iterable[Entry], whole: int) -> Known:
+    """What a broker knows that has these entries of a producer; its messages up to the id ``whole`` are complete."""
+    memory: Memory = ()
+    for entry in entries:
+        memory = remember(memory, "", chunk_of(entry))
+    return Known("", whole, memory[0].unfinished if memory else None)
 
 
 @carries("CHUNK-13")

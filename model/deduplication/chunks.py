@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from model.chunking.chunks import Chunk
-from model.chunking.deduplication import ChunkJudgement, Known, Memory, judge, remember
+from model.chunking.deduplication import ChunkJudgement, chunk_of, judge, known_from
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, is_after, store, store_at_once
@@ -113,11 +112,8 @@ def _is(
     judgement: ChunkJudgement, whole: int, stored: Iterable[StoredEntry], entry: Entry, variant: ChunksVariant
 ) -> bool:
     """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so."""
-    memory: Memory = ()
-    for one in stored:
-        memory = remember(memory, "", _chunk_of(one.entry))
-    unfinished = memory[0].unfinished if memory else None
-    return judge(Known("", whole, unfinished), _chunk_of(entry), variant=variant) is judgement
+    known = known_from((one.entry for one in stored), whole)
+    return judge(known, chunk_of(entry), variant=variant) is judgement
 
 
 def is_known(state: ProducerState, entry: Entry) -> bool:
@@ -130,13 +126,6 @@ def stored_of(state: ProducerState, entry: Entry) -> list[int]:
     uuid = None if entry.chunk is None else entry.chunk.uuid
     chunks = (stored.entry.chunk for stored in state.entries[state.since :])
     return [chunk.chunk_id for chunk in chunks if chunk is not None and chunk.uuid == uuid]
-
-
-def _chunk_of(entry: Entry) -> Chunk:
-    chunk = entry.chunk
-    if chunk is None:
-        return Chunk("", entry.highest, 0, 1, 0, 0, 0)
-    return Chunk(chunk.uuid or "", entry.highest, chunk.chunk_id, chunk.chunks, 0, 0, 0)
 
 
 @carries("CHUNK-13")

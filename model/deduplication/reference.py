@@ -32,13 +32,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.chunking import deduplication as of_chunks
-from model.chunking.chunks import Chunk
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
 from model.deduplication.variants import DOCUMENT, Variant
 from model.events import Answer, Duplicate, LoggedEntry, Opened, Refused, Stored
 from model.log import Ledgers, Position
 from model.rules.catalogue import carries
-from model.vocabulary import ChunkNumber, Entry
+from model.vocabulary import Entry
 
 NOT_READY = "ServiceNotReady"
 """The code of a refusal while writes are failing."""
@@ -233,26 +232,13 @@ def _judge_chunk(topic: Topic, producer: str, entry: Entry) -> Judgement:
     in_flight = [write.entry for write in topic.in_flight if write.producer == producer]
 
     def judged(whole: int, entries: Iterable[Entry]) -> of_chunks.ChunkJudgement:
-        known = of_chunks.Known(producer, whole, _unfinished(entries))
-        return of_chunks.judge(known, _chunk_of(entry), variant=topic.variant.chunks)
+        known = of_chunks.known_from(entries, whole)
+        return of_chunks.judge(known, of_chunks.chunk_of(entry), variant=topic.variant.chunks)
 
     if judged(topic.pushed_of(producer), (*stored, *in_flight)) is of_chunks.ChunkJudgement.STORED:
         return Judgement.NEW
     is_duplicate = judged(topic.persisted_of(producer), stored) is of_chunks.ChunkJudgement.DUPLICATE
     return Judgement.DUPLICATE if is_duplicate else Judgement.UNKNOWN
-
-
-def _unfinished(entries: Iterable[Entry]) -> tuple[int, str, int] | None:
-    """The unfinished message of a producer with these entries: its sequence id, its uuid, and how many chunks."""
-    memory: of_chunks.Memory = ()
-    for entry in entries:
-        memory = of_chunks.remember(memory, "", _chunk_of(entry))
-    return memory[0].unfinished if memory else None
-
-
-def _chunk_of(entry: Entry) -> Chunk:
-    chunk = entry.chunk or ChunkNumber(0, 1)
-    return Chunk(chunk.uuid or "", entry.highest, chunk.chunk_id, chunk.chunks, 0, 0, 0)
 
 
 def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, SessionAnswers]:

@@ -49,6 +49,6 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations:  # the broker reloads the topic by itself
         for topic in rolling:
             state = replace(state, consumption=written.lost(state.consumption, topic))
-    if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations and isinstance(operation, Terminate):
-        state = replace(state, fenced=state.fenced | {operation.topic})
+        if isinstance(operation, Terminate):
+            state = replace(state, fenced=state.fenced | {operation.topic})
     return judged.of(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -98,6 +98,23 @@ def refused(campaign: Campaign) -> list[str]:
     """Why ``replay`` would refuse histories of this campaign: it must accept everything that a machine does."""
     whys = (nonsense(samples.history(*steps, violation=None)) for steps in campaign.histories)
     return [why for why in whys if why is not None and not why.endswith("there is nothing to replay")]
+
+
+def play_until_exercised(
+    machine: Machine, performer: MakePerformer, rules: Set[str], *, examples: int, seeds: int, most_seeds: int
+) -> list[Campaign]:
+    """Campaigns from so many seeds, and from more until they have exercised all these rules: some are seldom."""
+    campaigns: list[Campaign] = []
+    for seed in range(most_seeds):
+        if seed >= seeds and rules <= exercised(campaigns):
+            break
+        campaigns.append(play(machine.factory, performer, examples=examples, steps=machine.steps, seeded=seed))
+    return campaigns
+
+
+def exercised(campaigns: Iterable[Campaign]) -> set[str]:
+    """The rules that these campaigns have exercised."""
+    return {rule for one in campaigns for rule in one.exercised}
 
 
 def play_in_rounds(

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.engine.machines import Machine
 from stateful.test_key_shared import MACHINES
-from tests.lockstep.campaigns import Campaign, play, refused
+from tests.lockstep.campaigns import Campaign, exercised, play_until_exercised, refused
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS, MOST_SEEDS = 2, 8
@@ -28,19 +28,13 @@ machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: mach
 def on_the_document(name: str) -> list[Campaign]:
     (machine,) = [m for m in MACHINES if m.name == name]
     examples = EXAMPLES.get(name, 30)
-    campaigns: list[Campaign] = []
-    while len(campaigns) < SEEDS or (len(campaigns) < MOST_SEEDS and not decided(machine) <= exercised(campaigns)):
-        seed = len(campaigns)
-        campaigns.append(play(machine.factory, SimulatedPerformer, examples=examples, steps=machine.steps, seeded=seed))
-    return campaigns
+    return play_until_exercised(
+        machine, SimulatedPerformer, decided(machine), examples=examples, seeds=SEEDS, most_seeds=MOST_SEEDS
+    )
 
 
 def decided(machine: Machine) -> set[str]:
     return set(machine.decides) - UNDECIDED
-
-
-def exercised(campaigns: list[Campaign]) -> set[str]:
-    return {rule for one in campaigns for rule in one.exercised}
 
 
 @machines

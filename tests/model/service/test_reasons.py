@@ -213,6 +213,7 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
     )
     assert isinstance(refused, Allowed)
     assert broken(refused.state, fenced, operation=subscribe) is None
+    assert broken(refused.state, CLOSED, operation=ReadLog("t0")) is None
     loaded = judge(refused.state, *let_in)
     assert isinstance(loaded, Allowed)
     assert broken(loaded.state, fenced, operation=subscribe) == "SERVE-01"
