@@ -77,14 +77,16 @@ class Moment:
     """The possible states from a time on.
 
     ``is_confirmed``: the broker persisted the state before it answered, or the harness waited until it did.
-    ``is_individual``: it resulted from an individual ack. ``with_former``: the states that may have been persisted
-    instead, in releases that persist a reset with outdated ranges.
+    ``is_individual``: it resulted from an individual ack. ``is_placing``: from no ack, but from creating, resetting,
+    seeking, skipping or expiring. ``with_former``: the states that may have been persisted instead, in releases that
+    persist a reset with outdated ranges.
     """
 
     at: Interval
     states: frozenset[Acked]
     is_confirmed: bool = False
     is_individual: bool = False
+    is_placing: bool = False
     with_former: frozenset[Acked] = frozenset()
 
 
@@ -105,9 +107,7 @@ class Cursor:
     acks, which the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
     ``is_requested``: it surely was. ``lost_before``: the states possible by a deviation when the topic was loaded.
     ``taken_back``: the states that were assumed until a deviation took an ack back; messages of such acks may be
-    pending. ``is_placed``: it was created or reset, or changed by a seek, a skip or an expiry, and nothing was
-    acknowledged since. ``stays_at``: where mark-delete stays although later entries are acknowledged, because it was
-    recovered so.
+    pending. ``stays_at``: where mark-delete stays although later entries are acknowledged, because it was recovered so.
     """
 
     possible: frozenset[Acked]
@@ -129,7 +129,6 @@ class Cursor:
     is_requested: bool = False
     lost_before: frozenset[Acked] = frozenset()
     taken_back: frozenset[Acked] = frozenset()
-    is_placed: bool = False
     stays_at: Position | None = None
 
     @property
@@ -155,26 +154,25 @@ class Cursor:
         *,
         is_confirmed: bool = False,
         is_individual: bool = False,
+        is_placing: bool = False,
     ) -> Cursor:
         """The cursor after a change of its state. ``deviating``: the states that deviations make of a state instead.
 
-        ``is_confirmed``, ``is_individual``: as of a :class:`Moment`.
+        ``is_confirmed``, ``is_individual``, ``is_placing``: as of a :class:`Moment`.
         """
         after = frozenset(change(state) for state in self.possible)
         by_deviation = {change(state): name for state, name in self.deviating.items()}
         # If several paths lead to a state, the one with the fewest deviations counts: it comes last.
         for state in (*self.deviating, *self.possible):
             by_deviation.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
+        moment = Moment(at, after, is_confirmed=is_confirmed, is_individual=is_individual, is_placing=is_placing)
         return replace(
             self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
             possible=after,
-            past=self.past
-            if after == self.possible
-            else self.past.then(Moment(at, after, is_confirmed=is_confirmed, is_individual=is_individual)),
+            past=self.past if after == self.possible else self.past.then(moment),
             since=self.since.union(exercised),
             is_flushed=False,
             is_unloaded=False,
-            is_placed=False,
             deviating=only_by_deviation(after, by_deviation),
         )
 
@@ -237,17 +235,18 @@ def only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]
 def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
     """A new subscription; creating it persists it."""
     states = frozenset({state})
-    return Cursor(states, durable, past=Row.of(Moment(at, states)), is_placed=True)
+    return Cursor(states, durable, past=Row.of(Moment(at, states, is_placing=True)))
 
 
 def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
     """An administrator or a seek reset the subscription. The broker persists a reset before it confirms it."""
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
+    former = frozenset(_with_former(cursor, state.mark_delete, log))
     return replace(
         cursor.without_consumers().with_ledger(at, surely=True).with_open_ledger(),
         possible=states,
-        past=Row.of(Moment(at, states, with_former=frozenset(_with_former(cursor, state.mark_delete, log)))),
+        past=Row.of(Moment(at, states, is_placing=True, with_former=former)),
         stray=(),
         grouped=Map(),
         since=frozenset({"ACK-01"}),
@@ -256,7 +255,6 @@ def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
         by_administrators=cursor.by_administrators + 1,
         lost_before=frozenset(),
         is_unloaded=False,
-        is_placed=True,
         deviating=Map(),
     )
 
@@ -391,12 +389,13 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
 
     It is the last one that surely was, or a later one. A state that was confirmed as persisted surely was. An ack
     persists its state, unless another write happened within the interval before it. The flush persists the last state.
+    Where that one is the position at which the cursor was placed, whatever is not there any more breaks ACK-16.
     """
     past = tuple(cursor.past)
     surely = _last(len(past), lambda n: past[n].is_confirmed or _is_persisted(past, n, at.invoked_ms, persisting))
     states = frozenset(mixed(past[surely:]))
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
-    placed = {"ACK-16"} if cursor.is_placed else frozenset[str]()
+    placed = {"ACK-16"} if past[surely].is_placing else frozenset[str]()
     deviating = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
     if surely == 0:
         deviating |= dict.fromkeys(past[0].with_former, RESET_KEEPS_FORMER_RANGES)
@@ -408,7 +407,6 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         grouped=Map(),
         since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states),
         is_unloaded=False,
-        is_placed=False,
         lost_before=frozenset(),
         deviating=only_by_deviation(states, {**deviating, **cursor.deviating}),
     )

@@ -182,8 +182,8 @@ def _changed(
 ) -> Consumption:
     """An administrator acknowledged entries. ``is_confirmed``: the broker answers after it persisted them."""
     before, log = state.cursors[subscription], state.log(subscription.topic)
-    after = before.on_each(change, at, ("ACK-04",), deviating, is_confirmed=is_confirmed)
-    after = replace(after, by_administrators=after.by_administrators + 1, is_placed=True)
+    after = before.on_each(change, at, ("ACK-04",), deviating, is_confirmed=is_confirmed, is_placing=True)
+    after = replace(after, by_administrators=after.by_administrators + 1)
     state = state.with_cursor(subscription, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
     return taken_from(overtaken(state, subscription, before, left), subscription)

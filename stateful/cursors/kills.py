@@ -32,9 +32,12 @@ WAITS: Final[tuple[tuple[Persistence, ...], ...]] = ((), *2 * (("every-ack",),),
 """Whose cursors must be persisted before a kill. As shipped that takes ten seconds, as long as two kills, so that is
 seldom awaited."""
 
-Placing = Literal["skip", "skip all", "expire", "reset", "seek", "create", "subscribe"]
-"""What moves a cursor that nobody acknowledges with. Brokers reset a subscription that an administrator creates, which
-persists its position in another way than a subscription that a consumer creates."""
+Placing = Literal["skip", "skip all", "expire", "reset", "seek"]
+"""What moves a cursor that nobody acknowledges with."""
+
+Creating = Literal["create", "subscribe"]
+"""Brokers reset a subscription that an administrator creates, which persists its position in another way than a
+subscription that a consumer creates."""
 
 
 class AcknowledgmentKillsMachine(OnSubscriptions):
@@ -62,6 +65,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         where=st.integers(0, len(PERSISTED_PER_S)),
         number=st.integers(0, 11),
         is_placed_last=st.booleans(),
+        creating=st.sampled_from([*get_args(Creating), None, None]),
+        start=st.sampled_from(["latest", "latest", "earliest"]),
         crash=CRASHES,
     )
     def live_and_die(
@@ -74,6 +79,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         where: int,
         number: int,
         is_placed_last: bool,
+        creating: Creating | None,
+        start: Start,
         crash: int,
     ) -> None:
         """Consumers ack, and cursors are moved; the broker is killed at once, or when that must be persisted.
@@ -92,6 +99,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         placed = {topic: sent[topic] for topic in self.topics[where : where + 1] or self.topics}
         if placing is not None and not is_placed_last:
             self.place(placing, number, placed)
+        if creating is not None:
+            self.create_subscriptions(creating, start)
         for topic, subscription in self.everywhere():
             if self.persistence[topic] in waits_for:
                 self.do(AwaitPersisted(topic=topic, subscription=subscription))
@@ -107,21 +116,24 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         for topic, subscription in self.everywhere():
             self.do(ReadCursor(topic=topic, subscription=subscription))
 
+    def create_subscriptions(self, how: Creating, start: Start) -> None:
+        """Another subscription on every topic, which has messages by now."""
+        subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
+        self.plan.kinds[subscription] = "Shared"
+        for topic in self.topics:
+            match how:
+                case "create":
+                    self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
+                case "subscribe":
+                    self.join(subscription, "wire", 0, topic=topic, start=start)
+                case _:
+                    assert_never(how)
+
     def place(self, how: Placing, number: int, sent: Mapping[str, Sequence[str]]) -> None:
-        """Every cursor of these topics is moved, or another one created on all, without an acknowledgment.
+        """Every cursor of these topics is moved, without an acknowledgment.
 
         ``sent``: what was sent to each since the last kill.
         """
-        if how == "create" or how == "subscribe":
-            subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
-            self.plan.kinds[subscription] = "Shared"
-            for topic in self.topics:
-                start: Start = "latest" if number % 2 else "earliest"
-                if how == "subscribe":
-                    self.join(subscription, "wire", 0, topic=topic, start=start)
-                else:
-                    self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
-            return
         for topic, subscription in self.everywhere(tuple(sent)):
             message = sent[topic][number % len(sent[topic])]
             match how:

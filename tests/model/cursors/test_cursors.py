@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.cursors import cursor
+from model.cursors import acked, cursor
 from model.cursors.acked import Acked, acknowledge_all, everything
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.log import Place, TopicLog, appended
@@ -124,3 +124,12 @@ def test_a_skip_is_there_after_a_kill_unless_the_rate_limiter_of_a_release_rejec
     assert limited.possible == {everything(LOG)}
     assert SKIP_RATE_LIMITED in limited.deviating.values()
     assert dict(cursor.killed(skipped, at(9999), cursor.Persisting(1000, 2000)).deviating) == {}
+
+
+def test_a_loss_after_a_kill_breaks_ack_16_only_if_the_skip_is_the_last_that_surely_was_persisted() -> None:
+    limited = cursor.Persisting(1000, 2000)
+    begin = cursor.created(Acked(), at(0))
+    skipped = begin.on_each(lambda one: acked.skip(one, LOG, 1), at(2), is_confirmed=True, is_placing=True)
+    later = acks(skipped, Place(LAST), at_ms=3)
+    assert "ACK-16" in cursor.killed(later, at(5), limited).since
+    assert "ACK-16" not in cursor.killed(later, at(9999), limited).since
