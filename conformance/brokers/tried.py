@@ -35,8 +35,19 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     harness_error: str | None = None
 
 
+class Seconds(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a step takes until the next message is confirmed, on a single broker.
+
+    ``takeover``: the owner of a topic is killed, and another broker confirms the message.
+    """
+
+    start: float
+    kill: float
+    takeover: float
+
+
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """A release. ``why`` it is not available; ``jars`` and ``seconds`` are of assembling it."""
+    """A release. ``why`` it is not available; ``jars`` and ``seconds`` are of assembling it, ``steps`` of a broker."""
 
     version: str
     how: How
@@ -44,6 +55,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     jars: int | None = None
     has_own_configuration: bool = True
     seconds: float | None = None
+    steps: Seconds | None = None
     check: Check | None = None
 
 

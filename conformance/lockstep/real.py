@@ -400,12 +400,11 @@ class RealPerformer:
         late = self._collect([operation.session]) if operation.session in self._sessions else ()
         if operation.session in self._sessions:
             self._sessions.pop(operation.session).close()
-        taken = (name, operation.producer) in {self._names[session] for session in self._sessions}
         kind = WireSession if operation.client == "wire" else OfficialSession
 
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):
-                return error.may_pass or (error.code == "ProducerBusy" and not taken)
+                return error.may_pass or (error.code == "ProducerBusy" and not self._is_taken(name, operation.producer))
             return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
 
         try:
@@ -423,6 +422,12 @@ class RealPerformer:
         self._answers.opened(operation.session, name)
         self._names[operation.session] = (name, operation.producer)
         return Performed(Opened(live.last_sequence_id), late)
+
+    def _is_taken(self, topic: str, producer: str) -> bool:
+        """Whether a session has the producer. A broker that closes a producer removes it from the topic afterwards."""
+        return any(
+            live.is_open and self._names[session] == (topic, producer) for session, live in self._sessions.items()
+        )
 
     def _wire_sessions_of(self, topic: str, producer: str) -> list[str]:
         """The producer's sessions; after it is opened again, the broker has closed the former ones."""

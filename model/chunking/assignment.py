@@ -57,11 +57,17 @@ class Assignment:
         return next((name for one, name in self.pairs if one == uuid), None)
 
     def is_stuck(self, free: Iterable[ChunkNumber]) -> bool:
-        """Whether one of these unacknowledged, unassigned chunks cannot be assigned."""
-        chunks = list(free)
-        begun = {chunk.uuid for chunk in chunks if chunk.chunk_id == 0}
-        remembered = begun | {uuid for uuid, _ in self.pairs}
-        return any(chunk.uuid in self.orphaned or chunk.uuid not in remembered for chunk in chunks)
+        """Whether one of these unacknowledged, unassigned chunks, in the order of the log, cannot be assigned.
+
+        The first chunk of its message may come after it, but is not read before it is dispatched.
+        """
+        remembered = {uuid for uuid, _ in self.pairs}
+        for chunk in free:
+            if chunk.chunk_id == 0 and chunk.uuid is not None:
+                remembered.add(chunk.uuid)
+            if chunk.uuid in self.orphaned or chunk.uuid not in remembered:
+                return True
+        return False
 
     def may_be_stuck(self, free: Iterable[ChunkNumber]) -> bool:
         """Whether one of these chunks may have been assigned to a consumer that left."""

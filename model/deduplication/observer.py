@@ -422,7 +422,7 @@ def in_snapshot(
 
     It contains only persisted ids, and all of those up to its position. It may contain later ids, which the replay
     tolerates. By deviations it may lack the id of its last entry, or the entries that a concurrent recovery had not
-    replayed yet.
+    replayed yet. Its position moves from the last entry of a full ledger to the beginning of the next one.
     """
     may_count = (stored.highest for stored in state.entries[state.since :] if stored.may_count)
     if highest > max(may_count, default=state.persisted):
@@ -431,12 +431,21 @@ def in_snapshot(
         return (state,)
     if any(highest < stored.highest for stored in state.entries[state.since : state.raced] if stored.is_counted):
         return (replace(state, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED}),)
-    last = next((n for n in range(state.since, len(state.entries)) if state.entries[n].position == position), None)
-    if last is None or not (position.entry + 1 == ledger_room or state.entries[last].was_in_flight):
+    last = _last_before(state, position)
+    at = None if last is None else state.entries[last].position
+    if last is None or at is None or (at != position and position.entry >= 0):
+        return ()
+    if not (at.entry + 1 == ledger_room or (at == position and state.entries[last].was_in_flight)):
         return ()
     before = replace(state, entries=state.entries[:last])
     is_ahead = highest >= written_up_to(before, position)
     return (replace(state, requires=state.requires | {SNAPSHOT_POSITION_AHEAD}),) if is_ahead else ()
+
+
+def _last_before(state: ProducerState, position: Position) -> int | None:
+    """The last of its counted entries that is stored at or before a position."""
+    stored = range(len(state.entries) - 1, state.since - 1, -1)
+    return next((n for n in stored if (at := state.entries[n].position) is not None and at <= position), None)
 
 
 def written_up_to(state: ProducerState, position: Position) -> int:

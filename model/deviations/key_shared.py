@@ -19,6 +19,7 @@ REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 REPLAY_READ_OVERTAKES_LEAVER = "replay-read-overtakes-leaver"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
 GAP_BETWEEN_CLAIMS_ASSIGNED = "gap-between-claims-assigned"
+CLAIM_OF_ONE_HASH_PAIRED = "claim-of-one-hash-paired"
 OWN_CLAIMS_OVERLAP = "own-claims-overlap"
 
 DEVIATIONS = (
@@ -223,6 +224,23 @@ DEVIATIONS = (
             name="test_a_gap_in_which_another_consumer_has_a_claim_is_nobodys",
             by="small history",
             statement="A consumer receives a hash between its claims, although another consumer claims a range between them.",
+        ),
+    ),
+    Deviation(
+        name=CLAIM_OF_ONE_HASH_PAIRED,
+        rule="KEY-15",
+        statement="If a STICKY consumer claims a range of one hash, the stats show other ranges of that consumer, and of those with higher ranges, than they claim.",
+        cause="HashRangeExclusiveStickyKeyConsumerSelector.rangeMap has the bounds of all ranges; a range of one hash has one entry instead of two. getConsumerHashAssignmentsSnapshot takes each two entries as one range (read in the byte code of 2.11.0, 3.3.6 and 4.0.4). Fixed by apache/pulsar#24730, in 4.0.7.",
+        upstream=("apache/pulsar#24730",),
+        side="broker",
+        releases=(">=4.0.0,<=4.0.6",),
+        seen=("4.0.4",),
+        gone=("4.0.8",),
+        occurrence="Every time. The stats of releases before 4.0 are not judged.",
+        shadow=Shadow(
+            name="test_ranges_in_the_stats_that_pairs_of_bounds_do_not_explain_break_a_rule",
+            by="small history",
+            statement="The stats show a range too few, or other ranges although nobody claims a single hash.",
         ),
     ),
     Deviation(

@@ -8,12 +8,16 @@ consumers belong to SERVE-05.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from model.deviations import DEVIATIONS
-from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
+from model.deviations import DEVIATIONS, requires
+from model.deviations.key_shared import (
+    CLAIM_OF_ONE_HASH_PAIRED,
+    GAP_BETWEEN_CLAIMS_ASSIGNED,
+    OWN_CLAIMS_OVERLAP,
+)
 from model.events import DueReceived
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up
 from model.key_shared.selectors import RangesRefused, claimed
@@ -63,22 +67,45 @@ def not_claimed(state: Consumption, subscription: SubscriptionId, name: str, mes
 
 def _is_between_own(state: Consumption, subscription: SubscriptionId, name: str, hashed: int) -> bool:
     """Whether the nearest bounds below and above a hash belong to claims of this consumer."""
-    consumers = dict(state.consumers_of(subscription)).items()
-    bounds = [(bound, one) for one, other in consumers for own in other.claims for bound in (own.first, own.last)]
+    bounds = list(_bounds(state, subscription))
     below = max((bound for bound in bounds if bound[0] < hashed), default=None)
     above = min((bound for bound in bounds if bound[0] > hashed), default=None)
     return below is not None and above is not None and below[1] == above[1] == name
 
 
 @carries("KEY-15")
-def shown_wrongly(state: Consumption, outcome: DueReceived) -> Broken | None:
+def shown(
+    state: Consumption, subscription: SubscriptionId, outcome: DueReceived, known: frozenset[str]
+) -> Allowed[None] | Broken:
     """The stats show the ranges that the consumers claim."""
+    judged: Allowed[None] = Allowed(None)
     for read in outcome.consumers:
         consumer = state.consumers.get(read.consumer)
-        if consumer is not None and read.ranges is not None and _joined_up(read.ranges) != _joined_up(consumer.claims):
-            because = f"{read.consumer} claims {_words(consumer.claims)}, but the stats show {_words(read.ranges)}"
+        if consumer is None or read.ranges is None or _joined_up(read.ranges) == _joined_up(consumer.claims):
+            continue
+        because = f"{read.consumer} claims {_words(consumer.claims)}, but the stats show {_words(read.ranges)}"
+        if sorted(read.ranges) != _paired(state, subscription, read.consumer):
             return Broken("KEY-15", because)
-    return None
+        deviates = requires(CLAIM_OF_ONE_HASH_PAIRED, None, known, because)
+        if isinstance(deviates, Broken):
+            return deviates
+        judged = deviates.after(judged)
+    return judged
+
+
+def _paired(state: Consumption, subscription: SubscriptionId, name: str) -> list[HashRange]:
+    """The ranges of a consumer if each two bounds of all claims, in their order, are taken as one range."""
+    owners = dict(_bounds(state, subscription))
+    bounds = sorted(owners)
+    pairs = zip(bounds[::2], bounds[1::2], strict=False)
+    return [HashRange(first, last) for first, last in pairs if owners[first] == owners[last] == name]
+
+
+def _bounds(state: Consumption, subscription: SubscriptionId) -> Iterator[tuple[int, str]]:
+    """The bounds of all claims, with their consumers."""
+    for name, consumer in state.consumers_of(subscription):
+        for claim in consumer.claims:
+            yield from ((claim.first, name), (claim.last, name))
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:

@@ -269,7 +269,7 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
         return Allowed(state, excused=("KEY-16",) if is_classic else ("KEY-11", "KEY-13"))
     if is_classic:
         return _with_classic(state, subscription, outcome, receivers, known)
-    split = _split(state, subscription, outcome, receivers)
+    split = _split(state, subscription, outcome, receivers, known)
     if isinstance(split, Broken):
         return split
     unsure = _unsure_hashes(state, subscription)
@@ -437,12 +437,16 @@ def _counted(
 
 
 def _split(
-    state: Consumption, subscription: SubscriptionId, outcome: DueReceived, receivers: Sequence[Receiver]
+    state: Consumption,
+    subscription: SubscriptionId,
+    outcome: DueReceived,
+    receivers: Sequence[Receiver],
+    known: frozenset[str],
 ) -> Allowed[None] | Broken:
     """Consumers have the ranges that they claim, or share all hashes. Several consumers exercise this."""
     is_all = len(receivers) == sum(1 for _ in state.consumers_of(subscription))
     if invariant.claims_hashes(state, subscription):
-        return claims.shown_wrongly(state, outcome) or Allowed(None)
+        return claims.shown(state, subscription, outcome, known)
     if not receivers or not is_all:
         return Allowed(None)
     return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())

@@ -169,3 +169,16 @@ def test_an_ack_by_another_consumer_does_not_take_such_a_chunk_off_the_count() -
     acknowledged, second = (*history, acknowledges("c2", "a1")), (Range(at(0), at(1)),)
     assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *acknowledged, counts(at_c2=1, in_all=2, acknowledged=second))
     assert broken_by(*acknowledged, counts(at_c2=1, in_all=5, acknowledged=second), known=KNOWN).rule == "SERVE-04"
+
+
+@pytest.mark.parametrize(("order", "is_stuck"), [(("x", "a2", "a0"), True), (("x", "a0", "a2"), False)])
+def test_a_chunk_before_the_first_one_of_its_message_blocks_what_comes_later(
+    order: tuple[str, ...], *, is_stuck: bool
+) -> None:
+    """The dispatcher rereads it before any new message, so it never reads the first chunk."""
+    sent = [(Send("p", (entry(name),)), Sent((Stored(at(number)),))) for number, name in enumerate(order)]
+    starved: Happened = (Receive("c1", 9), Starved("nothing comes", (Delivery(at(0), -1, 0, "x", 0),)))
+    broken = broken_by(
+        *topic()[:2], *sent, subscribed("c1"), starved, known=KNOWN - {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER}
+    )
+    assert broken.deviation == (CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER if is_stuck else None)

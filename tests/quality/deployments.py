@@ -18,10 +18,13 @@ from collections.abc import Callable, Mapping
 import click
 import psutil
 
+from conformance.brokers.deployment import Deployment
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
+from conformance.brokers.size import Size
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
+from conformance.wait import wait_until
 
 TOPIC = "persistent://public/default/measured"
 PATIENCE_S = 120.0
@@ -74,6 +77,27 @@ def round_of(text: str) -> dict[str, Measured]:
         return found
     finally:
         broker.stop()
+
+
+def takeover(release: str) -> Measured:
+    """Kill the owner of a topic; the other broker of two takes it over."""
+    deployment = parse_broker(release, size=Size(brokers=2))
+    assert isinstance(deployment, Deployment)
+    try:
+        deployment.start()
+        await_confirmation(deployment)
+        owner = deployment.owner_of(TOPIC)
+        assert owner is not None
+        (other,) = (broker for broker in deployment.brokers if broker is not owner)
+
+        def lose_owner() -> None:
+            owner.kill()
+            owner.end_session()
+            assert wait_until(lambda: deployment.owner_of(TOPIC) is other, PATIENCE_S)
+
+        return measured(other, lose_owner)
+    finally:
+        deployment.stop()
 
 
 @click.command()

@@ -10,7 +10,6 @@ import argparse
 import re
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -18,12 +17,13 @@ import msgspec
 
 from conformance.brokers.installation.assembly import origin_of
 from conformance.brokers.release import fetched_release
-from conformance.brokers.tried import FILE, Check, Tried, tried
+from conformance.brokers.tried import FILE, Check, Seconds, Tried, tried
 from conformance.commands.releases import order
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
+from tests.quality.deployments import round_of, takeover
 
-RULES = "DEDUP,ACK,CHUNK,KEY"
+RULES = "DEDUP,ACK,CHUNK,KEY,REPL,SERVE"
 LATE_S = 300.0
 """How much longer than its budget a check may take."""
 _UP = re.compile(r"\[ *(\d+) s\] Pulsar \S+ is up")
@@ -46,41 +46,50 @@ class _Verdicts(msgspec.Struct):
     harness_errors: list[str]
 
 
-def tried_now(version: str, *, rules: str, budget_s: int, seed: int) -> Tried:
+def tried_now(version: str, *, rules: str, budget_s: int, seed: int, reports: Path) -> Tried:
     """Obtain a release and check it."""
     try:
         folder = fetched_release(version).folder
     except HarnessError as harness_error:
         return Tried(version=version, how="not available", why=str(harness_error))
-    check = checked(version, rules=rules, budget_s=budget_s, seed=seed)
+    steps = measured_steps(version)
+    check = checked(version, rules=rules, budget_s=budget_s, seed=seed, report=reports / version)
     origin = origin_of(folder)
     if origin is None:
-        return Tried(version=version, how="tarball", check=check)
+        return Tried(version=version, how="tarball", steps=steps, check=check)
     return Tried(
         version=version,
         how="assembled",
         jars=origin.jars,
         has_own_configuration=origin.has_own_configuration,
         seconds=origin.seconds,
+        steps=steps,
         check=check,
     )
 
 
-def checked(version: str, *, rules: str, budget_s: int, seed: int) -> Check:
+def measured_steps(version: str) -> Seconds:
+    """Time the steps of a release's brokers, after a start that makes what is made once."""
+    round_of(version)
+    alone = round_of(version)
+    return Seconds(start=alone["start"][0], kill=alone["kill"][0], takeover=takeover(version)[0])
+
+
+def checked(version: str, *, rules: str, budget_s: int, seed: int, report: Path) -> Check:
     """Check a release with the command that users have."""
-    with tempfile.TemporaryDirectory() as folder:
-        verdicts = Path(folder, "verdicts.json")
-        words = ["--broker", version, "--rules", rules, "--budget", f"{budget_s}s", "--seed", str(seed)]
-        ended = subprocess.run(
-            [sys.executable, "-m", "conformance", "check", *words, "--report", f"{folder}/report", "--json", verdicts],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=Deadline.after(budget_s + LATE_S).left_s,
-            check=False,
-        )
-        print(ended.stdout, file=sys.stderr)
-        said = msgspec.json.decode(verdicts.read_bytes(), type=_Verdicts)
+    report.mkdir(parents=True, exist_ok=True)
+    verdicts = report / "verdicts.json"
+    words = ["--broker", version, "--rules", rules, "--budget", f"{budget_s}s", "--seed", str(seed)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "conformance", "check", *words, "--report", str(report / "report"), "--json", verdicts],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=Deadline.after(budget_s + LATE_S).left_s,
+        check=False,
+    )
+    (report / "output.txt").write_text(ended.stdout)
+    said = msgspec.json.decode(verdicts.read_bytes(), type=_Verdicts)
     up = _UP.search(ended.stdout)
     return Check(
         date=said.date[:10],
@@ -109,11 +118,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("versions", nargs="+")
     parser.add_argument("--rules", default=RULES)
-    parser.add_argument("--budget-s", type=int, default=90)
+    parser.add_argument("--budget-s", type=int, default=180)
     parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--reports", type=Path, default=Path("reports", "releases"), help="a folder for each release")
     asked = parser.parse_args()
     for version in asked.versions:
-        write_down(tried_now(version, rules=asked.rules, budget_s=asked.budget_s, seed=asked.seed))
+        one = tried_now(version, rules=asked.rules, budget_s=asked.budget_s, seed=asked.seed, reports=asked.reports)
+        print(f"{version}: {one.how}, exit status {one.check.exit_status if one.check else '-'}", flush=True)
+        write_down(one)
 
 
 if __name__ == "__main__":

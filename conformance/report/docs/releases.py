@@ -48,25 +48,33 @@ PING after the ack, and waits for the PONG."""
 
 def releases_page(tried: Sequence[Tried]) -> str:
     """The table of releases."""
-    headings = ("release", "obtained", "start", "exit status", "verdicts", "violated", "check")
+    headings = ("release", "obtained", "start", "kill", "takeover", "exit status", "verdicts", "violated", "check")
     return page("Releases", _RELEASES, grid(headings, [_release(one) for one in tried]))
 
 
 def _release(one: Tried) -> tuple[str, ...]:
     if one.check is None:
-        return (one.version, one.why or _obtained(one), "-", "-", "not checked", "-", "-")
+        return (one.version, one.why or _obtained(one), "-", "-", "-", "-", "not checked", "-", "-")
     check = one.check
     verdicts = ", ".join(f"{count} {verdict.replace('-', ' ')}" for verdict, count in check.verdicts.items())
     status = f"{check.exit_status}" + (f" ({check.harness_error})" if check.harness_error else "")
     return (
         one.version,
         _obtained(one),
-        f"{check.start_s:g} s" + (f", {check.deployment}" if check.deployment == "standalone" else ""),
+        *_seconds(one),
         status,
         verdicts,
         ", ".join(check.violated) or "-",
         _check(check),
     )
+
+
+def _seconds(one: Tried) -> tuple[str, str, str]:
+    """What a start, a kill and a takeover take."""
+    if one.steps is None:
+        return ("-", "-", "-")
+    steps = one.steps
+    return (f"{steps.start:.1f} s", f"{steps.kill:.1f} s", f"{steps.takeover:.1f} s")
 
 
 def _obtained(one: Tried) -> str:

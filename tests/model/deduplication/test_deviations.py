@@ -94,6 +94,13 @@ def test_a_snapshot_at_the_last_entry_of_a_full_ledger_lacks_its_id() -> None:
     assert broken.rule == "DEDUP-10"
 
 
+def test_the_position_of_such_a_snapshot_moves_to_the_next_ledger() -> None:
+    assert deviates(SNAPSHOT_POSITION_AHEAD, f"{FULL_LEDGER}; p sends 6@2:0; snapshot @2:-1 p=4")
+    two_missing = judged(f"{FULL_LEDGER}; p sends 6@2:0; snapshot @2:-1 p=3", SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(two_missing, Broken)
+    assert two_missing.deviation is None
+
+
 def test_a_snapshot_may_be_at_an_entry_that_was_in_flight_during_the_unload() -> None:
     history = "t on; p opens -1; p sends 1@0; p sends 2; t unloads ~ p @1; snapshot @1 p=1"
     assert deviates(SNAPSHOT_POSITION_AHEAD, history)

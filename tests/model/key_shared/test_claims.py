@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
+from model.deviations.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
 from model.deviations.service import KEY_SHARED_POLICIES_MIXED
-from model.events import Refused, Subscribed
+from model.events import ConsumerRead, Refused, Subscribed
 from model.judgement import Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
 from model.subscription_operations import CrashConsumer, Subscribe
@@ -17,7 +17,9 @@ from tests.verdicts import Happened, exercised, judged
 LOW, GAP, HIGH = (0, 9_999), (20_000, 29_999), (40_000, 65_535)
 IN_LOW, IN_GAP, IN_HIGH = (next(keys_of(HashRange(*one), within=STICKY_HASHES)) for one in (LOW, GAP, HIGH))
 SENT = sent(IN_LOW, IN_GAP, IN_HIGH)
-ALL_KNOWN = frozenset({GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP, KEY_SHARED_POLICIES_MIXED})
+ALL_KNOWN = frozenset(
+    {CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP, KEY_SHARED_POLICIES_MIXED}
+)
 BUSY = Refused("ConsumerAssignError", "Range conflict with consumer c")
 
 
@@ -109,3 +111,25 @@ def test_who_is_let_in_although_its_policy_is_another_one_is_treated_like_the_ot
 def test_a_consumer_of_another_type_is_refused_although_policies_are_mixed() -> None:
     shared = claims("d", kind="Shared")
     assert broken(*SENT, claims("c", LOW), shared, known=ALL_KNOWN) == "SERVE-05"
+
+
+ONE = (5, 5)
+
+
+def stats(name: str, *ranges: tuple[int, int]) -> ConsumerRead:
+    return share(name, ranges=tuple(HashRange(*one) for one in ranges))
+
+
+def test_the_stats_show_what_consumers_claim_but_pairs_of_bounds_by_a_deviation() -> None:
+    claimed = [*SENT, claims("c", ONE, HIGH)]
+    assert broken(*claimed, gathers(stats("c", ONE, HIGH))) is None
+    assert deviation(*claimed, gathers(stats("c", (5, 40_000)))) == CLAIM_OF_ONE_HASH_PAIRED
+    assert broken(*claimed, gathers(stats("c", (5, 40_000))), known=ALL_KNOWN) is None
+    both = [*SENT, claims("c", ONE), claims("d", GAP)]
+    assert deviation(*both, gathers(stats("c"), stats("d", GAP))) == CLAIM_OF_ONE_HASH_PAIRED
+
+
+def test_ranges_in_the_stats_that_pairs_of_bounds_do_not_explain_break_a_rule() -> None:
+    one = [*SENT, claims("c", ONE, HIGH)]
+    assert broken(*one, gathers(stats("c", HIGH)), known=ALL_KNOWN) == "KEY-15"
+    assert broken(*SENT, claims("c", LOW, HIGH), gathers(stats("c", (0, 40_000))), known=ALL_KNOWN) == "KEY-15"
