@@ -277,6 +277,19 @@ class RestoreBookies(Operation, frozen=True):
     """Have the lost bookie back, on the data that it has. BookiesLeft."""
 
 
+Disturbance = Literal["freeze", "restart", "expire"]
+"""How the metadata store is disturbed: frozen (SIGSTOP), killed (SIGKILL), or it expires the brokers' sessions."""
+
+
+class DisturbMetadataStore(Operation, frozen=True):
+    """Freeze the metadata store for a moment, or kill it and start it again, or end the brokers' sessions in it. Done.
+
+    The next operations begin at once, before it is back.
+    """
+
+    how: Disturbance = "freeze"
+
+
 class SetFailpoint(Operation, frozen=True):
     """Have the next ``count`` occasions on this topic fail inside the broker, as ``kind`` says.
 
@@ -417,9 +430,16 @@ class ReadDatabase(Operation, frozen=True):
 
 
 DeploymentOperation = (
-    TakeOver | FreezeOwner | SendToFrozen | AcknowledgeAtFrozen | ThawOwners | LoseBookie | RestoreBookies
+    TakeOver
+    | FreezeOwner
+    | SendToFrozen
+    | AcknowledgeAtFrozen
+    | ThawOwners
+    | LoseBookie
+    | RestoreBookies
+    | DisturbMetadataStore
 )
-"""Every operation on one of several brokers or bookies."""
+"""Every operation on the processes of a deployment, but for the restart of all brokers."""
 
 NetworkOperation = UseProxy | InjectNetworkFault | ClearNetworkFaults
 """Every operation on the network."""

@@ -6,6 +6,7 @@ from conformance.engine.machines import machines
 from stateful.machine_tests import exploring
 from stateful.service.bookies import BookiesMachine
 from stateful.service.machines import ServiceMachine
+from stateful.service.metadata_store import MetadataStoreMachine
 from stateful.service.takeovers import (
     AcknowledgmentTakeoversMachine,
     DeduplicationTakeoversMachine,
@@ -23,6 +24,7 @@ MACHINES = machines(
         "effectively-once-takeovers": EffectivelyOnceTakeoversMachine,
         "zombies": ZombiesMachine,
         "bookies": BookiesMachine,
+        "metadata-store": MetadataStoreMachine,
     }
 )
 

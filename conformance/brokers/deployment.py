@@ -15,9 +15,10 @@ from typing import Final
 
 from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
-from conformance.brokers.processes.broker import BrokerProcess
+from conformance.brokers.processes.broker import SHIPPED, BrokerProcess
 from conformance.brokers.processes.members import DeploymentProcesses
 from conformance.brokers.processes.preparation import Preparation
+from conformance.brokers.processes.zookeeper import ZooKeeperProcess
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.settings.known import known_settings
@@ -129,7 +130,7 @@ class Deployment:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """All that its size allows; no defects without the agent."""
-        able = OF_ONE_BROKER - (set() if self.with_agent else {Capability.DEFECTS})
+        able = OF_ONE_BROKER - (set() if self.with_agent else {Capability.DEFECTS}) | {Capability.METADATA_STORE}
         several = {Capability.TAKEOVER} if self.size.brokers > 1 else set()
         spare = {Capability.BOOKIES} if self.size.bookies >= ENOUGH_BOOKIES else set()
         return able | several | spare
@@ -253,19 +254,29 @@ class Deployment:
             bookie.start(self._of_bookies())
         bookie.await_ready()
 
-    def restart_zookeeper(self) -> None:
-        """Kill ZooKeeper with SIGKILL and start it again on its data, which has the sessions."""
-        zookeeper = self.members.zookeeper
-        zookeeper.end(signal.SIGKILL)
-        zookeeper.start()
+    @property
+    def outlives_sessions(self) -> bool:
+        """Whether a broker whose session expires goes on with another one, and does not end."""
+        return "zookeeperSessionExpiredPolicy=reconnect" in self.release.shipped(SHIPPED).splitlines()
+
+    @property
+    def zookeeper(self) -> ZooKeeperProcess:
+        """Its metadata store."""
+        return self.members.zookeeper
+
+    def end_sessions(self) -> None:
+        """Have the sessions of all brokers in ZooKeeper expire now."""
+        for broker in self.brokers:
+            broker.end_session()
 
     def _awake(self) -> tuple[DeploymentBroker, ...]:
         """The brokers that are not frozen."""
         return tuple(broker for broker in self.brokers if not broker.is_frozen)
 
     def require_others(self) -> None:
-        """Raise HarnessError unless ZooKeeper and a bookie run."""
-        self.members.zookeeper.require_running()
+        """Raise HarnessError unless ZooKeeper, if need be after it has returned, and a bookie run."""
+        self.zookeeper.await_return()
+        self.zookeeper.require_running()
         if not any(bookie.is_running for bookie in self.members.bookies):
             self.members.bookies[0].require_running()
 
@@ -438,6 +449,7 @@ class DeploymentBroker:
         if not self.deployment.is_started:
             return False
         members = self.deployment.members
+        members.zookeeper.await_return()
         are_running = members.zookeeper.is_running and any(one.is_running for one in members.bookies)
         return are_running and self.process.is_running and self.process.probe.clusters() is not None
 

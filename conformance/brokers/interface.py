@@ -29,9 +29,15 @@ class Capability(enum.Enum):
     """It is one of several brokers of a cluster, and another one can take over its topics."""
     BOOKIES = "bookies"
     """Its cluster can lose a bookie."""
+    METADATA_STORE = "metadata store"
+    """Its metadata store can be frozen and restarted."""
 
 
-OF_ONE_BROKER: Final = frozenset(Capability) - {Capability.TAKEOVER, Capability.BOOKIES}
+OF_ONE_BROKER: Final = frozenset(Capability) - {
+    Capability.TAKEOVER,
+    Capability.BOOKIES,
+    Capability.METADATA_STORE,
+}
 """The capabilities of a broker that the suite starts as the only one of its cluster."""
 
 

@@ -430,6 +430,15 @@ DESCRIPTIONS: tuple[Description, ...] = (
         examples=2,
     ),
     Description(
+        name="metadata-store",
+        summary="Freezes and restarts the metadata store and ends sessions in it; clients and administrators go on.",
+        decides=("SERVE-01", "SERVE-02"),
+        needs=frozenset({Capability.METADATA_STORE}),
+        share=2.0,
+        steps=15,
+        examples=4,
+    ),
+    Description(
         name="mixed",
         summary="Runs random subsets of two or three of these machines on one topic.",
         decides=(

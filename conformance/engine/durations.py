@@ -7,7 +7,16 @@ from typing import Final
 
 from conformance.history.document import Step
 from model.cluster_operations import CatchUp, ReadClusters
-from model.operations import AnyOperation, FreezeOwner, Kill, Restart, RestoreBookies, TakeOver, ThawOwners
+from model.operations import (
+    AnyOperation,
+    DisturbMetadataStore,
+    FreezeOwner,
+    Kill,
+    Restart,
+    RestoreBookies,
+    TakeOver,
+    ThawOwners,
+)
 
 BOUNCE_S: Final = 8.0
 """The shortest time that a restart of a broker and the operations after it are expected to take."""
@@ -19,6 +28,7 @@ AT_LEAST_S: Final[dict[type, float]] = {
     FreezeOwner: BOUNCE_S,
     ThawOwners: BOUNCE_S,
     RestoreBookies: BOUNCE_S,
+    DisturbMetadataStore: 2.0,
     ReadClusters: 0.0,
     CatchUp: 0.0,
 }

@@ -24,6 +24,8 @@ from model.events import Acknowledged, AnyOutcome, Done, FormerAnswer, Skipped, 
 from model.operations import (
     AcknowledgeAtFrozen,
     Departure,
+    Disturbance,
+    DisturbMetadataStore,
     FreezeOwner,
     LoseBookie,
     RestoreBookies,
@@ -43,6 +45,9 @@ metadata store unavailable until its next check, 2 s later with the shipped sess
 over meanwhile. A broker that considers its next session lost, too, is not registered by then."""
 _PAUSE_S: Final = 0.02
 
+_ANOTHER_STORE: Final = Skipped("the suite did not start its metadata store")
+_SEVERAL_BROKERS: Final = Skipped("another broker might take the topics over")
+_ENDS_WITH_SESSION: Final = Skipped("a broker of this release ends with its session, as it is shipped")
 _ONE_BROKER: Final = Skipped("this deployment has one broker")
 _NOT_AT_FROZEN: Final = Skipped("it is not connected to a frozen broker")
 
@@ -60,6 +65,7 @@ class Owners:
         self._sessions: dict[str, WireSession] = {}
         self._members: dict[str, WireMember] = {}
         self._bookies = Bookies(world)
+        self._is_store_disturbed = False
 
     # ------------------------------------------------------------------------------------------------------- leaving
 
@@ -159,9 +165,10 @@ class Owners:
         self._members.update(members)
 
     def perform(
-        self, operation: SendToFrozen | AcknowledgeAtFrozen | ThawOwners | LoseBookie | RestoreBookies
+        self,
+        operation: SendToFrozen | AcknowledgeAtFrozen | ThawOwners | LoseBookie | RestoreBookies | DisturbMetadataStore,
     ) -> AnyOutcome:
-        """Carry out one operation on a frozen broker or a bookie, and return the outcome."""
+        """Carry out one operation on a frozen broker, a bookie or the metadata store, and return the outcome."""
         match operation:
             case SendToFrozen(session, entries):
                 return _sent(live, entries) if (live := self._sessions.get(session)) else _NOT_AT_FROZEN
@@ -171,6 +178,8 @@ class Owners:
                 return self._thaw() if self._frozen else Skipped("no broker is frozen")
             case LoseBookie() | RestoreBookies():
                 return self._bookies.perform(operation)
+            case DisturbMetadataStore(how):
+                return self._disturb(how)
             case _:
                 assert_never(operation)
 
@@ -213,8 +222,34 @@ class Owners:
         broker.start()
         self._world.broker_came_back(broker)
 
+    def _disturb(self, how: Disturbance) -> Done | Skipped:
+        """Disturb the metadata store, which comes back while the example goes on."""
+        deployment = self._deployment
+        if deployment is None:
+            return _ANOTHER_STORE
+        match how:
+            case "freeze":
+                deployment.zookeeper.freeze()
+            case "restart":
+                deployment.zookeeper.restart()
+            case "expire" if deployment.size.brokers > 1:
+                return _SEVERAL_BROKERS
+            case "expire" if not deployment.outlives_sessions:
+                return _ENDS_WITH_SESSION
+            case "expire":
+                deployment.end_sessions()
+            case _:
+                assert_never(how)
+        self._is_store_disturbed = True
+        return Done()
+
     def close(self) -> None:
-        """Thaw all brokers, restore all bookies, and end the connections to frozen brokers."""
+        """Thaw all brokers, restore all bookies and the store, and end the connections to frozen brokers."""
+        if self._is_store_disturbed and self._deployment is not None:
+            self._deployment.zookeeper.await_return()
+            for broker in self._deployment.brokers:
+                self._late_return(broker)  # so that no broker takes the store for unavailable in the next example
+            self._is_store_disturbed = False
         self._bookies.close()
         self._let_go()
         for broker in self._frozen:

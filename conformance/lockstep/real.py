@@ -403,8 +403,10 @@ class RealPerformer:
         kind = WireSession if operation.client == "wire" else OfficialSession
 
         def may_pass(error: HarnessError) -> bool:
-            if isinstance(error, ServerRefused):
-                return error.may_pass or (error.code == "ProducerBusy" and not self._is_taken(name, operation.producer))
+            if isinstance(error, ServerRefused):  # the broker removes a producer that it closed a little later
+                open_ones = [self._names[session] for session, live in self._sessions.items() if live.is_open]
+                is_taken = (name, operation.producer) in open_ones
+                return error.may_pass or (error.code == "ProducerBusy" and not is_taken)
             return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
 
         try:
@@ -422,12 +424,6 @@ class RealPerformer:
         self._answers.opened(operation.session, name)
         self._names[operation.session] = (name, operation.producer)
         return Performed(Opened(live.last_sequence_id), late)
-
-    def _is_taken(self, topic: str, producer: str) -> bool:
-        """Whether a session has the producer. A broker that closes a producer removes it from the topic afterwards."""
-        return any(
-            live.is_open and self._names[session] == (topic, producer) for session, live in self._sessions.items()
-        )
 
     def _wire_sessions_of(self, topic: str, producer: str) -> list[str]:
         """The producer's sessions; after it is opened again, the broker has closed the former ones."""

@@ -50,7 +50,8 @@ class TopicLog:
 
     ``room``: the maximum number of entries in a ledger (None: unknown). ``ledgers``: only ledgers with entries.
     ``has_markers``: clusters may write markers between the entries. ``markers``: of each ledger, the entry ids of those
-    before its last entry, in order. ``counts`` includes these.
+    before its last entry, in order. ``counts`` includes these. ``is_kept_open``: the metadata store is away, so that a
+    full ledger is not replaced. ``kept_open``: the ledgers that may have more entries for that reason.
     """
 
     room: int | None = None
@@ -62,6 +63,8 @@ class TopicLog:
     keys: Map[Position, EntryKey] = Map()
     chunks: Map[Position, ChunkNumber] = Map()
     markers: Map[int, tuple[int, ...]] = Map()
+    is_kept_open: bool = False
+    kept_open: frozenset[int] = frozenset()
 
     @property
     def first(self) -> Position:
@@ -76,7 +79,15 @@ class TopicLog:
     @property
     def ends_full(self) -> bool:
         """Whether the last entry fills its ledger, so that another one replaces it."""
-        return bool(self.ledgers) and self.last.entry + 1 == self.room
+        return bool(self.ledgers) and self.room is not None and self.last.entry + 1 >= self.room
+
+    def without_rollover(self) -> TopicLog:
+        """The same while the metadata store is away: brokers keep a full ledger open until it is back."""
+        return replace(self, is_kept_open=True, kept_open=self.kept_open | {*self.ledgers[-1:]})
+
+    def with_rollover(self) -> TopicLog:
+        """The same when the store is back. A ledger that was kept open is replaced after its next entry."""
+        return replace(self, is_kept_open=False)
 
     def size(self, position: Position) -> int:
         return len(self.entries[position])
@@ -169,10 +180,12 @@ def appended(
         )
     if position <= log.last:
         return Broken("ACK-06", f"{position} was confirmed after {log.last}, which is not before it")
-    if log.room is not None and position.entry >= log.room:
+    is_full = log.room is not None and position.entry >= log.room
+    if is_full and not (log.is_kept_open or position.ledger in log.kept_open):
         return Broken("ACK-06", f"{position} was confirmed in a ledger that takes {log.room} entries")
     longer = replace(
         log,
+        kept_open=log.kept_open | {position.ledger} if is_full else log.kept_open,
         ledgers=log.ledgers if expected else (*log.ledgers, position.ledger),
         counts=log.counts.set(position.ledger, position.entry + 1),
         entries=log.entries.set(position, ids),

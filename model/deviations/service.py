@@ -16,7 +16,24 @@ UNREAD_MARKERS_COUNT = "unread-markers-count"
 FORMER_OWNER_PERSISTS_CURSOR = "former-owner-persists-cursor"
 TERMINATION_RACES_WITH_ROLLOVER = "termination-races-with-rollover"
 
+EXPIRED_SESSION_FAILS_REQUESTS = "expired-session-fails-requests"
+
 DEVIATIONS = (
+    Deviation(
+        name=EXPIRED_SESSION_FAILS_REQUESTS,
+        rule="SERVE-01",
+        statement="After the session of a broker in the metadata store has expired, and until it has another one, admin requests are answered with an internal error, some of which name the expired session, or with 412 (Can't find owner).",
+        cause="The metadata store's client fails all requests of the expired session, with SessionExpired (ZKMetadataStore) or with BKException.ZKException. The broker passes these failures on as internal errors, instead of 503 or of waiting for its next session. Those that it does not handle are answered by the web server (Request failed).",
+        side="broker",
+        releases=(">=2.11.0,<=4.2.4",),
+        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0"),
+        occurrence="In 15 of 16 replays on these releases. Requests that need the owner of a topic, such as trimming, fail for about four seconds with the shipped session timeout.",
+        shadow=Shadow(
+            name="test_an_expired_session_explains_no_other_error_and_none_later",
+            by="small history",
+            statement="An admin request is answered with another internal error, or with this one although no session expired.",
+        ),
+    ),
     Deviation(
         name=TERMINATION_RACES_WITH_ROLLOVER,
         rule="SERVE-01",

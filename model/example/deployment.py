@@ -1,21 +1,27 @@
-"""Operations on one of several brokers: for the topics that it owned, each is a kill or a graceful unload."""
+"""Operations on the processes of a deployment.
+
+For the topics of a broker that is lost, each is a kill or a graceful unload. A metadata store that is away changes
+nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from model.applications import tracker as applications_tracker
 from model.chunking import tracker as chunking_tracker
 from model.cursors.cursor import Interval
 from model.deduplication import topic_observer
-from model.events import Acknowledged, AnyOutcome, BookiesLeft, TakenOver, Thawed
+from model.events import Acknowledged, AnyOutcome, BookiesLeft, Done, TakenOver, Thawed
 from model.example.state import Example, Judgement
 from model.judgement import Allowed, Broken
 from model.operations import (
     AcknowledgeAtFrozen,
     DeploymentOperation,
+    Disturbance,
+    DisturbMetadataStore,
     FreezeOwner,
     LoseBookie,
     RestoreBookies,
@@ -24,8 +30,12 @@ from model.operations import (
     ThawOwners,
 )
 from model.service import confirmed
-from model.subscriptions import acks
+from model.subscriptions import acks, written
 from model.subscriptions import tracker as subscriptions
+
+STORE_RETURNS_MS: Final = 20_000.0
+"""How long it may take until the metadata store is back and the brokers know it. A restart takes seconds on a busy
+machine, and brokers check their sessions every 2 s, as shipped."""
 
 
 def reloaded(
@@ -68,8 +78,35 @@ def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, a
             return Allowed(state)
         case RestoreBookies():
             return Allowed(_bookies_back(state, outcome))
+        case DisturbMetadataStore(how):
+            return Allowed(_store_away(state, how, at) if isinstance(outcome, Done) else state)
         case _:
             assert_never(operation)
+
+
+def _store_away(state: Example, how: Disturbance, at: Interval) -> Example:
+    """The metadata store is away for a moment, or the brokers' sessions in it.
+
+    A write that needs a new ledger waits for the store, but may fail if the session of its broker expired.
+    """
+    expires = how == "expire"
+    away = replace(
+        state.service,
+        store_away_until_ms=at.completed_ms + STORE_RETURNS_MS,
+        are_sessions_expired=expires or state.service.are_sessions_expired,
+    )
+    lingering = state.lingering | state.topics.keys() if expires else state.lingering
+    consumption = written.with_store(state.consumption, is_away=True)
+    return replace(state, service=away, lingering=lingering, consumption=consumption)
+
+
+def with_store(state: Example, at: Interval) -> Example:
+    """The same with the metadata store, if it had time to return."""
+    until_ms = state.service.store_away_until_ms
+    if until_ms is None or at.invoked_ms < until_ms:
+        return state
+    service = replace(state.service, store_away_until_ms=None, are_sessions_expired=False)
+    return replace(state, service=service, consumption=written.with_store(state.consumption, is_away=False))
 
 
 def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:

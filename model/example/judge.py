@@ -108,7 +108,7 @@ def judge(
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
             steps.append(lambda before: _setting_changed(before, outcome))
-    judged = in_turn(state, steps)
+    judged = in_turn(deployment.with_store(state, at), steps)
     return judged if isinstance(judged, Broken) else counted(judged)
 
 

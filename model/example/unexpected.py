@@ -40,6 +40,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
         is_thawed=isinstance(operation, ThawOwners),
+        are_sessions_expired=state.service.are_sessions_expired,
         known=state.known,
     )
     judged = service.unexpected(state.service, observed, reasons)

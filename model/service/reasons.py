@@ -13,6 +13,7 @@ from typing import Final, assert_never
 
 from model.deviations import requires
 from model.deviations.service import (
+    EXPIRED_SESSION_FAILS_REQUESTS,
     SESSION_RECREATED_IN_A_LOOP,
     STATS_OF_TERMINATED_TOPIC_FAIL,
     TERMINATION_RACES_WITH_ROLLOVER,
@@ -29,6 +30,9 @@ STATS: Final = "GET stats "
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
 OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
+OF_EXPIRED_SESSION: Final = ("Session expired", "SessionExpired", "ZooKeeper error code: -9", "Request failed.")
+"""The errors of a request that needs the metadata store, in a session that has expired: of Pulsar, of BookKeeper, and
+of the web server if the broker does not handle the first one."""
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
 """The errors with which brokers refuse clients of a topic whose write failed, until it has recovered."""
 
@@ -53,6 +57,8 @@ class Reasons:
     is_disturbed: bool = False
     is_thawed: bool = False
     """Brokers that lost their sessions while frozen run again."""
+    are_sessions_expired: bool = False
+    """The sessions of the brokers in the metadata store expired, and may not be replaced yet."""
     known: frozenset[str] = frozenset()
     """The known deviations."""
 
@@ -90,6 +96,9 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     is_race = any(error in answer.message for error in OF_RACING_METADATA)
     if answer.topic in reasons.rolling and is_race and not answer.is_last:
         return requires(TERMINATION_RACES_WITH_ROLLOVER, None, reasons.known, because)
+    is_admin = answer.interface == "admin" and answer.code == FAILED_LOAD
+    if reasons.are_sessions_expired and is_admin and any(error in answer.message for error in OF_EXPIRED_SESSION):
+        return requires(EXPIRED_SESSION_FAILS_REQUESTS, None, reasons.known, because)
     return Broken("SERVE-01", because)
 
 

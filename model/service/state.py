@@ -42,6 +42,10 @@ class ServiceState:
     """How many bookies run, while one is lost."""
     confirmed: Map[str, ConfirmedLog] = field(default_factory=Map)
     """The confirmed entries of each topic."""
+    store_away_until_ms: float | None = None
+    """Until when the metadata store may be unavailable to the brokers, if it was disturbed."""
+    are_sessions_expired: bool = False
+    """Whether the brokers may have no session in it until then."""
 
     @property
     def is_short_of_bookies(self) -> bool:

@@ -122,6 +122,14 @@ def reopened(state: Consumption, topic: str, producer: str) -> Consumption:
     return state.with_topic(topic, replace(tracked, in_doubt=in_doubt, reopened=reopened))
 
 
+def with_store(state: Consumption, *, is_away: bool) -> Consumption:
+    """The metadata store is away, or back: until then, no ledger is replaced for sure."""
+    for topic, tracked in state.topics.items():
+        log = tracked.log.without_rollover() if is_away else tracked.log.with_rollover()
+        state = state.with_topic(topic, replace(tracked, log=log))
+    return state
+
+
 def may_be_in_flight(tracked: TrackedTopic) -> bool:
     """Whether an unanswered write of a producer may be in flight."""
     return bool(tracked.in_doubt or tracked.reopened)
@@ -133,7 +141,8 @@ def read_back(state: Consumption, topic: str, entries: Sequence[LoggedEntry]) ->
     :mod:`model.deduplication` judges for each producer that confirmed entries are at their positions.
     """
     tracked = state.topics[topic]
-    log = TopicLog(tracked.log.room, has_markers=tracked.log.has_markers)
+    before = tracked.log
+    log = TopicLog(before.room, before.has_markers, is_kept_open=before.is_kept_open, kept_open=before.kept_open)
     for one in entries:
         longer = _appended(log, one.producer, one.entry, one.position)
         if isinstance(longer, Broken):

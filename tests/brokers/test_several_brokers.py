@@ -130,7 +130,7 @@ def test_without_one_of_three_bookies_messages_are_stored_on(deployment: Deploym
 
 def test_brokers_outlive_a_restart_of_zookeeper(deployment: Deployment, topic: Topic) -> None:
     owner = topic.owner
-    deployment.restart_zookeeper()
+    deployment.zookeeper.restart()
     topic.send(owner)
     assert topic.owner is owner
     assert topic.stored(owner) == topic.confirmed == [1, 2]

@@ -134,6 +134,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.LoseBookie(1),
     operations.LoseBookie(0, "freeze"),
     operations.RestoreBookies(),
+    operations.DisturbMetadataStore("freeze"),
+    operations.DisturbMetadataStore("restart"),
+    operations.DisturbMetadataStore("expire"),
 )
 
 OUTCOMES: tuple[AnyOutcome, ...] = (

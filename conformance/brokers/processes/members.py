@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -15,6 +16,7 @@ from conformance.brokers.release import Release
 from conformance.brokers.size import SMALLEST, Size
 from conformance.brokers.startup.ports import free_ports
 from conformance.brokers.startup.runs import RunFolder
+from conformance.harness_error import HarnessError
 
 _PORTS_OF_BROKER: Final = 4
 
@@ -66,6 +68,8 @@ class DeploymentProcesses:
 
     def close(self) -> None:
         """End all of them with SIGKILL and remove the run folder. Safe to call twice."""
+        with contextlib.suppress(HarnessError):
+            self.zookeeper.await_return()
         self.run.close()
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import signal
 import socket
 import struct
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +44,8 @@ preAllocSize=1024
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _MEMORY: Final = ("-Xmx128m", "-Dzookeeper.forceSync=no")
 _ANSWER_TIMEOUT_S: Final = 5.0
+_FROZEN_S: Final = 1.5
+"""How long it stays frozen: long enough for other operations, far shorter than a session, which is 30 s as shipped."""
 _SESSION: Final = re.compile(r"(0x[0-9a-f]+):")
 _SUPER_SECRET: Final = 0xB3415C00
 _PASSWORD_BYTES: Final = 16
@@ -54,6 +59,8 @@ class ZooKeeperProcess(DeploymentProcess):
         super().__init__(site, "zookeeper")
         self.port: Final = port
         self.store: Final = ZooKeeper(port)
+        self._threads: Final = ThreadPoolExecutor(1, "zookeeper")
+        self._return: Future[None] | None = None
 
     @property
     def data(self) -> Path:
@@ -69,6 +76,28 @@ class ZooKeeperProcess(DeploymentProcess):
         self._start(JavaProgram(main=_MAIN, arguments=[str(file)], memory=_MEMORY))
         self._await("ready", self.store.answers)
         self._require_listening(self.port)
+
+    def freeze(self) -> None:
+        """Freeze it for a moment, much shorter than the timeout of sessions; it returns by itself."""
+        self.await_return()
+        self.send_signal(signal.SIGSTOP)
+        self._return = self._threads.submit(self._thaw)
+
+    def _thaw(self) -> None:
+        threading.Event().wait(_FROZEN_S)
+        self.send_signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Kill it, and start it again on its data, which has the sessions, without waiting for it."""
+        self.await_return()
+        self.end(signal.SIGKILL)
+        self._return = self._threads.submit(self.start)
+
+    def await_return(self) -> None:
+        """Wait until it is back, if it was frozen or restarted. HarnessError if it does not start."""
+        if self._return is not None:
+            self._return.result()
+            self._return = None
 
 
 class RegisteredMember(DeploymentProcess):
@@ -87,10 +116,12 @@ class RegisteredMember(DeploymentProcess):
 
     def session(self) -> int | None:
         """The session in which it is registered; None if it is not."""
+        self.zookeeper.await_return()
         return self.zookeeper.store.registrations().get(self.registration)
 
     def end_session(self) -> bool:
         """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one."""
+        self.zookeeper.await_return()
         return self.zookeeper.store.end_session(self.registration)
 
 

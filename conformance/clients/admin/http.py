@@ -6,6 +6,7 @@ address if one accepts no connection.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -28,6 +29,10 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_S: Final = 30.0
 
 _CONNECTIONS: Final = 8
+_CAUSES: Final = re.compile("CAUSED BY:</th><td>(.*?)</td>", re.DOTALL)
+_MESSAGES: Final = re.compile("MESSAGE:</th><td>(.*?)</td>", re.DOTALL)
+_NO_OWNER: Final = "Can't find owner"
+"""The error of a request on a topic while no broker is registered as its owner."""
 _MOST_REDIRECTS: Final = 5
 """A broker redirects requests on topics of other owners. The caller handles all other errors."""
 
@@ -54,12 +59,14 @@ class AdminError(HarnessError):
 
     @property
     def may_pass(self) -> bool:
-        """Whether it is an error of the server (5xx), as while a topic is being loaded."""
-        return self.status >= 500
+        """Whether it is an error of the server, as while a topic is being loaded: 5xx, or 412 without an owner."""
+        return self.status >= 500 or (self.status == HTTPStatus.PRECONDITION_FAILED and _NO_OWNER in self.reason)
 
 
 def _sentence(reason: str) -> str:
-    """An error's message without the broker's stack trace."""
+    """An error's message without the broker's stack trace. Of a page of its web server, the last cause."""
+    if causes := _CAUSES.findall(reason) or _MESSAGES.findall(reason):
+        return html.unescape(causes[-1].strip())[:400]
     _, separator, message = reason.partition("Message:")
     lines = (message if separator else reason).strip().splitlines() or ["no reason given"]
     return lines[0].strip()[:400]

@@ -18,7 +18,9 @@ from conformance.engine.machines import Machine, described
 
 FIRST_ROUND_S: Final = 5.0
 """The expected duration of a machine's first round."""
-OF_OTHER_DEPLOYMENTS: Final = frozenset({Capability.CLUSTERS, Capability.TAKEOVER, Capability.BOOKIES})
+OF_OTHER_DEPLOYMENTS: Final = frozenset(
+    {Capability.CLUSTERS, Capability.TAKEOVER, Capability.BOOKIES, Capability.METADATA_STORE}
+)
 """The capabilities for faults of several processes of a deployment, which lanes cannot share."""
 FAILURES: Final = 2
 """After so many rounds with a harness error, a machine does not run any more."""

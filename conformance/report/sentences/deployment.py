@@ -10,6 +10,8 @@ from model.operations import (
     AcknowledgeAtFrozen,
     Departure,
     DeploymentOperation,
+    Disturbance,
+    DisturbMetadataStore,
     FreezeOwner,
     LoseBookie,
     RestoreBookies,
@@ -44,6 +46,8 @@ def action(operation: DeploymentOperation) -> tuple[str, str, str]:
             return BROKERS, "the lost bookie", "comes back with the data that it had"
         case ThawOwners():
             return BROKERS, "the frozen broker", "goes on (SIGCONT)"
+        case DisturbMetadataStore(how):
+            return BROKERS, "the metadata store", _disturbed(how)
         case _:
             assert_never(operation)
 
@@ -56,6 +60,18 @@ def _leaves(how: Departure) -> str:
             return "shuts down gracefully; another broker takes over, and it restarts on the same data"
         case "unload":
             return "unloads the topic's namespace, which another broker is to take over"
+        case _:
+            assert_never(how)
+
+
+def _disturbed(how: Disturbance) -> str:
+    match how:
+        case "freeze":
+            return "is frozen (SIGSTOP), and goes on soon (SIGCONT)"
+        case "restart":
+            return "is killed (SIGKILL), and starts again on its data"
+        case "expire":
+            return "ends the sessions of the brokers"
         case _:
             assert_never(how)
 

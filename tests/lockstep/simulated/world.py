@@ -55,6 +55,7 @@ from model.operations import (
     CrashProducer,
     CreateTopic,
     CursorOperation,
+    DisturbMetadataStore,
     FreezeOwner,
     InjectNetworkFault,
     Kill,
@@ -225,6 +226,8 @@ class SimulatedPerformer:
                 return Performed(TakenOver(tuple(self._policies)), late)
             case FreezeOwner() | SendToFrozen() | AcknowledgeAtFrozen() | ThawOwners():
                 return Performed(Skipped("no process is frozen here"))
+            case DisturbMetadataStore():
+                return Performed(Done())
             case LoseBookie():
                 return Performed(BookiesLeft(2))
             case RestoreBookies():
