@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from conformance import events
+from conformance.brokers.interface import Capability
 from conformance.brokers.settings import Base
 from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s
 from conformance.engine.example import crashed
@@ -31,11 +32,13 @@ from conformance.harness_error import HarnessError
 from conformance.history.document import History, Violation
 from conformance.lockstep.world import World
 
-LEAST_ON_SHIPPED_S = 12.0
+LEAST_FOR_START_S = 12.0
 """The least remaining time for another start of the broker."""
 STARTS_ON_SHIPPED = 3
 """The least remaining time in multiples of the first start. On a loaded machine a start takes most of a minute, and the
 broker must be stopped before, and leave time for examples after it."""
+STARTS_OF_CLUSTERS = 4
+"""The same for three more clusters and examples on them."""
 
 
 @dataclass(slots=True)
@@ -132,7 +135,10 @@ class Run:
         found = self._concluded(self._explore_again(self._again_until(machine)))
         if self._is_broker_lost:
             return [one.violation for one in found]
-        if not machine.on_shipped or self._move_to_shipped():
+        if self._is_too_late_for(machine):
+            what = f"nothing is run by {machine.title}: no time is left to start more clusters"
+            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+        elif not machine.on_shipped or self._move_to_shipped():
             explore = self._explore_in_lanes if machine.title in self._groups else self._explore_alone
             found += self._concluded(explore(machine))
         elif not self._findings.are_doubted:
@@ -197,6 +203,8 @@ class Run:
             now = time.monotonic()
             its = frozenset(self._findings.unexercised(rules & set(machine.decides)))
             if not its or now >= until or self._interrupted or self._is_broker_lost:
+                continue
+            if self._is_too_late_for(machine):
                 continue
             its_until = now + (until - now) / (len(machines) - number)
             if its_until - now < self._findings.longest_s(machine):
@@ -296,15 +304,24 @@ class Run:
         is_able = machine.needs <= self._world.broker.capabilities
         return is_able and (not machine.decides or not self._undecidable.keys() >= set(machine.decides))
 
+    def _is_too_late_for(self, machine: Machine) -> bool:
+        """Whether a machine would have to start more clusters, and too little time is left."""
+        starts = Capability.CLUSTERS in machine.needs and not self._world.has_clusters
+        return starts and self._is_too_late_to_start(STARTS_OF_CLUSTERS)
+
+    def _is_too_late_to_start(self, brokers: int) -> bool:
+        """Whether less time is left than so many starts take."""
+        least_s = max(LEAST_FOR_START_S, brokers * self._start_took_s)
+        return self._deadline is not None and self._deadline - time.monotonic() < least_s
+
     def _move_to_shipped(self) -> bool:
         """Continue on a broker with the shipped settings; whether it starts in time."""
         if self._findings.base == "shipped":
             return True
         if self._on_shipped is None or self._interrupted:
             return False
-        least_s = max(LEAST_ON_SHIPPED_S, STARTS_ON_SHIPPED * self._start_took_s)
-        is_late = self._deadline is not None and self._deadline - time.monotonic() < least_s
-        if is_late or self._findings.are_doubted:  # a violation is replayed on the settings that it was found with
+        # A violation is replayed on the settings that it was found with.
+        if self._is_too_late_to_start(STARTS_ON_SHIPPED) or self._findings.are_doubted:
             self._on_shipped = None
             why = "a violation is replayed first" if self._findings.are_doubted else "no time is left"
             what = f"nothing is run on the settings that are shipped: {why}"

@@ -405,8 +405,7 @@ class RealPerformer:
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):  # the broker removes a producer that it closed a little later
                 open_ones = [self._names[session] for session, live in self._sessions.items() if live.is_open]
-                is_taken = (name, operation.producer) in open_ones
-                return error.may_pass or (error.code == "ProducerBusy" and not is_taken)
+                return error.may_pass or (error.code == "ProducerBusy" and (name, operation.producer) not in open_ones)
             return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
 
         try:

@@ -261,6 +261,11 @@ class World:
         return self.broker_default if switch == "broker" else switch.endswith("-on")
 
     @property
+    def has_clusters(self) -> bool:
+        """Whether the further clusters are started."""
+        return self._replication is not None
+
+    @property
     def replication(self) -> ReplicationWorld:
         """Three clusters of the same kind of broker, started on first use."""
         if self._replication is None:

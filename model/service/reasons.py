@@ -24,15 +24,23 @@ from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unex
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
 """The errors with which releases refuse clients while they load a topic; the client retries."""
+NO_OWNER: Final = "412"
+"""The admin API's error for a topic without an owner."""
 FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
 OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
-OF_EXPIRED_SESSION: Final = ("Session expired", "SessionExpired", "ZooKeeper error code: -9", "Request failed.")
-"""The errors of a request that needs the metadata store, in a session that has expired: of Pulsar, of BookKeeper, and
-of the web server if the broker does not handle the first one."""
+OF_EXPIRED_SESSION: Final = (
+    "Session expired",
+    "SessionExpired",
+    "ZooKeeper error code: -9",
+    "Request failed.",
+    "Can't find owner",
+)
+"""The errors of a request that needs the metadata store, in a session that has expired: of Pulsar, of BookKeeper, of
+the web server if the broker does not handle the first one, and of a look-up while no broker is registered."""
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
 """The errors with which brokers refuse clients of a topic whose write failed, until it has recovered."""
 
@@ -96,8 +104,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     is_race = any(error in answer.message for error in OF_RACING_METADATA)
     if answer.topic in reasons.rolling and is_race and not answer.is_last:
         return requires(TERMINATION_RACES_WITH_ROLLOVER, None, reasons.known, because)
-    is_admin = answer.interface == "admin" and answer.code == FAILED_LOAD
-    if reasons.are_sessions_expired and is_admin and any(error in answer.message for error in OF_EXPIRED_SESSION):
+    is_failed = answer.interface == "admin" and answer.code in (FAILED_LOAD, NO_OWNER)
+    if reasons.are_sessions_expired and is_failed and any(error in answer.message for error in OF_EXPIRED_SESSION):
         return requires(EXPIRED_SESSION_FAILS_REQUESTS, None, reasons.known, because)
     return Broken("SERVE-01", because)
 

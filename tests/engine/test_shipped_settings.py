@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -35,14 +36,16 @@ class Creating(LockstepMachine):
 
 MACHINE = Machine(name="creating", decides=(), factory=Creating, steps=2, examples=2)
 SHIPPED = on_shipped_settings(MACHINE)
+ON_CLUSTERS = replace(MACHINE, name="on clusters", needs=frozenset({Capability.CLUSTERS}))
 
 
 def world(name: str, *capabilities: Capability) -> World:
     broker = SimpleNamespace(name=name, capabilities=frozenset(capabilities), log_tail=lambda: "the end of the log")
-    return cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
+    return cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing(), has_clusters=False))
 
 
 QUICK = world("quick", *Capability)
+STARTED = cast(World, SimpleNamespace(broker=QUICK.broker, capabilities=NothingMissing(), has_clusters=True))
 
 
 class Performed(list[str]):
@@ -104,7 +107,7 @@ def test_a_broker_that_the_suite_did_not_start_keeps_its_settings(performed: Per
 
 
 def test_without_time_left_the_broker_is_not_restarted(performed: Performed, tmp_path: Path) -> None:
-    one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=run.LEAST_ON_SHIPPED_S)
+    one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=run.LEAST_FOR_START_S)
     one.explore(SHIPPED)
     assert performed == []
 
@@ -113,6 +116,24 @@ def test_a_broker_that_starts_slowly_is_not_restarted_near_the_end(performed: Pe
     one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=75.0, start_took_s=20.0)
     one.explore(SHIPPED)
     assert performed == []
+
+
+@pytest.mark.parametrize(
+    ("start_took_s", "at", "is_run"), [(0.01, QUICK, True), (1.0, QUICK, False), (1.0, STARTED, True)]
+)
+def test_more_clusters_are_not_started_near_the_end(
+    performed: Performed,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    start_took_s: float,
+    at: World,
+    *,
+    is_run: bool,
+) -> None:
+    monkeypatch.setattr(run, "LEAST_FOR_START_S", 0.1)
+    one = a_run(tmp_path, None, at=at, budget_s=2.0 + start_took_s, start_took_s=start_took_s)
+    one.explore(ON_CLUSTERS)
+    assert bool(performed) == is_run
 
 
 def test_if_the_broker_does_not_start_with_shipped_settings_no_further_machine_is_run(

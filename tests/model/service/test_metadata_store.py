@@ -64,6 +64,8 @@ def after(how: Disturbance, observed: Unexpected, *, known: str = "", waits_ms: 
 
 
 def test_a_request_fails_in_an_expired_session_by_a_deviation() -> None:
+    no_owner = ErrorAnswer("admin", "GET stats of topic t", "412", "Can't find owner for topic t", "t")
+    assert after("expire", no_owner, known=EXPIRED_SESSION_FAILS_REQUESTS) is None
     broken = after("expire", EXPIRED)
     assert broken is not None
     assert (broken.rule, broken.deviation) == ("SERVE-01", EXPIRED_SESSION_FAILS_REQUESTS)
