@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
@@ -29,7 +31,7 @@ from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import HOME, ReplicationOperation
 from model.events import (
     Abandoned,
     Cleared,
@@ -159,6 +161,8 @@ class RealPerformer:
             self._network.release()
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
+        if self._replica is not None and isinstance(operation, ReadLog) and operation.cluster == HOME:
+            return self._read_log_with_replicated(operation.topic, self._replica)
         if self._replica is not None and self._replica.performs(operation):
             return Performed(self._replica.perform(operation))
         if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
@@ -522,6 +526,17 @@ class RealPerformer:
         read = partial(read_whole_log, world.admin, world.reader, name, has_markers=world.is_home)
         log = self._answers.retry(read, BACK_TIMEOUT_S, what="reading the log", topic=name, may_pass=may_be_repeated)
         return Performed(LogRead(log), late)
+
+    def _read_log_with_replicated(self, topic: str, replica: Replica) -> Performed:
+        """Read the log once everything is replicated to this cluster."""
+        name = self._topics.get(topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        if (stalled := replica.await_at_home(name)) is not None:
+            return Performed(stalled)
+        read, late, _ = self._read_log(topic)
+        assert isinstance(read, LogRead)
+        return Performed(replace(read, has_reconnected=replica.has_reconnected_to_home(name)), late)
 
     def close(self) -> None:
         """End all sessions and disarm all failpoints."""

@@ -13,7 +13,7 @@ from typing import assert_never
 from model.applications import tracker as applications_tracker
 from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import HOME, ReplicationOperation
 from model.cursors.cursor import Interval, Persisting
 from model.deduplication import account, diagnosis, observer, topic_observer
 from model.deduplication.due import DueSnapshots
@@ -39,6 +39,7 @@ from model.events import (
     Stored,
 )
 from model.example import deployment, replica
+from model.example import remote as remotely
 from model.example.state import Example, Judgement
 from model.example.unexpected import judge as judge_unexpected
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
@@ -96,6 +97,8 @@ def judge(
 
     ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
     """
+    if _is_remote(state, operation):
+        return _remote(state, operation, outcome)
     # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
@@ -143,7 +146,10 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(outcome, Skipped):
         return Allowed(state)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
-        there = replica.judge(state.consumption, operation, operation.cluster, outcome, state.known)
+        if operation.cluster == HOME and isinstance(operation, ReadLog) and isinstance(outcome, LogRead):
+            return _home_read(state, operation.topic, outcome)
+        remote = state.remote_of(operation.topic)
+        there = replica.judge(state.consumption, operation, outcome, state.known, remote)
         return there if isinstance(there, Broken) else there.of(replace(state, consumption=there.state))
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
@@ -189,6 +195,41 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _log_read(state, topic, outcome)
         case _:
             assert_never(operation)
+
+
+def _is_remote(state: Example, operation: AnyOperation) -> bool:
+    """Whether an operation is about a producer at another cluster than the home of its topic."""
+    if isinstance(operation, OpenProducer):
+        return operation.cluster is not None and operation.topic in state.topics
+    session = state.sessions.get(operation.actor or "")
+    return session is not None and session.cluster is not None and session.topic in state.topics
+
+
+def _remote(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    """A producer at another cluster opens, sends or leaves."""
+    match operation, outcome:
+        case OpenProducer(session), Opened():
+            return Allowed(state.with_session(session, session_of(operation)))
+        case Send(session, entries), Sent(answers):
+            topic, producer = state.sessions[session].topic, state.sessions[session].producer
+            remote = state.remote_of(topic).sent(producer, entries, answers)
+            consumption = written.unsure(state.consumption, topic)
+            return Allowed(replace(state, remote={**state.remote, topic: remote}, consumption=consumption))
+        case _:
+            return Allowed(state)
+
+
+def _home_read(state: Example, topic: str, read: LogRead) -> Judgement:
+    """Home was read back after everything was replicated to it: what it stored of the other cluster's messages."""
+    remote, view = state.remote_of(topic), state.topics[topic]
+    arrived = remotely.arrived(remote, read, is_deduplicated=view.enabled)
+    if isinstance(arrived, Broken):
+        return arrived
+
+    state = replace(state, remote={**state.remote, topic: arrived.state})
+    state = state.with_topic(topic, topic_observer.replicated(view, remote.producers, len(remote.new(read))))
+    judged = _log_read(state, topic, read)
+    return judged if isinstance(judged, Broken) else judged.after(arrived)
 
 
 def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOutcome) -> Example:
@@ -440,14 +481,18 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
 
 def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic
-    if not isinstance(outcome, SnapshotRead) or state.applications.has(topic):
+    if not isinstance(outcome, SnapshotRead) or state.applications.has(topic) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
+    of_remote = remotely.snapshot_read(state.remote_of(topic), outcome)
+    if isinstance(of_remote, Broken):
+        return of_remote
     is_due = operation.due and not state.may_fail_on(topic)
-    return _on_topic(state, topic, topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due))
+    judged = topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due)
+    return judged if isinstance(judged, Broken) else _on_topic(state, topic, judged.after(of_remote))
 
 
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
-    if not isinstance(outcome, LogRead):
+    if not isinstance(outcome, LogRead) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
     view, before = state.topics[topic], state.applications
     tracked = state.consumption.topics[topic]
@@ -465,7 +510,8 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
-    others = [logged for logged in outcome.entries if logged.producer not in before.on(topic)]
+    followed_elsewhere = {*before.on(topic), *state.remote_of(topic).producers}
+    others = [logged for logged in outcome.entries if logged.producer not in followed_elsewhere]
     after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
     if isinstance(after, Broken):
         return after

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.cursors.log import TopicLog, appended, key_of
+from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -77,16 +78,16 @@ def answered(
 ) -> Judged:
     """A producer received answers to entries that it sent.
 
-    A duplicate is not stored. A refused entry is not stored either, except under a fault (``is_disturbed``). Under a
-    fault, pulsar-client may also resend an entry that was stored. Answers contain sequence ids, so entries in flight
-    with one id must be equal. ``is_awaited``: it waited for the answers, so all this was written after the operations
-    before.
+    A duplicate is not stored, nor is an entry of unknown status (DEDUP-04). An entry that is refused for another reason
+    is not stored either, except under a fault (``is_disturbed``). Under a fault, pulsar-client may also resend an entry
+    that was stored. Answers contain sequence ids, so entries in flight with one id must be equal. ``is_awaited``: it
+    waited for the answers, so all this was written after the operations before.
     """
     topic, exercised = session.topic, tuple[str, ...]()
     if topic not in state.topics:
         return Allowed(state)
-    not_stored = (Duplicate,) if is_disturbed else (Duplicate, Refused)
-    answered = [(entry, one) for entry, one in zip(entries, answers, strict=False) if not isinstance(one, not_stored)]
+    pairs = zip(entries, answers, strict=False)
+    answered = [(entry, one) for entry, one in pairs if not _is_not_stored(one, is_disturbed=is_disturbed)]
     by_id = {one: entry for entry in entries for one in (entry.lowest, entry.highest)}
     resends = is_disturbed and session.client == "official"
     if resends or not all(isinstance(answer, Stored) for _, answer in answered):
@@ -106,6 +107,17 @@ def answered(
     if placed and is_awaited:
         state = state.with_topic(topic, replace(state.topics[topic], reopened=frozenset()))
     return Allowed(state, exercised)
+
+
+def _is_not_stored(answer: Answer, *, is_disturbed: bool) -> bool:
+    """Whether an answer shows that its entry was not stored, and never will be."""
+    match answer:
+        case Duplicate():
+            return True
+        case Refused(code):
+            return not is_disturbed or code == UNKNOWN_STATUS
+        case _:
+            return False
 
 
 def _no_longer_in_doubt(state: Consumption, topic: str, producer: str) -> Consumption:

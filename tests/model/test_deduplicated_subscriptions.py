@@ -38,6 +38,14 @@ def test_an_entry_refused_while_no_write_fails_is_not_stored() -> None:
     assert rule_broken("p sends 1@0 1=UnknownStatus; c subscribes; c gets p2@1") == "ACK-06"
 
 
+@pytest.mark.parametrize(("code", "rule"), [("UnknownStatus", "ACK-06"), ("PersistenceError", None)])
+def test_while_writes_may_fail_only_an_entry_of_unknown_status_is_surely_not_stored(
+    code: str, rule: str | None
+) -> None:
+    history = f"c subscribes; t fails-late; p sends 1@0 1={code}; t cleared"
+    assert rule_broken(f"{history}; c gets p1@0 p1@1") == rule
+
+
 def test_a_message_that_was_never_stored_is_not_delivered() -> None:
     assert rule_broken("p sends 1@0; c subscribes; c gets p2@0") == "ACK-06"
 
