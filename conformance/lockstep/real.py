@@ -20,6 +20,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, may_be_repeated, request_of
 from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
+from conformance.lockstep.chunking.producers import ChunkingSession
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
@@ -73,6 +74,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.payloads import is_whole
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
 
@@ -405,7 +407,12 @@ class RealPerformer:
         if operation.session in self._sessions:
             self._sessions.pop(operation.session).close()
         taken = (name, operation.producer) in {self._names[session] for session in self._sessions}
-        kind = WireSession if operation.client == "wire" else OfficialSession
+
+        def connect() -> ProducerSession:
+            if operation.is_chunking:
+                return ChunkingSession(self._world.service, name, operation)
+            kind = WireSession if operation.client == "wire" else OfficialSession
+            return kind(self._network.service, name, operation.producer)
 
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):
@@ -414,7 +421,7 @@ class RealPerformer:
 
         try:
             live = self._answers.retry(
-                lambda: kind(self._network.service, name, operation.producer),
+                connect,
                 BACK_TIMEOUT_S,
                 what=f"opening producer {operation.producer}",
                 topic=name,
@@ -452,6 +459,8 @@ class RealPerformer:
             return Performed(Skipped("there is no such session"))
         if not live.is_open and not live.pending:
             return Performed(Skipped("the session was closed from the other side"))
+        if isinstance(live, ChunkingSession) and not is_whole(operation.entries):
+            return Performed(Skipped("pulsar-client sends all chunks of a message"))
         if not operation.wait:
             self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
             live.send(operation.entries)

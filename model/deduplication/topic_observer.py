@@ -75,6 +75,11 @@ class TopicView:
     remote: frozenset[str] = frozenset()
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether a snapshot may not hold all names."""
+        return self.names > self.snapshot_room
+
+    @property
     def names(self) -> int:
         """How many names a snapshot may have to hold: with remote producers, two of their replicator as well."""
         return len(self.states) + len(self.remote) + (2 if self.remote else 0)
@@ -286,8 +291,9 @@ def replicated(view: TopicView, producers: frozenset[str], stored: int) -> Topic
 
 def unloaded(view: TopicView) -> Allowed[TopicView]:
     """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
-    crowded = view.names > view.snapshot_room
-    recover = partial(observer.recover, may_be_unknown=crowded, may_race=view.has_policy, ledger_room=view.ledger_room)
+    recover = partial(
+        observer.recover, may_be_unknown=view.is_crowded, may_race=view.has_policy, ledger_room=view.ledger_room
+    )
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))

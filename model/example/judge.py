@@ -483,7 +483,7 @@ def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome)
     topic = operation.topic
     if not isinstance(outcome, SnapshotRead) or state.applications.has(topic) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
-    of_remote = remotely.snapshot_read(state.remote_of(topic), outcome)
+    of_remote = remotely.snapshot_read(state.remote_of(topic), outcome, is_crowded=state.topics[topic].is_crowded)
     if isinstance(of_remote, Broken):
         return of_remote
     is_due = operation.due and not state.may_fail_on(topic)

@@ -106,31 +106,30 @@ def arrived(remote: Remote, read: LogRead, *, is_deduplicated: bool) -> Allowed[
 
 
 @carries("DEDUP-10")
-def snapshot_read(remote: Remote, read: SnapshotRead) -> Allowed[None] | Broken:
-    """A snapshot at home counts nothing of the other cluster that home has stored only after its position, or never."""
+def snapshot_read(remote: Remote, read: SnapshotRead, *, is_crowded: bool) -> Allowed[None] | Broken:
+    """A snapshot at home counts nothing of the other cluster that home has stored only after its position, or never.
+
+    ``is_crowded``: there may be more names than it holds, so that one of the replicator's two may be missing.
+    """
     numbers: dict[str, int] = {}
     for name, highest in read.producers.items():
         if name in remote.producers:
             stored = {one for producer, one, at in remote.counted if producer == name and at <= read.position}
             if highest not in stored:
-                return Broken(
-                    "DEDUP-10",
-                    f"the snapshot at {read.position} has {highest} for {name}, an entry of another cluster "
-                    "which is not stored up to that position",
-                )
+                what = f"has {highest} for {name} of another cluster"
+                return Broken("DEDUP-10", f"the snapshot at {read.position} {what}, which is not stored up to there")
         elif remote.producers and name.startswith(REPLICATOR):
             numbers[name[-len(LEDGER) :]] = highest
-    if numbers:
-        count = sum(position <= read.position for position in remote.at_home)
-        sources = {(one.position.ledger, one.position.entry) for one in remote.published[:count]}
-        if (numbers.get(LEDGER), numbers.get(ENTRY)) not in sources:
-            return Broken(
-                "DEDUP-10",
-                f"the snapshot at {read.position} has {numbers.get(LEDGER)}:{numbers.get(ENTRY)} for the "
-                "replicator, from where nothing is stored up to that position",
-            )
+    if not numbers:
+        return Allowed(None)
+    ledger, entry = numbers.get(LEDGER), numbers.get(ENTRY)
+    count = sum(position <= read.position for position in remote.at_home)
+    sources = [one.position for one in remote.published[:count]]
+    missing = (None,) if is_crowded else ()
+    if any(ledger in (at.ledger, *missing) and entry in (at.entry, *missing) for at in sources):
         return Allowed(None, ("DEDUP-10",))
-    return Allowed(None)
+    what = f"has {ledger}:{entry} for the replicator"
+    return Broken("DEDUP-10", f"the snapshot at {read.position} {what}, from where nothing is stored up to there")
 
 
 def compared(

@@ -57,11 +57,11 @@ def lost(state: Consumption, topic: str) -> Consumption:
     for part in parts:
         if (tracked := state.topics.get(part)) is not None:
             state = state.with_topic(part, replace(tracked, is_sure=False, is_lost=True, has_untracked=True))
-    for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
-        state = state.without_keyed(subscription).without_cursor(subscription)
     for name, consumer in list(state.consumers.items()):
         if not set(consumer.topics).isdisjoint(parts):
             state = state.without_consumer(name)
+    for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
+        state = state.without_keyed(subscription).without_cursor(subscription)
     return replace(
         state, deleted=frozenset(subscription for subscription in state.deleted if subscription.topic not in parts)
     )
@@ -94,7 +94,8 @@ def answered(
         state = unsure(state, topic, session.producer)
     elif answered and not is_awaited:
         state = _no_longer_in_doubt(state, topic, session.producer)
-    if any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest)):
+    are_mixed_up = any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest))
+    if are_mixed_up and not _are_stored_chunks(entries, answers):
         state = unsure(state, topic)
     placed = sorted(
         (answer.position, number) for number, (_, answer) in enumerate(answered) if isinstance(answer, Stored)
@@ -107,6 +108,12 @@ def answered(
     if placed and is_awaited:
         state = state.with_topic(topic, replace(state.topics[topic], reopened=frozenset()))
     return Allowed(state, exercised)
+
+
+def _are_stored_chunks(entries: tuple[Entry, ...], answers: tuple[Answer, ...]) -> bool:
+    """Whether these are the chunks of one message, which its producer sent in order, and all are stored."""
+    uuids = {entry.chunk.uuid if entry.chunk else None for entry in entries}
+    return len(uuids) == 1 and None not in uuids and all(isinstance(answer, Stored) for answer in answers)
 
 
 def _is_not_stored(answer: Answer, *, is_disturbed: bool) -> bool:

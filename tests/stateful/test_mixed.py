@@ -6,7 +6,9 @@ with one thing done differently.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -129,7 +131,13 @@ def test_chunks_of_a_deduplicated_topic_are_judged_by_the_rules_of_all_documents
     } <= exercised.keys()
 
 
-@pytest.mark.parametrize("link", ["replicate", "replicate_home"])
+TO_EITHER = [
+    lambda replicate: partial(SimulatedPerformer, replicate=replicate),
+    lambda replicate: partial(SimulatedPerformer, replicate_home=replicate),
+]
+
+
+@pytest.mark.parametrize("performing", TO_EITHER, ids=["to-the-other-cluster", "to-home"])
 @pytest.mark.parametrize(
     "replicate",
     [
@@ -140,10 +148,12 @@ def test_chunks_of_a_deduplicated_topic_are_judged_by_the_rules_of_all_documents
     ],
     ids=["last-lost", "first-lost", "last-twice", "first-two-swapped"],
 )
-def test_replication_that_does_not_keep_all_messages_in_order_is_found(replicate: Replicate, link: str) -> None:
+def test_replication_that_does_not_keep_all_messages_in_order_is_found(
+    replicate: Replicate, performing: Callable[[Replicate], Callable[[random.Random], SimulatedPerformer]]
+) -> None:
     campaign = play_in_rounds(
         MIXED_CLUSTERS,
-        partial(SimulatedPerformer, **{link: replicate}),
+        performing(replicate),
         rounds=ROUNDS,
         examples=EXAMPLES,
         known=frozenset(),

@@ -458,7 +458,13 @@ class SimulatedPerformer:
         return max([session.last_sequence_id, *ids])
 
     def _handed_out(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> tuple[Answer, ...]:
-        """One of the ways in which a client may assign answers that name only one id of an entry."""
+        """One of the ways in which a client may assign answers that name only one id of an entry.
+
+        The chunks of one message are answered in their order.
+        """
+        if len(entries) > 1 and all(entry.chunk is not None for entry in entries):
+            given = {chunk.chunk: answer for chunk, answer in told}
+            return tuple(given.get(entry.chunk, Unknown("the connection was lost")) for entry in entries)
         ways = self._ways(entries, self._chance.sample(told, len(told)))
         way = next(ways)
         return tuple(way.get(place, Unknown("the connection was lost")) for place in range(len(entries)))
