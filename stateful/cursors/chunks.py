@@ -17,7 +17,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from model.operations import CloseProducer, CrashProducer, OpenProducer, ReadLog, Send
 from model.payloads import chunk_name
-from model.vocabulary import ChunkNumber, Entry, Message, Persistence, SubscriptionType
+from model.vocabulary import ChunkNumber, Client, Entry, Message, Persistence, SubscriptionType
 from stateful.cursors.machines import KINDS, PERSISTENCE, SIZES, TOPIC, AcknowledgmentMachine
 from stateful.key_shared.machines import PERMITS, PICKS, KeysAgainMachine
 from stateful.key_shared.plan import KEYS, KeyedPick
@@ -27,6 +27,7 @@ STORED = st.integers(1, 4)
 """How many chunks of a message are sent, at most."""
 REPEATED = st.sampled_from([None, None, None, 0, 1, 3])
 """The chunk that is sent twice."""
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "official"])
 AGO = st.sampled_from([0, 0, 0, 1, 2])
 AGAIN = st.sampled_from([False, False, True])
 LEAVES = st.sampled_from(["no", "no", "no", "closes", "crashes"])
@@ -119,6 +120,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         is_deduplicated=st.booleans(),
         sizes=SIZES,
         chunks=COUNTS,
+        client=CLIENTS,
     )
     def begin(
         self,
@@ -129,6 +131,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         is_deduplicated: bool,
         sizes: list[int],
         chunks: int,
+        client: Client,
     ) -> None:
         """As there, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent, self.plan.mark)
@@ -142,7 +145,10 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
             is_deduplicated=is_deduplicated,
             sizes=sizes,
         )
-        self.send_chunks(chunks=chunks, stored=chunks, repeated=None, sizes=sizes)
+        if client == "wire":
+            self.send_chunks(chunks=chunks, stored=chunks, repeated=None, sizes=sizes)
+        else:
+            self.send_large(chunks=chunks, again=False, leaves="no")
 
     def produce_again(self, topic: str = TOPIC) -> None:
         """Both producers open, or come back."""
@@ -200,13 +206,22 @@ class KeysChunksMachine(KeysAgainMachine):
 
     session: Final = "chunks"
 
-    @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]), chunks=COUNTS)
-    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, chunks: int) -> None:
+    @initialize(
+        picks=PICKS,
+        permits=PERMITS,
+        out_of_order=st.sampled_from([False] * 5 + [True]),
+        chunks=COUNTS,
+        client=CLIENTS,
+    )
+    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, chunks: int, client: Client) -> None:
         """As there, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent)
         self.split = SplitMessages("split", "w", self.plan.sent)
         super().begin(picks, permits, out_of_order)
-        self.send_chunks(key=0, chunks=chunks, stored=chunks, repeated=None, picks=picks)
+        if client == "wire":
+            self.send_chunks(key=0, chunks=chunks, stored=chunks, repeated=None, picks=picks)
+        else:
+            self.send_large(key=0, chunks=chunks, again=False, leaves="no")
 
     def produce_again(self) -> None:
         """Both producers open, or come back."""
