@@ -80,8 +80,9 @@ def answered(
 
     A duplicate is not stored, nor is an entry of unknown status (DEDUP-04). An entry that is refused for another reason
     is not stored either, except under a fault (``is_disturbed``). Under a fault, pulsar-client may also resend an entry
-    that was stored. Answers contain sequence ids, so entries in flight with one id must be equal. ``is_awaited``: it
-    waited for the answers, so all this was written after the operations before.
+    that was stored. Answers contain sequence ids, so entries in flight with one id must be equal, unless all of them
+    are stored chunks of one message. ``is_awaited``: it waited for the answers, so all this was written after the
+    operations before.
     """
     topic, exercised = session.topic, tuple[str, ...]()
     if topic not in state.topics:
@@ -95,7 +96,7 @@ def answered(
     elif answered and not is_awaited:
         state = _no_longer_in_doubt(state, topic, session.producer)
     are_mixed_up = any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest))
-    if are_mixed_up and not _are_stored_chunks(entries, answers):
+    if are_mixed_up and not _are_chunks_alike(entries, answers):
         state = unsure(state, topic)
     placed = sorted(
         (answer.position, number) for number, (_, answer) in enumerate(answered) if isinstance(answer, Stored)
@@ -110,10 +111,11 @@ def answered(
     return Allowed(state, exercised)
 
 
-def _are_stored_chunks(entries: tuple[Entry, ...], answers: tuple[Answer, ...]) -> bool:
-    """Whether these are the chunks of one message, which its producer sent in order, and all are stored."""
+def _are_chunks_alike(entries: tuple[Entry, ...], answers: tuple[Answer, ...]) -> bool:
+    """Whether these are the chunks of one message, which its producer sent in order, and all are stored or none is."""
     uuids = {entry.chunk.uuid if entry.chunk else None for entry in entries}
-    return len(uuids) == 1 and None not in uuids and all(isinstance(answer, Stored) for answer in answers)
+    are_alike = any(all(isinstance(answer, kind) for answer in answers) for kind in (Stored, Duplicate))
+    return len(uuids) == 1 and None not in uuids and are_alike
 
 
 def _is_not_stored(answer: Answer, *, is_disturbed: bool) -> bool:

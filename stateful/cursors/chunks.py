@@ -52,7 +52,9 @@ class ChunkedMessages:
         return self._some(len(self._messages), stored, repeated)
 
     def again(self, ago: int, stored: int) -> Iterator[Entry]:
-        """The first ``stored`` chunks of the message that was sent so many messages ago; 0: of the last one."""
+        """The first ``stored`` chunks of the message that was sent so many messages ago; 0: of the last one, if any."""
+        if not self._messages:
+            return iter(())
         return self._some(len(self._messages) - min(ago, len(self._messages) - 1), stored, None)
 
     def _some(self, sequence_id: int, stored: int, repeated: int | None) -> Iterator[Entry]:
