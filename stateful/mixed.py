@@ -100,7 +100,7 @@ CHUNKED_KINDS: Final = st.tuples(
     st.sampled_from((AcknowledgmentChunksMachine, AcknowledgmentMachine, AcknowledgmentNetworkMachine)),
     st.sampled_from((KeysChunksMachine, *(kind for kind in ON_KEYS if kind is not KeysClientsMachine))),
 ).filter(lambda kinds: not set(CHUNKED).isdisjoint(kinds))
-"""The same with chunked messages, which pulsar-client would put together."""
+"""The same with chunked messages of both clients. Consumers are the wire client's, as pulsar-client assembles them."""
 UNLOADING: Final = (Unload, Kill, Restart)
 LINKS: Final = st.sampled_from(((HOME, AWAY), (HOME, AWAY), (AWAY, HOME)))
 LINK_FAULTS: Final = st.sampled_from(

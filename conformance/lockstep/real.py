@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, assert_never
 
-from msgspec.structs import replace
-
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
@@ -20,7 +18,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, may_be_repeated, request_of
 from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
-from conformance.lockstep.chunking.producers import ChunkingSession
+from conformance.lockstep.chunking.producers import CLOSED, session_of, why_not_sent
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
@@ -29,7 +27,7 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
-from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
+from conformance.lockstep.sessions import ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
 from model.cluster_operations import HOME, ReplicationOperation
@@ -74,7 +72,6 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.payloads import is_whole
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
 
@@ -164,7 +161,7 @@ class RealPerformer:
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
         if self._replica is not None and isinstance(operation, ReadLog) and operation.cluster == HOME:
-            return self._read_log_with_replicated(operation.topic, self._replica)
+            return self._replica.with_replicated(operation.topic, self._read_log)
         if self._replica is not None and self._replica.performs(operation):
             return Performed(self._replica.perform(operation))
         if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
@@ -277,6 +274,7 @@ class RealPerformer:
             look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
             unacknowledged_in_all=in_all,
             snapshots=next((self._snapshots.due(name) for name in made), None),
+            limit_bytes=world.max_message_bytes if world.is_home else None,
         )
         return Performed(created)
 
@@ -408,12 +406,6 @@ class RealPerformer:
             self._sessions.pop(operation.session).close()
         taken = (name, operation.producer) in {self._names[session] for session in self._sessions}
 
-        def connect() -> ProducerSession:
-            if operation.is_chunking:
-                return ChunkingSession(self._world.service, name, operation)
-            kind = WireSession if operation.client == "wire" else OfficialSession
-            return kind(self._network.service, name, operation.producer)
-
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):
                 return error.may_pass or (error.code == "ProducerBusy" and not taken)
@@ -421,7 +413,7 @@ class RealPerformer:
 
         try:
             live = self._answers.retry(
-                connect,
+                lambda: session_of(operation, name, self._world.service, self._network.service),
                 BACK_TIMEOUT_S,
                 what=f"opening producer {operation.producer}",
                 topic=name,
@@ -457,19 +449,15 @@ class RealPerformer:
         live = self._sessions.get(operation.session)
         if live is None:
             return Performed(Skipped("there is no such session"))
-        if not live.is_open and not live.pending:
-            return Performed(Skipped("the session was closed from the other side"))
-        if isinstance(live, ChunkingSession) and not is_whole(operation.entries):
-            return Performed(Skipped("pulsar-client sends all chunks of a message"))
-        if not operation.wait:
-            self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
-            live.send(operation.entries)
-            return Performed(Sent(()))
-        late = self._collect([operation.session])
-        if not live.is_open:
-            return Performed(Skipped("the session was closed from the other side"), late)
+        if (why := why_not_sent(live, operation.entries)) is not None:
+            return Performed(Skipped(why))
+        late = self._collect([operation.session]) if operation.wait else ()
+        if operation.wait and not live.is_open:
+            return Performed(Skipped(CLOSED), late)
         self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
         live.send(operation.entries)
+        if not operation.wait:
+            return Performed(Sent(()))
         answers = live.collect()
         self._positions.answered(operation.session, answers)
         return Performed(Sent(answers, last_sequence_id=live.last_sequence_id), late)
@@ -490,8 +478,7 @@ class RealPerformer:
 
     def _drop_if_wire(self, session: str) -> None:
         """End a session of the wire client, which does not reopen its producer after an unload."""
-        live = self._sessions[session]
-        if isinstance(live, WireSession):
+        if isinstance(live := self._sessions[session], WireSession):
             live.crash()
             del self._sessions[session]
 
@@ -535,17 +522,6 @@ class RealPerformer:
         read = partial(read_whole_log, world.admin, world.reader, name, has_markers=world.is_home)
         log = self._answers.retry(read, BACK_TIMEOUT_S, what="reading the log", topic=name, may_pass=may_be_repeated)
         return Performed(LogRead(log), late)
-
-    def _read_log_with_replicated(self, topic: str, replica: Replica) -> Performed:
-        """Read the log once everything is replicated to this cluster."""
-        name = self._topics.get(topic)
-        if name is None:
-            return Performed(Skipped("there is no such topic"))
-        if (stalled := replica.await_at_home(name)) is not None:
-            return Performed(stalled)
-        read, late, _ = self._read_log(topic)
-        assert isinstance(read, LogRead)
-        return Performed(replace(read, has_reconnected=replica.has_reconnected_to_home(name)), late)
 
     def close(self) -> None:
         """End all sessions and disarm all failpoints."""

@@ -38,8 +38,8 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.example import deployment, replica
-from model.example import remote as remotely
+from model.example import deployment, elsewhere, replica
+from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.unexpected import judge as judge_unexpected
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
@@ -97,8 +97,8 @@ def judge(
 
     ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
     """
-    if _is_remote(state, operation):
-        return _remote(state, operation, outcome)
+    if elsewhere.concerns(state, operation):
+        return elsewhere.judge(state, operation, outcome)
     # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
@@ -197,39 +197,10 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             assert_never(operation)
 
 
-def _is_remote(state: Example, operation: AnyOperation) -> bool:
-    """Whether an operation is about a producer at another cluster than the home of its topic."""
-    if isinstance(operation, OpenProducer):
-        return operation.cluster is not None and operation.topic in state.topics
-    session = state.sessions.get(operation.actor or "")
-    return session is not None and session.cluster is not None and session.topic in state.topics
-
-
-def _remote(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
-    """A producer at another cluster opens, sends or leaves."""
-    match operation, outcome:
-        case OpenProducer(session), Opened():
-            return Allowed(state.with_session(session, session_of(operation)))
-        case Send(session, entries), Sent(answers):
-            topic, producer = state.sessions[session].topic, state.sessions[session].producer
-            remote = state.remote_of(topic).sent(producer, entries, answers)
-            consumption = written.unsure(state.consumption, topic)
-            return Allowed(replace(state, remote={**state.remote, topic: remote}, consumption=consumption))
-        case _:
-            return Allowed(state)
-
-
 def _home_read(state: Example, topic: str, read: LogRead) -> Judgement:
-    """Home was read back after everything was replicated to it: what it stored of the other cluster's messages."""
-    remote, view = state.remote_of(topic), state.topics[topic]
-    arrived = remotely.arrived(remote, read, is_deduplicated=view.enabled)
-    if isinstance(arrived, Broken):
-        return arrived
-
-    state = replace(state, remote={**state.remote, topic: arrived.state})
-    state = state.with_topic(topic, topic_observer.replicated(view, remote.producers, len(remote.new(read))))
-    judged = _log_read(state, topic, read)
-    return judged if isinstance(judged, Broken) else judged.after(arrived)
+    return in_turn(
+        state, [lambda before: elsewhere.arrived(before, topic, read), lambda before: _log_read(before, topic, read)]
+    )
 
 
 def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOutcome) -> Example:
@@ -290,6 +261,8 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)
+    if operation.home is not None:
+        state = state.with_remote(operation.topic, Remote(limit_bytes=outcome.limit_bytes))
     return Allowed(replace(state, consumption=consumption))
 
 
@@ -345,6 +318,8 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
         state = state.with_confirmed(
             session.topic, lambda log: confirmed.sent(log, session.producer, operation.entries)
         )
+    if session.is_chunking:
+        state = elsewhere.split_at_home(state, session.topic, operation.entries)
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
@@ -483,7 +458,7 @@ def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome)
     topic = operation.topic
     if not isinstance(outcome, SnapshotRead) or state.applications.has(topic) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
-    of_remote = remotely.snapshot_read(state.remote_of(topic), outcome, is_crowded=state.topics[topic].is_crowded)
+    of_remote = elsewhere.snapshot_read(state, topic, outcome)
     if isinstance(of_remote, Broken):
         return of_remote
     is_due = operation.due and not state.may_fail_on(topic)

@@ -20,9 +20,13 @@ from typing import Final
 
 from model.cluster_operations import AWAY, HOME
 from model.deduplication.topic_observer import REPLICATOR
+from model.deviations import requires
+from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
+from model.payloads import LIMIT_BYTES
+from model.replication.tracked import REPLICATORS_ADD_BYTES
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
@@ -62,6 +66,10 @@ class Remote:
     is_known: bool = True
     counted: tuple[tuple[str, int, Position], ...] = ()
     """Of each entry at home: its producer, its id, and its position there."""
+    limit_bytes: int | None = None
+    """The maximum size of an entry, if known."""
+    full: frozenset[str] = frozenset()
+    """The chunks of home that leave no room for what a replicator adds."""
 
     @property
     def is_in_flight(self) -> bool:
@@ -81,6 +89,12 @@ class Remote:
             published=(*self.published, *stored),
             is_known=self.is_known and len(stored) == len(entries),
         )
+
+    def split_at_home(self, entries: Sequence[Entry]) -> Remote:
+        """At home pulsar-client made these chunks: all but the last have the maximum size that it sees."""
+        if self.limit_bytes is None or self.limit_bytes - REPLICATORS_ADD_BYTES >= LIMIT_BYTES:
+            return self
+        return replace(self, full=self.full.union(*(_ids(entry) for entry in entries if entry.is_part)))
 
     def new(self, read: LogRead) -> list[LoggedEntry]:
         """The entries of these producers that home did not have when it was read before."""
@@ -158,6 +172,27 @@ def compared(
         ids = ", ".join(lacking.ids)
         return Broken(REPL_01, f"{cluster} lacks {ids}, which {source} has at {lacking.position}")
     return Allowed(len(published), (REPL_01,) if len(published) > before else ())
+
+
+def compared_with_full(
+    published: Sequence[Published],
+    entries: Sequence[LoggedEntry],
+    full: frozenset[str],
+    known: frozenset[str],
+    *,
+    may_repeat: bool,
+) -> Allowed[int] | Broken:
+    """As :func:`compared`, from home. By a deviation, entries that are ``full`` are not replicated."""
+    judged = compared(published, (HOME, AWAY), entries, may_repeat=may_repeat)
+    if isinstance(judged, Allowed) or full.isdisjoint(one for found in published for one in found.ids):
+        return judged
+    there = {one for found in entries for one in _ids(found.entry)}
+    replicated = [one for one in published if not full.issuperset(one.ids) or not there.isdisjoint(one.ids)]
+    without = compared(replicated, (HOME, AWAY), entries, may_repeat=may_repeat)
+    if isinstance(without, Broken):
+        return judged
+    lacking = requires(TOO_LARGE_TO_REPLICATE, len(published), known, judged.because)
+    return lacking if isinstance(lacking, Broken) else lacking.after(without)
 
 
 def _instead(published: Sequence[Published], number: int, source: str) -> str:

@@ -18,11 +18,11 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from model.cluster_events import ReplicatorStalled
-from model.cluster_operations import AWAY, HOME
+from model.cluster_operations import AWAY
 from model.cursors.log import TopicLog
 from model.deviations.replication import UPDATE_CREATES_AT_LATEST
 from model.events import AllReceived, AnyOutcome, Delivery, LogRead
-from model.example.remote import REPL_01, Published, Remote, compared
+from model.example.remote import REPL_01, Published, Remote, compared, compared_with_full
 from model.judgement import Allowed, Broken, in_turn
 from model.log import EARLIEST, Position
 from model.operations import ReadLog
@@ -50,7 +50,7 @@ def judge(
         case ReadLog(topic):
             if not isinstance(outcome, LogRead):
                 return Allowed(state)
-            judged = _log_read(tracked, remote, outcome)
+            judged = _log_read(tracked, remote, outcome, known)
             return judged if isinstance(judged, Broken) else judged.of(state.with_topic(topic, judged.state))
         case ReceiveAll():
             if not isinstance(outcome, AllReceived):
@@ -73,7 +73,9 @@ def advanced(state: Consumption) -> Consumption:
 
 
 @carries("REPL-01")
-def _log_read(tracked: TrackedTopic, remote: Remote, read: LogRead) -> Allowed[TrackedTopic] | Broken:
+def _log_read(
+    tracked: TrackedTopic, remote: Remote, read: LogRead, known: frozenset[str]
+) -> Allowed[TrackedTopic] | Broken:
     """The log of the other cluster was read after everything was replicated to it."""
     unknown = replace(tracked, replica=None)
     if not tracked.is_sure or tracked.is_trimmed or remote.is_in_flight:
@@ -86,7 +88,7 @@ def _log_read(tracked: TrackedTopic, remote: Remote, read: LogRead) -> Allowed[T
     judged = in_turn(
         0,
         [
-            lambda _: compared(of_home, (HOME, AWAY), came, may_repeat=may_repeat),
+            lambda _: compared_with_full(of_home, came, remote.full, known, may_repeat=may_repeat),
             lambda _: compared(remote.published, (AWAY, AWAY), own, may_repeat=False),
         ],
     )

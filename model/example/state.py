@@ -62,6 +62,9 @@ class Example:
         """What producers at another cluster published to a topic."""
         return self.remote.get(topic or "", NOTHING)
 
+    def with_remote(self, topic: str, remote: Remote) -> Example:
+        return replace(self, remote={**self.remote, topic: remote})
+
     def with_topic(self, name: str, view: TopicView) -> Example:
         return replace(self, topics={**self.topics, name: view})
 

@@ -6,8 +6,9 @@ import pytest
 
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from model.events import Duplicate, LogRead, Sent, Skipped, Stored
+from model.events import Answer, Duplicate, LogRead, Sent, Skipped, Stored
 from model.operations import CreateTopic, OpenProducer, ReadLog, Send, Switch
+from model.vocabulary import Entry
 from stateful.cursors.chunks import SplitMessages
 
 
@@ -23,7 +24,7 @@ def test_each_chunk_has_its_name_its_position_and_its_number(world: World, dedup
     read = performer.perform(ReadLog("t0")).outcome
     performer.close()
     assert isinstance(read, LogRead)
-    answers = []
+    answers: list[tuple[Entry, Answer]] = []
     for send, outcome in zip(sends, sent, strict=True):
         assert isinstance(outcome, Sent)
         answers += zip(send.entries, outcome.answers, strict=True)

@@ -58,7 +58,7 @@ FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "crash_acknowledges": (
         {"cursors": SimulatedVariant(crash_acknowledges=True)},
-        OF_ACKS | {"ACK-11", "KEY-05", "KEY-13"},
+        OF_ACKS | {"ACK-11", "KEY-05", "KEY-06", "KEY-13"},
     ),
     "no_draining": ({"keys": KeysVariant(no_draining=True)}, {"KEY-01", "KEY-11"}),
     "leaver_forgotten": (

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from conformance.clients.driver.client import OfficialProducer, OfficialTicket
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, ProxiedClient
-from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, WireSession, chunk_metadata
+from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, ProducerSession, WireSession, chunk_metadata
 from conformance.proxy.armed import ArmedFault
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Cut, HoldFrames, Refuse, Which
@@ -23,10 +23,11 @@ from conformance.wait import Deadline
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
 from model.log import Position
 from model.operations import CutAfterSends, OpenProducer
-from model.payloads import digest, payload_of, payload_of_chunks
+from model.payloads import digest, is_whole, payload_of, payload_of_chunks
 from model.traffic import Life, Part
 from model.vocabulary import Entry
 
+CLOSED: Final = "the session was closed from the other side"
 _PAUSE_S: Final = 0.002
 
 
@@ -128,6 +129,26 @@ class ChunkingSession(WatchedSession):
         if None not in positions:
             positions.sort()
         return tuple(Duplicate() if position is None else Stored(position) for position in positions)
+
+
+def session_of(operation: OpenProducer, topic: str, service: Service, disturbed: Service) -> ProducerSession:
+    """Open a session of the client that an operation names, on a topic where each chunk is an entry of the history.
+
+    ``disturbed``: where the network may fail its client, unless it has a proxy of its own.
+    """
+    if operation.is_chunking:
+        return ChunkingSession(service, topic, operation)
+    kind = WireSession if operation.client == "wire" else OfficialSession
+    return kind(disturbed, topic, operation.producer)
+
+
+def why_not_sent(session: ProducerSession, entries: Sequence[Entry]) -> str | None:
+    """Why a session cannot send these entries; None if it can."""
+    if not session.is_open and not session.pending:
+        return CLOSED
+    if isinstance(session, ChunkingSession) and not is_whole(entries):
+        return "pulsar-client sends all chunks of a message"
+    return None
 
 
 class CraftingSession(WireSession):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.client import WireClient
@@ -12,6 +14,7 @@ from conformance.lockstep.cursors.consumers import WireMember
 from conformance.lockstep.cursors.members import receive
 from conformance.lockstep.cursors.poller import Poller
 from conformance.lockstep.log_reader import read_whole_log
+from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.catch_up import await_replicated
 from conformance.lockstep.replication.cluster_reader import Reading
@@ -90,17 +93,20 @@ class Replica:
         live.send(operation.entries)
         return Sent(live.collect(), last_sequence_id=live.last_sequence_id)
 
-    def await_at_home(self, topic: str) -> ReplicatorStalled | None:
-        """Heal the link to home, and wait until everything is replicated to it."""
-        link = (AWAY, HOME)
+    def with_replicated(self, topic: str, read: Callable[[str], Performed]) -> Performed:
+        """Heal the link to home, wait until everything is replicated to it, and ``read`` its log."""
+        name, link = self._topics.get(topic), (AWAY, HOME)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
         self._world.clusters.release(*link)
         self._world.clusters.heal(*link)
-        reading = Reading(self._world, _CLUSTERS, topic, is_replicated=True)
-        return await_replicated(self._world, reading, _CLUSTERS, only=link)
-
-    def has_reconnected_to_home(self, topic: str) -> bool:
-        """Whether the replicator of the other cluster has reconnected."""
-        return self._world.has_reconnected((AWAY, HOME), topic)
+        reading = Reading(self._world, _CLUSTERS, name, is_replicated=True)
+        if (stalled := await_replicated(self._world, reading, _CLUSTERS, only=link)) is not None:
+            return Performed(stalled)
+        performed = read(topic)
+        assert isinstance(performed.outcome, LogRead)
+        has_reconnected = self._world.has_reconnected(link, name)
+        return performed._replace(outcome=replace(performed.outcome, has_reconnected=has_reconnected))
 
     def _read_log(self, topic: str) -> LogRead | ReplicatorStalled:
         """Heal all links, and read a topic's log in the other cluster once everything is replicated."""
