@@ -141,8 +141,8 @@ class LoggedEntry(Struct, frozen=True):
 
 
 class LogRead(Outcome, frozen=True, omit_defaults=True):
-    """The whole log, in the order of positions; of a chunked topic as ``parts`` of messages. Of another cluster than
-    home: whether the topic ``is_deduplicated`` there, and the replicator of home ``has_reconnected``."""
+    """The whole log, in the order of positions; of a chunked topic as ``parts`` of messages. Of a named cluster:
+    whether the topic ``is_deduplicated`` there, and the replicator to it ``has_reconnected``."""
 
     entries: tuple[LoggedEntry, ...] = ()
     parts: tuple[LoggedPart, ...] = ()

@@ -127,8 +127,8 @@ class ReadChunkRate(Operation, frozen=True):
 class ReadLog(Operation, frozen=True):
     """Read the topic's log, entry by entry, from its beginning to its end. LogRead.
 
-    At another ``cluster`` than the topic's home: all links are healed, and everything is replicated to it before.
-    LogRead or ReplicatorStalled.
+    At another ``cluster`` than the topic's home: all links are healed, and everything is replicated to it before. At
+    home by its name: the same for the link to it. LogRead or ReplicatorStalled.
     """
 
     topic: str
@@ -141,6 +141,7 @@ class ReadLog(Operation, frozen=True):
 class OpenProducer(Operation, frozen=True, omit_defaults=True):
     """Open a producer of a fixed name on a topic, as ``session``; at a cluster, if several have it. Opened.
 
+    If the topic has a home, ``cluster`` is another one, from which its messages are replicated to home.
     pulsar-client's may chunk and compress on a chunked topic.
     """
 

@@ -7,11 +7,13 @@ no memory here. Nothing is random: the same name gives the same bytes everywhere
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from model.vocabulary import ChunkNumber, Message
+from model.vocabulary import ChunkNumber, Entry, Message
 
 BLOCK_BYTES = 1 << 16
 """How much of a payload is made at a time."""
@@ -19,6 +21,11 @@ REPEATED_BYTES = 64
 """What a compressible payload repeats."""
 CHUNK_BYTES = 8
 """The length of each chunk that the wire client makes, unless its business id is longer."""
+LIMIT_BYTES = 10240
+"""The ``maxMessageSize`` that pulsar-client sees where it splits messages."""
+STAMP_BYTES = 32
+"""The length of each stamp in a payload that pulsar-client splits."""
+_STAMP = re.compile(rb"<([^<>:]+):([0-9]{4})>")
 _DIGEST_BYTES = 8
 
 
@@ -65,5 +72,33 @@ def _blocks_of(message: Message) -> Iterator[bytes]:
 
 
 def business_id_of(payload: bytes) -> str:
-    """The business id in a payload of text."""
-    return payload.decode(errors="replace").rstrip()
+    """The business id in a payload of text, or in a chunk that pulsar-client made of one."""
+    stamp = _STAMP.search(payload, 0, 2 * STAMP_BYTES)
+    if stamp is None:
+        return payload.decode(errors="replace").rstrip()
+    start = int(stamp[2]) * STAMP_BYTES - stamp.start()
+    return chunk_name(stamp[1].decode(), math.ceil(start / LIMIT_BYTES))
+
+
+def chunk_name(message: str, chunk_id: int) -> str:
+    """The business id of a chunk of a message that pulsar-client splits."""
+    return f"{message}.{chunk_id}"
+
+
+def is_whole(entries: Sequence[Entry]) -> bool:
+    """Whether these are all chunks of one message that pulsar-client may split, in their order."""
+    name, _, _ = entries[0].messages[0].business_id.rpartition(".")
+    wanted = [(chunk_name(name, number), (number, len(entries))) for number in range(len(entries))]
+    chunks = [(one.business_id, one.chunk) for entry in entries for one in entry.messages]
+    return wanted == [(name, chunk and (chunk.chunk_id, chunk.chunks)) for name, chunk in chunks]
+
+
+def payload_of_chunks(entries: Sequence[Entry]) -> bytes:
+    """The payload that pulsar-client splits into these chunks, all those of one message.
+
+    It is stamped throughout: each chunk shows where in the payload it begins, wherever exactly that is.
+    """
+    name, _, _ = entries[0].messages[0].business_id.rpartition(".")
+    size_bytes = len(entries) * LIMIT_BYTES - LIMIT_BYTES // 2
+    stamps = (f"<{name}:{number:04d}>".encode().ljust(STAMP_BYTES) for number in range(size_bytes // STAMP_BYTES))
+    return b"".join(stamps)

@@ -26,7 +26,8 @@ class Session:
     """A producer session: its topic, name and client, and the sends without a wait.
 
     ``was_cut``: a network fault may have cut its connection, which the client did not notice yet. ``highest``: the
-    highest of its last sequence id in ProducerSuccess and the confirmed ids; None: unknown.
+    highest of its last sequence id in ProducerSuccess and the confirmed ids; None: unknown. ``cluster``: the
+    cluster that it is at, if the history names one.
     """
 
     topic: str
@@ -37,6 +38,7 @@ class Session:
     compression: Compression = "none"
     was_cut: bool = False
     highest: int | None = None
+    cluster: str | None = None
 
 
 def session_of(operation: OpenProducer, highest: int | None = None) -> Session:
@@ -48,4 +50,5 @@ def session_of(operation: OpenProducer, highest: int | None = None) -> Session:
         is_chunking=operation.is_chunking,
         compression=operation.compression,
         highest=highest,
+        cluster=operation.cluster,
     )

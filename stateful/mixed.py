@@ -32,6 +32,7 @@ from model.failpoints import WRITE_FAILURES
 from model.operations import (
     AnyOperation,
     CloseProducer,
+    CrashProducer,
     CreateTopic,
     InjectNetworkFault,
     Kill,
@@ -45,7 +46,7 @@ from model.operations import (
     Unload,
 )
 from model.subscription_operations import Acknowledge, Receive, Subscribe
-from model.vocabulary import Persistence
+from model.vocabulary import Entry, Persistence
 from stateful.cursors.chunks import AcknowledgmentChunksMachine, KeysChunksMachine
 from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
 from stateful.cursors.network import (
@@ -57,6 +58,7 @@ from stateful.deduplication.machines import SWITCHES, DeduplicationMachine, Fail
 from stateful.deduplication.network import NetworkMachine
 from stateful.deduplication.plan import DeduplicationPlan, Pick, PlannedSession
 from stateful.key_shared.machines import KeysAgainMachine, OnKeys
+from stateful.key_shared.plan import KEYS
 from stateful.key_shared.variations import (
     KeysClaimedMachine,
     KeysClientsMachine,
@@ -98,7 +100,7 @@ CHUNKED_KINDS: Final = st.tuples(
     st.sampled_from((AcknowledgmentChunksMachine, AcknowledgmentMachine, AcknowledgmentNetworkMachine)),
     st.sampled_from((KeysChunksMachine, *(kind for kind in ON_KEYS if kind is not KeysClientsMachine))),
 ).filter(lambda kinds: not set(CHUNKED).isdisjoint(kinds))
-"""The same with chunked messages, which pulsar-client would put together."""
+"""The same with chunked messages of both clients. Consumers are the wire client's, as pulsar-client assembles them."""
 UNLOADING: Final = (Unload, Kill, Restart)
 LINKS: Final = st.sampled_from(((HOME, AWAY), (HOME, AWAY), (AWAY, HOME)))
 LINK_FAULTS: Final = st.sampled_from(
@@ -111,6 +113,17 @@ LINK_FAULTS: Final = st.sampled_from(
     )
 )
 """What can happen to a link: it is cut, it is frozen in one direction, or it is slow."""
+REMOTE_PRODUCERS: Final = st.sampled_from(["r0", "r0", "r1"])
+"""The producers at the other cluster: no producer at home has one of these names."""
+REMOTE_PICKS: Final = st.lists(
+    st.tuples(
+        st.sampled_from([Pick(), Pick(), Pick(offset=3), Pick(about_old=True), Pick(size=2), Pick(size=3, step=3)]),
+        st.none() | st.sampled_from(KEYS),
+    ),
+    min_size=1,
+    max_size=3,
+)
+"""What they send: new messages, with rising ids."""
 
 
 @dataclass(slots=True)
@@ -272,8 +285,9 @@ class MixedMachine(LockstepMachine):
 class MixedClustersMachine(MixedMachine):
     """The same where the topic is replicated to another cluster, and subscriptions are replicated or not.
 
-    All clients are at the topic's home. Clusters write markers into its log meanwhile. Links between the clusters are
-    cut, frozen or slow for some steps, or until the end.
+    All parts are at the topic's home. In half of the examples producers at the other cluster send, too, and home has
+    their messages between those of its own. Clusters write markers into its log meanwhile. Links between the clusters
+    are cut, frozen or slow for some steps, or until the end.
     """
 
     def __init__(self, example: Performing) -> None:
@@ -282,6 +296,10 @@ class MixedClustersMachine(MixedMachine):
         """Whether the other cluster follows a subscription of this machine."""
         self.consumer: str | None = None
         self.subscribed = 0
+        self.publishes_there = False
+        """Whether producers at the other cluster send, too."""
+        self.remote: dict[str, PlannedSession] = {}
+        self.opened_there = 0
         self.faults = 0
         """How many faults of links are still to be."""
         self.faulty: tuple[str, str] | None = None
@@ -293,6 +311,7 @@ class MixedClustersMachine(MixedMachine):
         self.shared.are_replicated = data.draw(st.sampled_from([True, True, True, False]))
         self.follows = data.draw(st.booleans()) and not made.is_trimmed
         self.faults = data.draw(st.sampled_from([0, 1, 2]))
+        self.publishes_there = data.draw(st.booleans()) and not made.is_trimmed
         return structs.replace(made, clusters=2, home=HOME)
 
     def act(self, part: Part, chosen: Rule, data: st.DataObject, given: Mapping[str, Any]) -> None:
@@ -319,6 +338,29 @@ class MixedClustersMachine(MixedMachine):
         super().disconnected()
         self.consumer = None
 
+    @precondition(lambda self: self.publishes_there)
+    @rule(producer=REMOTE_PRODUCERS, picks=REMOTE_PICKS, leaves=st.sampled_from(["no", "no", "closes", "crashes"]))
+    def publish_there(self, producer: str, picks: list[tuple[Pick, str | None]], leaves: str) -> None:
+        """A producer at the other cluster sends messages, and home is read back once it has them.
+
+        They come over a link without a fault: while they may be stored at any time, no subscription can be judged.
+        """
+        if self.faulty == (AWAY, HOME):
+            self.heal_link()
+        if producer not in self.remote:
+            self.opened_there += 1
+            session = PlannedSession(f"there{self.opened_there}", TOPIC, producer, "wire")
+            self.remote[producer] = session
+            self.do(OpenProducer(session.name, TOPIC, producer, cluster=AWAY))
+        session = self.remote[producer]
+        entries = self.plan.entries(session, [pick for pick, _ in picks])
+        keyed = (with_key(entry, key) for entry, (_, key) in zip(entries, picks, strict=True))
+        self.do(Send(session.name, tuple(keyed)))
+        self.do(ReadLog(TOPIC, cluster=HOME))
+        if leaves != "no":
+            self.do(CloseProducer(session.name) if leaves == "closes" else CrashProducer(session.name))
+            del self.remote[producer]
+
     @precondition(lambda self: self.faults and self.faulty is None)
     @rule(link=LINKS, fault=LINK_FAULTS, steps=st.integers(1, 4))
     def disturb_link(self, link: tuple[str, str], fault: Callable[[str, str], LinkOperation], steps: int) -> None:
@@ -334,6 +376,11 @@ class MixedClustersMachine(MixedMachine):
             self.do(HealLink(*self.faulty))
             self.do(ReleaseLink(*self.faulty))
             self.faulty = None
+
+
+def with_key(entry: Entry, key: str | None) -> Entry:
+    """An entry whose messages have a key."""
+    return Entry(tuple(structs.replace(message, key=key) for message in entry.messages))
 
 
 def _closes_producers(operation: AnyOperation) -> bool:

@@ -260,7 +260,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="acknowledgment-chunks",
-        summary="Does the same on topics with chunked messages, entry by entry. Wire client only.",
+        summary="Does the same on topics with chunked messages, entry by entry. Consumers of the wire client only.",
         decides=("ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-05", "ACK-06", "ACK-07", "ACK-10", "ACK-12", "ACK-13"),
         share=2.0,
     ),
@@ -318,7 +318,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="keys-chunks",
-        summary="Does the same on topics with chunked messages, entry by entry. Wire client only.",
+        summary="Does the same on topics with chunked messages, entry by entry. Consumers of the wire client only.",
         decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11"),
         share=2.0,
     ),
@@ -472,7 +472,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="mixed-clusters",
-        summary="The same on a topic that is replicated to another cluster, with replicated subscriptions.",
+        summary="The same on a topic that two clusters replicate, with replicated subscriptions and producers at both.",
         decides=(
             "DEDUP-02",
             "DEDUP-03",

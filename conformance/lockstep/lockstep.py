@@ -16,7 +16,7 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
-from model.cluster_operations import AWAY
+from model.cluster_operations import AWAY, HOME
 from model.deduplication import topic_observer
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
@@ -166,7 +166,7 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         followed = lockstep.state.consumption.topics[topic]
         is_deduplicated = lockstep.state.topics[topic].enabled
         if not followed.is_trimmed:
-            yield ReadLog(topic)
+            yield ReadLog(topic, cluster=HOME if lockstep.state.remote_of(topic).is_in_flight else None)
             if followed.log.has_markers:
                 yield ReadLog(topic, cluster=AWAY)
             if is_deduplicated and not lockstep.state.applications.has(topic):

@@ -18,6 +18,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, may_be_repeated, request_of
 from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
+from conformance.lockstep.chunking.producers import CLOSED, session_of, why_not_sent
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
@@ -26,10 +27,10 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
-from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
+from conformance.lockstep.sessions import ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import HOME, ReplicationOperation
 from model.events import (
     Abandoned,
     Cleared,
@@ -159,6 +160,8 @@ class RealPerformer:
             self._network.release()
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
+        if self._replica is not None and isinstance(operation, ReadLog) and operation.cluster == HOME:
+            return self._replica.with_replicated(operation.topic, self._read_log)
         if self._replica is not None and self._replica.performs(operation):
             return Performed(self._replica.perform(operation))
         if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
@@ -271,6 +274,7 @@ class RealPerformer:
             look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
             unacknowledged_in_all=in_all,
             snapshots=next((self._snapshots.due(name) for name in made), None),
+            limit_bytes=world.max_message_bytes if world.is_home else None,
         )
         return Performed(created)
 
@@ -400,7 +404,6 @@ class RealPerformer:
         late = self._collect([operation.session]) if operation.session in self._sessions else ()
         if operation.session in self._sessions:
             self._sessions.pop(operation.session).close()
-        kind = WireSession if operation.client == "wire" else OfficialSession
 
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):  # the broker removes a producer that it closed a little later
@@ -410,7 +413,7 @@ class RealPerformer:
 
         try:
             live = self._answers.retry(
-                lambda: kind(self._network.service, name, operation.producer),
+                lambda: session_of(operation, name, self._world.service, self._network.service),
                 BACK_TIMEOUT_S,
                 what=f"opening producer {operation.producer}",
                 topic=name,
@@ -446,17 +449,15 @@ class RealPerformer:
         live = self._sessions.get(operation.session)
         if live is None:
             return Performed(Skipped("there is no such session"))
-        if not live.is_open and not live.pending:
-            return Performed(Skipped("the session was closed from the other side"))
-        if not operation.wait:
-            self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
-            live.send(operation.entries)
-            return Performed(Sent(()))
-        late = self._collect([operation.session])
-        if not live.is_open:
-            return Performed(Skipped("the session was closed from the other side"), late)
+        if (why := why_not_sent(live, operation.entries)) is not None:
+            return Performed(Skipped(why))
+        late = self._collect([operation.session]) if operation.wait else ()
+        if operation.wait and not live.is_open:
+            return Performed(Skipped(CLOSED), late)
         self._positions.sending(operation.session, *self._names[operation.session], operation.entries)
         live.send(operation.entries)
+        if not operation.wait:
+            return Performed(Sent(()))
         answers = live.collect()
         self._positions.answered(operation.session, answers)
         return Performed(Sent(answers, last_sequence_id=live.last_sequence_id), late)
@@ -477,8 +478,7 @@ class RealPerformer:
 
     def _drop_if_wire(self, session: str) -> None:
         """End a session of the wire client, which does not reopen its producer after an unload."""
-        live = self._sessions[session]
-        if isinstance(live, WireSession):
+        if isinstance(live := self._sessions[session], WireSession):
             live.crash()
             del self._sessions[session]
 

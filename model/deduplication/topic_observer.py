@@ -35,6 +35,9 @@ from model.vocabulary import Entry
 MARKER_PRODUCER = "pulsar.marker"
 """The producer name in the metadata of markers, all of which have sequence id 0."""
 
+REPLICATOR = "pulsar.repl."
+"""What the names of replicators begin with."""
+
 RECOVERY_MS = 2_000.0
 """The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
 
@@ -49,6 +52,7 @@ class TopicView:
     failed. ``unconfirmed``: for each producer, the highest unconfirmed id that was sent while writes could fail.
     ``has_policy``: the topic has its own policy. ``has_namespace_policy``: its namespace has one. ``known``: the known
     deviations. ``snapshots``: those that are due, if known. ``has_markers``: clusters may write markers into the log.
+    ``remote``: the producers at another cluster, which :mod:`model.example.remote` follows.
     """
 
     enabled: bool
@@ -68,6 +72,17 @@ class TopicView:
     """The latest time at which the topic was loaded: when the broker accepted a producer."""
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
+    remote: frozenset[str] = frozenset()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether a snapshot may not hold all names."""
+        return self.names > self.snapshot_room
+
+    @property
+    def names(self) -> int:
+        """How many names a snapshot may have to hold: with remote producers, two of their replicator as well."""
+        return len(self.states) + len(self.remote) + (2 if self.remote else 0)
 
     @property
     def follows_broker(self) -> bool:
@@ -269,10 +284,16 @@ def unsettled_snapshots(view: TopicView) -> TopicView:
     return view if view.snapshots is None else replace(view, snapshots=view.snapshots.unsettled())
 
 
+def replicated(view: TopicView, producers: frozenset[str], stored: int) -> TopicView:
+    """The view when so many entries of these producers at another cluster were replicated."""
+    return replace(_due_after(view, stored), remote=producers)
+
+
 def unloaded(view: TopicView) -> Allowed[TopicView]:
     """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
-    crowded = len(view.states) > view.snapshot_room
-    recover = partial(observer.recover, may_be_unknown=crowded, may_race=view.has_policy, ledger_room=view.ledger_room)
+    recover = partial(
+        observer.recover, may_be_unknown=view.is_crowded, may_race=view.has_policy, ledger_room=view.ledger_room
+    )
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))
@@ -334,7 +355,8 @@ def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) 
     """The stored snapshot was read: its position, and the highest persisted id of each producer in it.
 
     A producer may be missing only if it has no entry up to the position, or if there are more producers than the
-    maximum. ``is_due``: a due snapshot had time to be taken, and none could fail.
+    maximum. Remote producers and their replicator are not judged here.
+    ``is_due``: a due snapshot had time to be taken, and none could fail.
     """
     position, producers = read.position, read.producers
     if len(producers) > view.snapshot_room:
@@ -348,9 +370,10 @@ def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) 
             return DEVIATIONS[MARKER_PRODUCER_IN_SNAPSHOT].broken(because)
         deviations += (MARKER_PRODUCER_IN_SNAPSHOT,)
         producers = {name: highest for name, highest in producers.items() if name != MARKER_PRODUCER}
-    is_crowded = len(view.states) + len(deviations) > view.snapshot_room
+    is_crowded = view.names + len(deviations) > view.snapshot_room
+    of_remote = {name for name in producers if view.remote and name.startswith(REPLICATOR)} | view.remote
     for name in dict.fromkeys([*view.states, *producers]):
-        if is_crowded and name not in producers:
+        if name in of_remote or (is_crowded and name not in producers):
             continue
         highest = producers.get(name, NONE)
         what = f"the snapshot at {position} {f'has {highest} for' if name in producers else 'leaves out'} {name}"

@@ -13,7 +13,7 @@ from typing import assert_never
 from model.applications import tracker as applications_tracker
 from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import HOME, ReplicationOperation
 from model.cursors.cursor import Interval, Persisting
 from model.deduplication import account, diagnosis, observer, topic_observer
 from model.deduplication.due import DueSnapshots
@@ -38,7 +38,8 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.example import deployment, replica
+from model.example import deployment, elsewhere, replica
+from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.unexpected import judge as judge_unexpected
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
@@ -96,6 +97,8 @@ def judge(
 
     ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
     """
+    if elsewhere.concerns(state, operation):
+        return elsewhere.judge(state, operation, outcome)
     # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
@@ -143,7 +146,10 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(outcome, Skipped):
         return Allowed(state)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
-        there = replica.judge(state.consumption, operation, operation.cluster, outcome, state.known)
+        if operation.cluster == HOME and isinstance(operation, ReadLog) and isinstance(outcome, LogRead):
+            return _home_read(state, operation.topic, outcome)
+        remote = state.remote_of(operation.topic)
+        there = replica.judge(state.consumption, operation, outcome, state.known, remote)
         return there if isinstance(there, Broken) else there.of(replace(state, consumption=there.state))
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
@@ -189,6 +195,12 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _log_read(state, topic, outcome)
         case _:
             assert_never(operation)
+
+
+def _home_read(state: Example, topic: str, read: LogRead) -> Judgement:
+    return in_turn(
+        state, [lambda before: elsewhere.arrived(before, topic, read), lambda before: _log_read(before, topic, read)]
+    )
 
 
 def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOutcome) -> Example:
@@ -249,6 +261,8 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)
+    if operation.home is not None:
+        state = state.with_remote(operation.topic, Remote(limit_bytes=outcome.limit_bytes))
     return Allowed(replace(state, consumption=consumption))
 
 
@@ -304,6 +318,8 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
         state = state.with_confirmed(
             session.topic, lambda log: confirmed.sent(log, session.producer, operation.entries)
         )
+    if session.is_chunking:
+        state = elsewhere.split_at_home(state, session.topic, operation.entries)
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
@@ -440,14 +456,18 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
 
 def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic
-    if not isinstance(outcome, SnapshotRead) or state.applications.has(topic):
+    if not isinstance(outcome, SnapshotRead) or state.applications.has(topic) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
+    of_remote = elsewhere.snapshot_read(state, topic, outcome)
+    if isinstance(of_remote, Broken):
+        return of_remote
     is_due = operation.due and not state.may_fail_on(topic)
-    return _on_topic(state, topic, topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due))
+    judged = topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due)
+    return judged if isinstance(judged, Broken) else _on_topic(state, topic, judged.after(of_remote))
 
 
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
-    if not isinstance(outcome, LogRead):
+    if not isinstance(outcome, LogRead) or state.remote_of(topic).is_in_flight:
         return Allowed(state)
     view, before = state.topics[topic], state.applications
     tracked = state.consumption.topics[topic]
@@ -465,7 +485,8 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
-    others = [logged for logged in outcome.entries if logged.producer not in before.on(topic)]
+    followed_elsewhere = {*before.on(topic), *state.remote_of(topic).producers}
+    others = [logged for logged in outcome.entries if logged.producer not in followed_elsewhere]
     after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
     if isinstance(after, Broken):
         return after

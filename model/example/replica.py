@@ -1,25 +1,29 @@
 """What another cluster has of a topic that is replicated from its home.
 
-Only producers at home write, so the other cluster has the same messages in the same order (REPL-01). Where the topic is
-not deduplicated, a replicator that reconnected may have sent again what was in flight: everything from an earlier entry
-on. A reader receives no markers from either cluster (REPL-10).
+The other cluster has the messages of the producers at home in the same order (REPL-01). Where the topic is not
+deduplicated, a replicator that reconnected may have sent again what was in flight: everything from an earlier entry on.
+Between these are the messages of the producers there (:mod:`model.example.remote`), each once: no replicator returns a
+message to the cluster that it is from. A reader receives no markers from either cluster (REPL-10).
 
 A subscription there follows the one at home by updates, which have positions that mark-delete at home had passed. So a
 consumer that fails over receives at least every message after the highest position that mark-delete had at home at any
-time (REPL-14). Acks that were lost at home later, and a reset there, do not change the other cluster.
+time (REPL-14), whichever cluster the message is from: a snapshot's position at home is after all that the other cluster
+had before its response. Acks that were lost at home later, and a reset there, do not change the other cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
 from model.cluster_events import ReplicatorStalled
+from model.cluster_operations import AWAY
 from model.cursors.log import TopicLog
 from model.deviations.replication import UPDATE_CREATES_AT_LATEST
-from model.events import AllReceived, AnyOutcome, Delivery, LoggedEntry, LogRead
-from model.judgement import Allowed, Broken
+from model.events import AllReceived, AnyOutcome, Delivery, LogRead
+from model.example.remote import REPL_01, Published, Remote, compared, compared_with_full
+from model.judgement import Allowed, Broken, in_turn
 from model.log import EARLIEST, Position
 from model.operations import ReadLog
 from model.rules.catalogue import carries
@@ -27,28 +31,15 @@ from model.subscription_operations import ReceiveAll
 from model.subscriptions.state import Consumption, TrackedTopic, upper
 from model.vocabulary import SubscriptionId
 
-REPL_01: Final = "REPL-01"
 REPL_14: Final = "REPL-14"
 
 Judged = Allowed[Consumption] | Broken
 
 
-@dataclass(frozen=True, slots=True)
-class _AtHome:
-    """An entry at home: its position, and what the other cluster has of it."""
-
-    position: Position
-    ids: tuple[str, ...]
-    key: str | None
-
-    def is_in(self, found: LoggedEntry) -> bool:
-        return (self.ids, self.key) == (_ids(found), found.entry.sticky_key)
-
-
 def judge(
-    state: Consumption, operation: ReadLog | ReceiveAll, cluster: str, outcome: AnyOutcome, known: frozenset[str]
+    state: Consumption, operation: ReadLog | ReceiveAll, outcome: AnyOutcome, known: frozenset[str], remote: Remote
 ) -> Judged:
-    """An operation at another cluster than the topic's home."""
+    """An operation at another cluster than the topic's home, for which ``remote`` was published there."""
     tracked = state.topics.get(operation.topic)
     if isinstance(outcome, ReplicatorStalled):
         link = f"the replicator of {outcome.source} to {outcome.target}"
@@ -59,7 +50,7 @@ def judge(
         case ReadLog(topic):
             if not isinstance(outcome, LogRead):
                 return Allowed(state)
-            judged = _log_read(tracked, cluster, outcome)
+            judged = _log_read(tracked, remote, outcome, known)
             return judged if isinstance(judged, Broken) else judged.of(state.with_topic(topic, judged.state))
         case ReceiveAll():
             if not isinstance(outcome, AllReceived):
@@ -82,18 +73,32 @@ def advanced(state: Consumption) -> Consumption:
 
 
 @carries("REPL-01")
-def _log_read(tracked: TrackedTopic, cluster: str, read: LogRead) -> Allowed[TrackedTopic] | Broken:
-    """The log of a cluster was read after everything was replicated to it."""
+def _log_read(
+    tracked: TrackedTopic, remote: Remote, read: LogRead, known: frozenset[str]
+) -> Allowed[TrackedTopic] | Broken:
+    """The log of the other cluster was read after everything was replicated to it."""
     unknown = replace(tracked, replica=None)
-    if not tracked.is_sure or tracked.is_trimmed:
+    if not tracked.is_sure or tracked.is_trimmed or remote.is_in_flight:
         return Allowed(unknown, excused=(REPL_01,))
     home = _at_home(tracked.log)
-    judged = _compared(home, cluster, read.entries, may_repeat=read.has_reconnected and not read.is_deduplicated)
+    of_home = [one for one in home if one.position not in remote.at_home]
+    own = [one for one in read.entries if one.producer in remote.producers]
+    came = [one for one in read.entries if one.producer not in remote.producers]
+    may_repeat = read.has_reconnected and not read.is_deduplicated
+    judged = in_turn(
+        0,
+        [
+            lambda _: compared_with_full(of_home, came, remote.full, known, may_repeat=may_repeat),
+            lambda _: compared(remote.published, (AWAY, AWAY), own, may_repeat=False),
+        ],
+    )
     if isinstance(judged, Broken):
         return judged
-    is_once = len(read.entries) == len(home)
-    positions = tuple(entry.position for entry in read.entries)
-    return judged.of(replace(tracked, replica=positions) if is_once else unknown)
+    if len(came) != len(of_home) or len(remote.at_home) != len(own):
+        return judged.of(unknown)
+    there = {mine.position: one.position for mine, one in zip(of_home, came, strict=True)}
+    there |= {mine: one.position for mine, one in zip(remote.at_home, own, strict=True)}
+    return judged.of(replace(tracked, replica=tuple(there[one.position] for one in home)))
 
 
 @carries("REPL-01", "REPL-14")
@@ -126,44 +131,13 @@ def _failed_over(
         f"a consumer of {operation.subscription} that fails over to {cluster} misses {', '.join(missed.ids)}, "
         f"which is at {missed.position} of home, where mark-delete never passed {passed}"
     )
-    is_skipped = lacking == home[: len(lacking)]  # it received everything after that
+    in_order = [one for _, one in sorted(zip(there, home, strict=True), key=lambda placed: placed[0])]
+    is_skipped = set(lacking) == set(in_order[: len(lacking)])  # it received everything after that
     if not is_skipped or UPDATE_CREATES_AT_LATEST not in known:
         return Broken(REPL_14, because)
     return Allowed(None, (REPL_14,), (UPDATE_CREATES_AT_LATEST,))
 
 
-def _at_home(log: TopicLog) -> list[_AtHome]:
+def _at_home(log: TopicLog) -> list[Published]:
     keys = ((position, log.keys.get(position)) for position in log.all_after(EARLIEST))
-    return [_AtHome(position, log.entries[position], None if key is None else key.key) for position, key in keys]
-
-
-def _compared(
-    home: Sequence[_AtHome], cluster: str, entries: Sequence[LoggedEntry], *, may_repeat: bool
-) -> Allowed[None] | Broken:
-    """``replicated``: how many entries of home may be the first ones that were replicated by then."""
-    replicated = {0}
-    for found in entries:
-        following = replicated.union(range(max(replicated))) if may_repeat else replicated
-        after = {number + 1 for number in following if number < len(home) and home[number].is_in(found)}
-        if not after:
-            return Broken(REPL_01, f"{cluster} has {_words(found)} {_instead(home, max(replicated))}")
-        replicated = after
-    if len(home) not in replicated:
-        lacking = home[max(replicated)]
-        ids = ", ".join(lacking.ids)
-        return Broken(REPL_01, f"{cluster} lacks {ids}, which its home has at {lacking.position}")
-    return Allowed(None, (REPL_01,) if home else ())
-
-
-def _instead(home: Sequence[_AtHome], number: int) -> str:
-    if number == len(home):
-        return "after the last message of the topic's home"
-    return f"in place of {', '.join(home[number].ids)} at {home[number].position} of home"
-
-
-def _ids(entry: LoggedEntry) -> tuple[str, ...]:
-    return tuple(message.business_id for message in entry.entry.messages)
-
-
-def _words(entry: LoggedEntry) -> str:
-    return f"{', '.join(_ids(entry))} at {entry.position}"
+    return [Published(position, log.entries[position], None if key is None else key.key) for position, key in keys]

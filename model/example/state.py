@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from model.applications.tracker import Applications
 from model.chunking.state import Chunking
 from model.deduplication.topic_observer import TopicView
+from model.example.remote import NOTHING, Remote
 from model.failpoints import AnyFailpoint, FailpointKind
 from model.judgement import Allowed, Broken
 from model.replication.tracked import Replication
@@ -25,7 +26,8 @@ class Example:
     ``lingering``: topics on which a failpoint was active and may still delay a write. A later confirmed write ends
     that, because the log has one order. ``fenced``: topics that stay closed until the broker loads them for a client,
     by a deviation. ``severed``: topics on which a failpoint cuts the connections of producers,
-    until a later write is confirmed. ``is_disturbed``: the network may have faults.
+    until a later write is confirmed. ``is_disturbed``: the network may have faults. ``remote``: what producers at
+    another cluster published to each topic.
     """
 
     known: frozenset[str] = frozenset()
@@ -41,6 +43,7 @@ class Example:
     is_disturbed: bool = False
     chunking: Chunking = field(default_factory=Chunking)
     service: ServiceState = field(default_factory=ServiceState)
+    remote: Mapping[str, Remote] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -54,6 +57,13 @@ class Example:
     def may_fail_on(self, topic: str) -> bool:
         """Whether a failpoint is active on a topic, or may still delay a write of it."""
         return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
+
+    def remote_of(self, topic: str | None) -> Remote:
+        """What producers at another cluster published to a topic."""
+        return self.remote.get(topic or "", NOTHING)
+
+    def with_remote(self, topic: str, remote: Remote) -> Example:
+        return replace(self, remote={**self.remote, topic: remote})
 
     def with_topic(self, name: str, view: TopicView) -> Example:
         return replace(self, topics={**self.topics, name: view})

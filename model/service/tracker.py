@@ -106,6 +106,8 @@ def _starved(
     Other waits are judged with the subscription.
     """
     match operation:
+        case ReadCursor(topic, subscription) if _is_untracked(consumption, SubscriptionId(topic, subscription)):
+            return Allowed(state, excused=("SERVE-03",))
         case ReadCursor(topic, subscription):
             consumers = dict(consumption.consumers_of(SubscriptionId(topic, subscription)))
             reason = chunks.reason(consumption, SubscriptionId(topic, subscription), consumers)
@@ -128,6 +130,14 @@ def _starved(
             return Broken("SERVE-04", because)
         case _:
             return Allowed(state)
+
+
+def _is_untracked(consumption: Consumption, subscription: SubscriptionId) -> bool:
+    """Whether it is unknown which chunks its consumers were sent: it is not tracked, on a topic that has chunks."""
+    topic = consumption.topics.get(subscription.topic)
+    if topic is None or subscription in consumption.cursors:
+        return False
+    return topic.has_untracked and bool(topic.log.chunks)
 
 
 def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -> ServiceState:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.cursors.log import TopicLog, appended, key_of
+from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -56,11 +57,11 @@ def lost(state: Consumption, topic: str) -> Consumption:
     for part in parts:
         if (tracked := state.topics.get(part)) is not None:
             state = state.with_topic(part, replace(tracked, is_sure=False, is_lost=True, has_untracked=True))
-    for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
-        state = state.without_keyed(subscription).without_cursor(subscription)
     for name, consumer in list(state.consumers.items()):
         if not set(consumer.topics).isdisjoint(parts):
             state = state.without_consumer(name)
+    for subscription in [subscription for subscription in state.cursors if subscription.topic in parts]:
+        state = state.without_keyed(subscription).without_cursor(subscription)
     return replace(
         state, deleted=frozenset(subscription for subscription in state.deleted if subscription.topic not in parts)
     )
@@ -77,23 +78,25 @@ def answered(
 ) -> Judged:
     """A producer received answers to entries that it sent.
 
-    A duplicate is not stored. A refused entry is not stored either, except under a fault (``is_disturbed``). Under a
-    fault, pulsar-client may also resend an entry that was stored. Answers contain sequence ids, so entries in flight
-    with one id must be equal. ``is_awaited``: it waited for the answers, so all this was written after the operations
-    before.
+    A duplicate is not stored, nor is an entry of unknown status (DEDUP-04). An entry that is refused for another reason
+    is not stored either, except under a fault (``is_disturbed``). Under a fault, pulsar-client may also resend an entry
+    that was stored. Answers contain sequence ids, so entries in flight with one id must be equal, unless all of them
+    are stored chunks of one message. ``is_awaited``: it waited for the answers, so all this was written after the
+    operations before.
     """
     topic, exercised = session.topic, tuple[str, ...]()
     if topic not in state.topics:
         return Allowed(state)
-    not_stored = (Duplicate,) if is_disturbed else (Duplicate, Refused)
-    answered = [(entry, one) for entry, one in zip(entries, answers, strict=False) if not isinstance(one, not_stored)]
+    pairs = zip(entries, answers, strict=False)
+    answered = [(entry, one) for entry, one in pairs if not _is_not_stored(one, is_disturbed=is_disturbed)]
     by_id = {one: entry for entry in entries for one in (entry.lowest, entry.highest)}
     resends = is_disturbed and session.client == "official"
     if resends or not all(isinstance(answer, Stored) for _, answer in answered):
         state = unsure(state, topic, session.producer)
     elif answered and not is_awaited:
         state = _no_longer_in_doubt(state, topic, session.producer)
-    if any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest)):
+    are_mixed_up = any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest))
+    if are_mixed_up and not _are_chunks_alike(entries, answers):
         state = unsure(state, topic)
     placed = sorted(
         (answer.position, number) for number, (_, answer) in enumerate(answered) if isinstance(answer, Stored)
@@ -106,6 +109,24 @@ def answered(
     if placed and is_awaited:
         state = state.with_topic(topic, replace(state.topics[topic], reopened=frozenset()))
     return Allowed(state, exercised)
+
+
+def _are_chunks_alike(entries: tuple[Entry, ...], answers: tuple[Answer, ...]) -> bool:
+    """Whether these are the chunks of one message, which its producer sent in order, and all are stored or none is."""
+    uuids = {entry.chunk.uuid if entry.chunk else None for entry in entries}
+    are_alike = any(all(isinstance(answer, kind) for answer in answers) for kind in (Stored, Duplicate))
+    return len(uuids) == 1 and None not in uuids and are_alike
+
+
+def _is_not_stored(answer: Answer, *, is_disturbed: bool) -> bool:
+    """Whether an answer shows that its entry was not stored, and never will be."""
+    match answer:
+        case Duplicate():
+            return True
+        case Refused(code):
+            return not is_disturbed or code == UNKNOWN_STATUS
+        case _:
+            return False
 
 
 def _no_longer_in_doubt(state: Consumption, topic: str, producer: str) -> Consumption:

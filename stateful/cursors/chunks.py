@@ -1,8 +1,9 @@
 """The machines of documents 003 and 004 on topics with chunked messages: entry by entry, as the wire client has them.
 
-To a subscription each chunk is an entry like any other. So whatever these machines do otherwise, they do to chunks: of
-whole messages, of those whose producer stopped half-way, and of those that have a chunk twice, or are sent again. What
-clients put together is document 002's. With deduplication, a repeated chunk is a duplicate (CHUNK-13).
+The wire client sends chunks one by one; pulsar-client splits whole messages. To a subscription each chunk is an entry
+like any other. So whatever these machines do otherwise, they do to chunks: of whole messages, of those whose producer
+stopped half-way, and of those that have a chunk twice, or are sent again. What clients put together is document 002's.
+With deduplication, a repeated chunk is a duplicate (CHUNK-13).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import CrashProducer, OpenProducer, Send
-from model.vocabulary import ChunkNumber, Entry, Message, Persistence, SubscriptionType
+from model.operations import CloseProducer, CrashProducer, OpenProducer, ReadLog, Send
+from model.payloads import chunk_name
+from model.vocabulary import ChunkNumber, Client, Entry, Message, Persistence, SubscriptionType
 from stateful.cursors.machines import KINDS, PERSISTENCE, SIZES, TOPIC, AcknowledgmentMachine
 from stateful.key_shared.machines import PERMITS, PICKS, KeysAgainMachine
 from stateful.key_shared.plan import KEYS, KeyedPick
@@ -25,7 +27,10 @@ STORED = st.integers(1, 4)
 """How many chunks of a message are sent, at most."""
 REPEATED = st.sampled_from([None, None, None, 0, 1, 3])
 """The chunk that is sent twice."""
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "official"])
 AGO = st.sampled_from([0, 0, 0, 1, 2])
+AGAIN = st.sampled_from([False, False, True])
+LEAVES = st.sampled_from(["no", "no", "no", "closes", "crashes"])
 
 
 @dataclass(slots=True)
@@ -47,7 +52,9 @@ class ChunkedMessages:
         return self._some(len(self._messages), stored, repeated)
 
     def again(self, ago: int, stored: int) -> Iterator[Entry]:
-        """The first ``stored`` chunks of the message that was sent so many messages ago; 0: of the last one."""
+        """The first ``stored`` chunks of the message that was sent so many messages ago; 0: of the last one, if any."""
+        if not self._messages:
+            return iter(())
         return self._some(len(self._messages) - min(ago, len(self._messages) - 1), stored, None)
 
     def _some(self, sequence_id: int, stored: int, repeated: int | None) -> Iterator[Entry]:
@@ -58,6 +65,43 @@ class ChunkedMessages:
                 self.sent.append(f"{self.mark}h{self._chunks}")
                 chunk = ChunkNumber(number, count, f"{self.mark}u{sequence_id}")
                 yield Entry((Message(sequence_id, self.sent[-1], key, chunk=chunk),))
+
+
+@dataclass(slots=True)
+class SplitMessages:
+    """The messages that pulsar-client splits: all chunks of a message are sent together."""
+
+    session: str
+    producer: str
+    sent: list[str]
+    mark: str = ""
+    is_open: bool = False
+    _sequence_id: int = 0
+    _payloads: int = 0
+
+    def opened(self) -> Iterator[OpenProducer]:
+        """Its producer opens if it is not open; after an unload, pulsar-client opens it by itself."""
+        if not self.is_open:
+            self.is_open = True
+            yield OpenProducer(self.session, TOPIC, self.producer, client="official", is_chunking=True)
+
+    def message(self, count: int, *, key: str | None = None, again: bool = False) -> Send:
+        """A new message in so many chunks; or another payload with the id of the last one."""
+        self._sequence_id += not again
+        self._payloads += 1
+        uuid = f"{self.producer}-{self._sequence_id}"
+        entries = []
+        for number in range(count):
+            self.sent.append(chunk_name(f"{self.mark}w{self._payloads}", number))
+            chunk = ChunkNumber(number, count, uuid)
+            entries.append(Entry((Message(self._sequence_id, self.sent[-1], key, chunk=chunk),)))
+        return Send(self.session, tuple(entries))
+
+    def left(self, leaves: str) -> Iterator[CloseProducer | CrashProducer]:
+        """Its producer leaves, or not."""
+        if leaves != "no":
+            self.is_open = False
+            yield CloseProducer(self.session) if leaves == "closes" else CrashProducer(self.session)
 
 
 def sends(session: str, entries: Iterator[Entry]) -> Iterator[Send]:
@@ -78,6 +122,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         is_deduplicated=st.booleans(),
         sizes=SIZES,
         chunks=COUNTS,
+        client=CLIENTS,
     )
     def begin(
         self,
@@ -88,9 +133,11 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         is_deduplicated: bool,
         sizes: list[int],
         chunks: int,
+        client: Client,
     ) -> None:
         """As there, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent, self.plan.mark)
+        self.split = SplitMessages("split of a", f"{self.plan.mark}w", self.plan.sent, self.plan.mark)
         super().begin(
             ends=ends,
             is_patient=False,
@@ -100,7 +147,10 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
             is_deduplicated=is_deduplicated,
             sizes=sizes,
         )
-        self.send_chunks(chunks=chunks, stored=chunks, repeated=None, sizes=sizes)
+        if client == "wire":
+            self.send_chunks(chunks=chunks, stored=chunks, repeated=None, sizes=sizes)
+        else:
+            self.send_large(chunks=chunks, again=False, leaves="no")
 
     def produce_again(self, topic: str = TOPIC) -> None:
         """Both producers open, or come back."""
@@ -127,6 +177,22 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
             self.do(send)
 
     @precondition(lambda self: not self.is_over)
+    @rule(chunks=COUNTS, again=AGAIN, leaves=LEAVES)
+    def send_large(self, chunks: int, again: bool, leaves: str) -> None:
+        """pulsar-client sends a large message, perhaps twice.
+
+        Its receipts do not say which of the chunks are duplicates, so the log is read back then.
+        """
+        for opening in self.split.opened():
+            self.do(opening)
+        self.do(self.split.message(chunks))
+        if again and not self.is_trimmed:
+            self.do(self.split.message(chunks, again=True))
+            self.do(ReadLog(TOPIC))
+        for leaving in self.split.left(leaves):
+            self.do(leaving)
+
+    @precondition(lambda self: not self.is_over)
     @rule(chunks=COUNTS, stored=STORED, again=STORED)
     def unload_between_chunks(self, chunks: int, stored: int, again: int) -> None:
         """The topic is unloaded after some chunks of a message, which its producer sends again from the first one."""
@@ -142,12 +208,22 @@ class KeysChunksMachine(KeysAgainMachine):
 
     session: Final = "chunks"
 
-    @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]), chunks=COUNTS)
-    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, chunks: int) -> None:
+    @initialize(
+        picks=PICKS,
+        permits=PERMITS,
+        out_of_order=st.sampled_from([False] * 5 + [True]),
+        chunks=COUNTS,
+        client=CLIENTS,
+    )
+    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, chunks: int, client: Client) -> None:
         """As there, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent)
+        self.split = SplitMessages("split", "w", self.plan.sent)
         super().begin(picks, permits, out_of_order)
-        self.send_chunks(key=0, chunks=chunks, stored=chunks, repeated=None, picks=picks)
+        if client == "wire":
+            self.send_chunks(key=0, chunks=chunks, stored=chunks, repeated=None, picks=picks)
+        else:
+            self.send_large(key=0, chunks=chunks, again=False, leaves="no")
 
     def produce_again(self) -> None:
         """Both producers open, or come back."""
@@ -174,6 +250,23 @@ class KeysChunksMachine(KeysAgainMachine):
             self.do(OpenProducer(session=self.session, topic=TOPIC, producer="q"))
         for send in sends(self.session, self.messages.again(ago, stored)):
             self.do(send)
+        self.gather()
+
+    @rule(key=st.none() | st.integers(0, len(KEYS) - 1), chunks=COUNTS, again=AGAIN, leaves=LEAVES)
+    def send_large(self, key: int | None, chunks: int, again: bool, leaves: str) -> None:
+        """pulsar-client sends a large message, perhaps twice.
+
+        Its receipts do not say which of the chunks are duplicates, so the log is read back then.
+        """
+        of_key = None if key is None else KEYS[key]
+        for opening in self.split.opened():
+            self.do(opening)
+        self.do(self.split.message(chunks, key=of_key))
+        if again:
+            self.do(self.split.message(chunks, key=of_key, again=True))
+            self.do(ReadLog(TOPIC))
+        for leaving in self.split.left(leaves):
+            self.do(leaving)
         self.gather()
 
     @rule(key=st.none() | st.integers(0, len(KEYS) - 1), chunks=COUNTS, stored=STORED, again=STORED, permits=PERMITS)

@@ -14,6 +14,7 @@ from model.events import (
     CursorRead,
     Delivery,
     Done,
+    Late,
     Opened,
     Range,
     ReceivedMessages,
@@ -22,10 +23,11 @@ from model.events import (
     Starved,
     Stored,
     Subscribed,
+    Unknown,
 )
 from model.log import Position
-from model.operations import CreateTopic, OpenProducer, Send, Unload
-from model.subscription_operations import AckById, CrashConsumer, CutDuring, Nack, ReadCursor, Receive, Subscribe
+from model.operations import CrashProducer, CreateTopic, OpenProducer, Send, Unload
+from model.subscription_operations import AckById, CrashConsumer, CutDuring, Nack, ReadCursor, Receive, Skip, Subscribe
 from model.vocabulary import ChunkNumber, CutAt, Entry, Message, SubscriptionType
 from tests.verdicts import Happened, allowed_by, broken_by, deviates
 
@@ -146,6 +148,18 @@ def test_a_cursor_that_does_not_settle_has_the_same_reasons() -> None:
     assert deviates(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, *topic("c1", "c2"), receives("c1", "a0"), LEAVES, UNSETTLED)
     broken = broken_by(*topic("c1", "c2"), UNSETTLED, known=KNOWN)
     assert (broken.rule, broken.deviation) == ("SERVE-03", None)
+
+
+def test_nor_is_it_judged_where_subscriptions_are_not_tracked_so_that_the_reasons_are_unknown() -> None:
+    unanswered = (Send("p", (Entry((Message(3, "y"),)),), wait=False), Sent(()))
+    crashed = CrashProducer("p"), Done(), (Late("p", (Unknown("the connection was lost"),)),)
+    lost: Happened = Skip("t", "s", 1), Done()
+    untracked = (*topic("c1", "c2"), unanswered, crashed, lost)
+    for before in ((), (receives("c1", "a0"),)):
+        history = (*topic("c1", "c2"), *before, unanswered, crashed, lost)
+        assert allowed_by(*history, UNSETTLED).excused == ("SERVE-03",)
+    without_chunks = [step for step in untracked if not isinstance(step[0], Send) or step is unanswered]
+    assert broken_by(*without_chunks, UNSETTLED).rule == "SERVE-03"
 
 
 def counts(*, at_c2: int, in_all: int, acknowledged: tuple[Range, ...] = ()) -> Happened:

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from conformance.lockstep.lockstep import Lockstep
+from model.deviations.chunking import CHUNK_ONLY_LAST_DEDUPLICATED
 from model.events import AllReceived, CursorRead, Delivery, Done, ReceivedMessages, Refused, Subscribed
 from model.example import Example
 from model.judgement import Allowed, Broken
@@ -38,8 +39,28 @@ def test_an_entry_refused_while_no_write_fails_is_not_stored() -> None:
     assert rule_broken("p sends 1@0 1=UnknownStatus; c subscribes; c gets p2@1") == "ACK-06"
 
 
+@pytest.mark.parametrize(("code", "rule"), [("UnknownStatus", "ACK-06"), ("PersistenceError", None)])
+def test_while_writes_may_fail_only_an_entry_of_unknown_status_is_surely_not_stored(
+    code: str, rule: str | None
+) -> None:
+    history = f"c subscribes; t fails-late; p sends 1@0 1={code}; t cleared"
+    assert rule_broken(f"{history}; c gets p1@0 p1@1") == rule
+
+
 def test_a_message_that_was_never_stored_is_not_delivered() -> None:
     assert rule_broken("p sends 1@0; c subscribes; c gets p2@0") == "ACK-06"
+
+
+def test_chunks_of_one_message_are_in_the_log_in_their_order_though_they_share_a_sequence_id() -> None:
+    assert rule_broken("p sends 1a0@0 1a1@1 1a2@2; c subscribes; c gets p1@3") == "ACK-06"
+    again = "p sends 1a0=dup 1a1=dup 1a2=dup"
+    assert rule_broken(f"p sends 1a0@0 1a1@1 1a2@2; {again}; c subscribes; c gets p1@3") == "ACK-06"
+
+
+def test_but_not_if_it_is_unknown_which_of_them_are_stored() -> None:
+    deviates = {CHUNK_ONLY_LAST_DEDUPLICATED}
+    again = "p sends 1a0@0 1a1@1 1a2@2; p sends 1a0@3 1a1@4 1a2=dup; c subscribes; c gets p1@2:3"
+    assert isinstance(judged(*steps(f"t on; p opens -1; {again}"), known=deviates), Allowed)
 
 
 def test_a_log_is_unknown_if_different_entries_in_flight_share_a_sequence_id() -> None:

@@ -10,18 +10,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from model.cluster_events import ReplicatorStalled
-from model.cluster_operations import AWAY
+from model.cluster_operations import AWAY, HOME
 from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.info import info_of, state_of
 from model.cursors.log import TopicLog, appended
 from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
 from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
-from model.deviations.replication import UPDATE_CREATES_AT_LATEST
+from model.deviations.replication import TOO_LARGE_TO_REPLICATE, UPDATE_CREATES_AT_LATEST
 from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     Acknowledged,
     AllReceived,
+    Answer,
     Created,
     CursorRead,
     CursorReset,
@@ -30,11 +31,17 @@ from model.events import (
     LoggedEntry,
     LogRead,
     MessagePeeked,
+    Opened,
     Range,
+    Sent,
+    SnapshotRead,
+    Stored,
+    Unknown,
 )
 from model.judgement import Broken
 from model.log import EARLIEST, Position
-from model.operations import ReadLog
+from model.operations import OpenProducer, ReadLog, ReadSnapshot, Send
+from model.payloads import LIMIT_BYTES
 from model.subscription_operations import (
     Acknowledge,
     CreateSubscription,
@@ -44,7 +51,7 @@ from model.subscription_operations import (
     ResetCursor,
     Skip,
 )
-from model.vocabulary import Entry, Message
+from model.vocabulary import ChunkNumber, Entry, Message
 from tests.notation import steps
 from tests.verdicts import Happened, allowed_by, broken_by, deviates, exercised, judged
 
@@ -222,6 +229,215 @@ def test_nothing_is_judged_by_a_log_that_has_grown_since_or_has_messages_twice()
     assert allowed_by(*before, ACKED, replica("p1", "p2"), grown, fails_over()).excused == ("REPL-14",)
     twice = replica("p1", "p2", "p2", "p3", has_reconnected=True)
     assert allowed_by(*ACKED_TWO, twice, fails_over()).excused == ("REPL-14",)
+
+
+# ------------------------------------------------------------------------------------- producers at the other cluster
+
+
+def remote(*numbers: int, answers: Sequence[Answer] | None = None) -> list[Happened]:
+    """A producer at the other cluster opens, and sends these messages, which are stored there."""
+    stored = [Stored(Position(8, number)) for number in numbers]
+    entries = tuple(Entry((Message(number, f"r{number}"),)) for number in numbers)
+    return [
+        (OpenProducer("there", "t", "r", cluster=AWAY), Opened(-1)),
+        (Send("there", entries), Sent(tuple(answers or stored))),
+    ]
+
+
+def log_of_both(words: str, *, ledger: int = 1, has_reconnected: bool = False) -> LogRead:
+    """A log of these messages, each of the producer whose name it begins with; only the first ledger has markers."""
+    numbered = enumerate(words.split())
+    at = (
+        Position(1, 2 * n) if n < 2 and ledger == 1 else Position(ledger + 1, n - 2)
+        for n, _ in enumerate(words.split())
+    )
+    entries = (LoggedEntry(next(at), word[0], Entry((Message(int(word[1:]), word),))) for _, word in numbered)
+    return LogRead(tuple(entries), has_reconnected=has_reconnected)
+
+
+def home(words: str, *, has_reconnected: bool = False) -> Happened:
+    """Home is read back once everything is replicated to it."""
+    return ReadLog("t", cluster=HOME), log_of_both(words, has_reconnected=has_reconnected)
+
+
+def away(words: str) -> Happened:
+    return ReadLog("t", cluster=AWAY), log_of_both(words, ledger=8)
+
+
+OFF = steps("t off at-home; p opens -1; p sends 1@0 2@2")
+ON = steps("t on at-home; p opens -1; p sends 1@0 2@2")
+BOTH = "p1 p2 r1 r2"
+
+
+def test_home_has_the_messages_of_the_other_cluster_in_their_order() -> None:
+    assert "REPL-01" in exercised(*OFF, *remote(1, 2), home(BOTH))
+    assert "REPL-01" in exercised(*OFF, *remote(1), home("p1 p2 r1"), *remote(2)[1:], home(BOTH))
+
+
+@pytest.mark.parametrize("words", ["p1 p2", "p1 p2 r1", "p1 p2 r2", "p1 p2 r2 r1", "p1 p2 r1 r1 r2", "p1 p2 r1 r2 r3"])
+def test_a_message_of_the_other_cluster_that_home_lacks_or_has_elsewhere_breaks_repl_01(words: str) -> None:
+    assert broken_by(*OFF, *remote(1, 2), home(words)).rule == "REPL-01"
+
+
+def test_a_later_message_is_looked_for_after_what_had_come_before() -> None:
+    *before, read = *OFF, *remote(1), home("p1 p2 r1")
+    assert broken_by(*before, read, *remote(2)[1:], home("p1 p2 r1")).rule == "REPL-01"
+    assert broken_by(*before, read, *remote(2)[1:], home("p1 p2 r1 r1 r2")).rule == "REPL-01"
+
+
+def test_only_a_replicator_that_reconnected_repeats_them_and_only_without_deduplication() -> None:
+    twice = home("p1 p2 r1 r1 r2", has_reconnected=True)
+    assert "REPL-01" in exercised(*OFF, *remote(1, 2), twice)
+    assert broken_by(*ON, *remote(1, 2), twice).rule == "REPL-01"
+
+
+REPLICATOR = "pulsar.repl.B-->A"
+CROWDED = LogRead(
+    tuple(
+        LoggedEntry(position, word[0], Entry((Message(int(word[1:]), word),)))
+        for word, position in {
+            "p1": Position(1, 0),
+            "p2": Position(1, 2),
+            "q1": Position(1, 3),
+            "s1": Position(1, 4),
+            "u1": Position(2, 0),
+            "r1": Position(2, 1),
+        }.items()
+    )
+)
+"""A log of five producers, one of them at the other cluster."""
+
+
+@pytest.mark.parametrize(
+    "producers",
+    [
+        {},
+        {"r": 1},
+        {"r": 2},
+        {f"{REPLICATOR}_LID": 8, f"{REPLICATOR}_EID": 1},
+        {f"{REPLICATOR}_LID": 8, f"{REPLICATOR}_EID": 2, "r": 2},
+    ],
+)
+def test_a_snapshot_has_of_them_an_id_or_a_position_at_their_source(producers: dict[str, int]) -> None:
+    read = ReadSnapshot("t"), SnapshotRead(Position(2, 1), {"p": 2, **producers})
+    assert "DEDUP-10" in exercised(*ON, *remote(1, 2), home(BOTH), read)
+
+
+@pytest.mark.parametrize(
+    ("entry", "producers"),
+    [
+        (1, {"r": 3}),
+        (0, {"r": 2}),
+        (0, {f"{REPLICATOR}_LID": 8, f"{REPLICATOR}_EID": 2}),
+        (1, {f"{REPLICATOR}_LID": 9, f"{REPLICATOR}_EID": 1}),
+        (1, {f"{REPLICATOR}_LID": 8}),
+    ],
+)
+def test_but_none_that_is_not_stored_up_to_its_position(entry: int, producers: dict[str, int]) -> None:
+    read = ReadSnapshot("t"), SnapshotRead(Position(2, entry), {"p": 2, **producers})
+    assert broken_by(*ON, *remote(1, 2), home(BOTH), read).rule == "DEDUP-10"
+
+
+def test_one_of_the_names_of_a_replicator_may_be_missing_only_if_there_are_more_names_than_a_snapshot_holds() -> None:
+    half = {"p": 2, "q": 1, f"{REPLICATOR}_LID": 8}
+    others = steps("q opens -1; q sends 1@3; s opens -1; s sends 1@4; u opens -1; u sends 1@2:0")
+    history = (*ON, *others, *remote(1), (ReadLog("t", cluster=HOME), CROWDED))
+    assert exercised(*history, (ReadSnapshot("t"), SnapshotRead(Position(2, 1), {**half, "s": 1, "u": 1})))
+    wrong = {**half, f"{REPLICATOR}_LID": 7, "s": 1, "u": 1}
+    assert broken_by(*history, (ReadSnapshot("t"), SnapshotRead(Position(2, 1), wrong))).rule == "DEDUP-10"
+
+
+def test_the_name_of_a_replicator_is_in_no_snapshot_before_anything_was_replicated() -> None:
+    read = ReadSnapshot("t"), SnapshotRead(Position(1, 2), {"p": 2, f"{REPLICATOR}_LID": 8, f"{REPLICATOR}_EID": 1})
+    assert broken_by(*ON, read).rule == "DEDUP-10"
+
+
+def test_its_subscriptions_dispatch_them() -> None:
+    subscribed = (*OFF, (CreateSubscription("t", "s"), Done()), *remote(1), home("p1 p2 r1"), *steps("c subscribes"))
+    assert exercised(*subscribed, *steps("c gets p1@0 p2@2 r1@2:0"))
+    assert broken_by(*subscribed, *steps("c gets p1@0 p2@2 r2@2:0")).deviation is None
+
+
+def test_until_home_is_read_back_nothing_is_judged_by_its_log() -> None:
+    snapshot: Happened = ReadSnapshot("t"), SnapshotRead(Position(2, 0), {"p": 2, "r": 1})
+    for log in ("p1 p2", "p1 p2 r1"):
+        read: Happened = ReadLog("t"), log_of_both(log)
+        assert "REPL-01" in exercised(*ON, *remote(1, 2), snapshot, read, home(BOTH))
+
+
+def test_a_message_whose_confirmation_is_missing_may_be_there_or_not() -> None:
+    unknown = remote(1, 2, answers=[Stored(Position(8, 1)), Unknown("no answer")])
+    for log in ("p1 p2 r1", BOTH):
+        assert allowed_by(*OFF, *unknown, home(log)).excused == ("REPL-01",)
+
+
+@pytest.mark.parametrize("words", [BOTH, "r1 r2 p1 p2", "p1 r1 p2 r2", "r1 p1 p2 r2"])
+def test_the_other_cluster_has_the_messages_of_both_in_any_order_of_the_two(words: str) -> None:
+    assert "REPL-01" in exercised(*OFF, *remote(1, 2), home(BOTH), away(words))
+
+
+@pytest.mark.parametrize("words", ["r1 r2 p2 p1", "r1 r2 p1", "r2 r1 p1 p2", "r1 p1 p2", "r1 r2 p1 p2 r1"])
+def test_but_those_of_one_cluster_in_their_order_and_its_own_once(words: str) -> None:
+    assert broken_by(*OFF, *remote(1, 2), home(BOTH), away(words)).rule == "REPL-01"
+
+
+IN_TURN = "r1 p1 r2 p2"
+"""The log of the other cluster."""
+
+
+@pytest.mark.parametrize(("limit_bytes", "is_lost"), [(LIMIT_BYTES, True), (5 * LIMIT_BYTES, False)])
+def test_chunks_that_leave_no_room_for_what_a_replicator_adds_are_lost_by_a_deviation(
+    limit_bytes: int, is_lost: bool
+) -> None:
+    create, created, *_ = steps("t off at-home")[0]
+    assert isinstance(created, Created)
+    chunks = tuple(Entry((Message(1, f"w.{n}", chunk=ChunkNumber(n, 3, "w-1")),)) for n in range(3))
+    stored = Sent(tuple(Stored(Position(1, n)) for n in range(3)))
+    history: tuple[Happened, ...] = (
+        (create, replace(created, limit_bytes=limit_bytes)),
+        (OpenProducer("w", "t", "w", client="official", is_chunking=True), Opened(-1)),
+        (Send("w", chunks), stored),
+    )
+
+    def there(*numbers: int) -> Happened:
+        entries = (LoggedEntry(Position(9, place), "w", chunks[number]) for place, number in enumerate(numbers))
+        return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
+
+    for numbers in ((2,), (1, 2)):
+        broken = broken_by(*history, there(*numbers))
+        assert (broken.rule, broken.deviation) == ("REPL-01", TOO_LARGE_TO_REPLICATE if is_lost else None)
+    for numbers in ((0, 1), (2, 1), ()):
+        assert broken_by(*history, there(*numbers), known=TOO_LARGE_TO_REPLICATE).deviation is None
+
+
+def fails_over_to_both(words: str) -> Happened:
+    """A consumer at the other cluster receives these messages."""
+    at = {one.entry.messages[0].business_id: one.position for one in log_of_both(IN_TURN, ledger=8).entries}
+    received = tuple(Delivery(at[word], -1, 0, word) for word in words.split())
+    return ReceiveAll("t", "s", "Exclusive", cluster=AWAY), AllReceived(received)
+
+
+ACKED_ALL_BUT_ONE = (
+    *OFF,
+    (CreateSubscription("t", "s"), Done()),
+    *remote(1, 2),
+    home(BOTH),
+    *steps("c subscribes; c gets p1@0 p2@2 r1@2:0 r2@2:1"),
+    (
+        Acknowledge("c", (0, 1, 2)),
+        Acknowledged(
+            (Delivery(Position(1, 0), -1, 0, "p1"), AT_2, Delivery(Position(2, 0), -1, 0, "r1")), receipt=True
+        ),
+    ),
+    away(IN_TURN),
+)
+
+
+def test_a_consumer_that_fails_over_receives_the_messages_of_both_that_home_has_not_passed() -> None:
+    for words in ("r2", "r2 p2", "p1 r2 p2"):
+        assert "REPL-14" in exercised(*ACKED_ALL_BUT_ONE, fails_over_to_both(words))
+    for words in ("p1 p2", "r1 p1 p2"):
+        assert broken_by(*ACKED_ALL_BUT_ONE, fails_over_to_both(words)).rule == "REPL-14"
 
 
 # ------------------------------------------------------------------------------------------------------------ snapshots

@@ -6,7 +6,9 @@ with one thing done differently.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -14,10 +16,12 @@ import pytest
 
 from conformance.engine.machines import Machine
 from model.chunking.variants import ChunksVariant
+from model.cluster_operations import AWAY
 from model.deduplication.variants import Variant, named
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
+from model.operations import OpenProducer
 from stateful.test_mixed import MACHINES
 from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
@@ -54,7 +58,7 @@ FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "crash_acknowledges": (
         {"cursors": SimulatedVariant(crash_acknowledges=True)},
-        OF_ACKS | {"ACK-11", "KEY-05", "KEY-13"},
+        OF_ACKS | {"ACK-11", "KEY-05", "KEY-06", "KEY-13"},
     ),
     "no_draining": ({"keys": KeysVariant(no_draining=True)}, {"KEY-01", "KEY-11"}),
     "leaver_forgotten": (
@@ -127,6 +131,13 @@ def test_chunks_of_a_deduplicated_topic_are_judged_by_the_rules_of_all_documents
     } <= exercised.keys()
 
 
+TO_EITHER = [
+    lambda replicate: partial(SimulatedPerformer, replicate=replicate),
+    lambda replicate: partial(SimulatedPerformer, replicate_home=replicate),
+]
+
+
+@pytest.mark.parametrize("performing", TO_EITHER, ids=["to-the-other-cluster", "to-home"])
 @pytest.mark.parametrize(
     "replicate",
     [
@@ -137,10 +148,12 @@ def test_chunks_of_a_deduplicated_topic_are_judged_by_the_rules_of_all_documents
     ],
     ids=["last-lost", "first-lost", "last-twice", "first-two-swapped"],
 )
-def test_replication_that_does_not_keep_all_messages_in_order_is_found(replicate: Replicate) -> None:
+def test_replication_that_does_not_keep_all_messages_in_order_is_found(
+    replicate: Replicate, performing: Callable[[Replicate], Callable[[random.Random], SimulatedPerformer]]
+) -> None:
     campaign = play_in_rounds(
         MIXED_CLUSTERS,
-        partial(SimulatedPerformer, replicate=replicate),
+        performing(replicate),
         rounds=ROUNDS,
         examples=EXAMPLES,
         known=frozenset(),
@@ -148,6 +161,17 @@ def test_replication_that_does_not_keep_all_messages_in_order_is_found(replicate
     )
     found, *_ = campaign.found
     assert (found.violation.rule, found.violation.deviation) == ("REPL-01", None)
+
+
+def test_messages_of_the_other_cluster_are_judged_by_the_rules_of_all_documents() -> None:
+    exercised: Counter[str] = Counter()
+    for campaign in on_the_documents(MIXED_CLUSTERS):
+        for steps in campaign.histories:
+            if any(isinstance(step.operation, OpenProducer) and step.operation.cluster == AWAY for step in steps):
+                judged = verdicts.judged(*steps)
+                assert isinstance(judged, Allowed)
+                exercised.update(judged.exercised)
+    assert {"REPL-01", "REPL-14", "DEDUP-07", "DEDUP-10", "DEDUP-12", *OF_ACKS, "KEY-01", "KEY-11"} <= exercised.keys()
 
 
 @pytest.mark.parametrize("entries", [1, 3])

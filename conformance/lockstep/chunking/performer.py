@@ -22,7 +22,6 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire import read_log as logs
 from conformance.lockstep.chunking.consumers import ChunkConsumer
 from conformance.lockstep.chunking.producers import CraftingSession, WatchedSession
-from conformance.lockstep.chunking.proxied import LIMIT_BYTES
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.chunking import dispatch
@@ -58,7 +57,7 @@ from model.operations import (
     Send,
     Unload,
 )
-from model.payloads import digest
+from model.payloads import LIMIT_BYTES, digest
 from model.subscription_operations import (
     Acknowledge,
     CloseConsumer,

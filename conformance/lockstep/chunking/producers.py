@@ -6,6 +6,7 @@ It judges nothing.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final
 
@@ -14,18 +15,19 @@ from msgspec.structs import replace
 from conformance.clients.driver.client import OfficialProducer, OfficialTicket
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, ProxiedClient
-from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, WireSession, chunk_metadata
+from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, ProducerSession, WireSession, chunk_metadata
 from conformance.proxy.armed import ArmedFault
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Cut, HoldFrames, Refuse, Which
 from conformance.wait import Deadline
-from model.events import Answer, Duplicate, Refused, Sent, Stored
+from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
 from model.log import Position
 from model.operations import CutAfterSends, OpenProducer
-from model.payloads import digest, payload_of
+from model.payloads import digest, is_whole, payload_of, payload_of_chunks
 from model.traffic import Life, Part
 from model.vocabulary import Entry
 
+CLOSED: Final = "the session was closed from the other side"
 _PAUSE_S: Final = 0.002
 
 
@@ -98,6 +100,55 @@ class WatchedSession(OfficialSession):
         """Cut the client's connections; the answers until then can still be collected."""
         self._proxied.proxy.stop()
         super().crash()
+
+
+class ChunkingSession(WatchedSession):
+    """A session of pulsar-client on a topic where each chunk is an entry of the history, which pulsar-client makes."""
+
+    def __init__(self, service: Service, topic: str, operation: OpenProducer) -> None:
+        super().__init__(service, topic, operation)
+        self._chunks: deque[int] = deque()
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """Send the one message of which these are all chunks."""
+        payload, first = payload_of_chunks(entries), entries[0].messages[0]
+        self._chunks.append(len(entries))
+        self._pending.append([[self._producer.send(first.sequence_id, payload, partition_key=first.key)]])
+
+    def collect(self) -> tuple[Answer, ...]:
+        """The answer to each chunk of the oldest send, as far as one connection had them all.
+
+        Receipts name only the sequence id, which all chunks share. The broker stores them in their order.
+        """
+        count, (answer,) = self._chunks.popleft(), super().collect()
+        lives = [life for life in lives_of(self._proxied.commands()) if life.sends]
+        if len(lives) != 1 or lives[0].refused or len(lives[0].sends) != count or len(lives[0].receipts) != count:
+            sends = " and ".join(str(len(life.sends)) for life in lives) or "no"
+            return (Unknown(f"pulsar-client sent {sends} chunks, in so many connections: {answer}"),) * count
+        positions = [position for _, position in lives[0].receipts]
+        if None not in positions:
+            positions.sort()
+        return tuple(Duplicate() if position is None else Stored(position) for position in positions)
+
+
+def session_of(operation: OpenProducer, topic: str, service: Service, disturbed: Service) -> ProducerSession:
+    """Open a session of the client that an operation names, on a topic where each chunk is an entry of the history.
+
+    ``disturbed``: where the network may fail its client, unless it has a proxy of its own.
+    """
+    if operation.is_chunking:
+        return ChunkingSession(service, topic, operation)
+    kind = WireSession if operation.client == "wire" else OfficialSession
+    return kind(disturbed, topic, operation.producer)
+
+
+def why_not_sent(session: ProducerSession, entries: Sequence[Entry]) -> str | None:
+    """Why a session cannot send these entries; None if it can."""
+    if not session.is_open and not session.pending:
+        return CLOSED
+    if isinstance(session, ChunkingSession) and not is_whole(entries):
+        return "pulsar-client sends all chunks of a message"
+    return None
 
 
 class CraftingSession(WireSession):

@@ -11,13 +11,10 @@ from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Corrupt, LowerLimit, Which
 from conformance.proxy.proxy import Proxy
+from model.payloads import LIMIT_BYTES
 
 ASK_TIMEOUT_S: Final = 10.0
 """How long a running broker may take to answer; far longer than ever measured."""
-
-
-LIMIT_BYTES: Final = 10240
-"""The ``maxMessageSize`` that clients see: they chunk larger payloads."""
 
 
 class ProxiedClient:

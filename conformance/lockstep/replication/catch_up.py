@@ -142,12 +142,17 @@ class CatchUps:
         return await_replicated(self._world, topic.reading, topic.labels)
 
 
-def await_replicated(world: ReplicationWorld, reading: Reading, labels: Sequence[str]) -> ReplicatorStalled | None:
-    """Wait until all current messages of a topic are replicated, or a connected replicator has stalled."""
+def await_replicated(
+    world: ReplicationWorld, reading: Reading, labels: Sequence[str], only: Link | None = None
+) -> ReplicatorStalled | None:
+    """Wait until all current messages of a topic are replicated, or a connected replicator has stalled.
+
+    ``only``: over this link.
+    """
     ends, deadline = reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
     positions: dict[Link, Position] = {}
     since: dict[Link, float] = {}
-    while left := reading.left(ends):
+    while left := {link: at for link, at in reading.left(ends).items() if only in (None, link)}:
         now, stats = time.monotonic(), world.replicators(labels, reading.topic)
         for link, at in left.items():
             if positions.get(link) != at or link not in stats or not stats[link].connected:

@@ -13,7 +13,7 @@ from conformance.report.sentences import deployment, key_shared, network, replic
 from conformance.report.sentences.consumption import action
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
-from model.cluster_operations import ReplicationOperation
+from model.cluster_operations import HOME, ReplicationOperation
 from model.failpoints import FAILPOINTS
 from model.operations import (
     AnyOperation,
@@ -266,6 +266,8 @@ def _action_of_suite(
             return f"{'awaits' if due else 'reads'} the stored deduplication snapshot of topic {topic}"
         case ReadLog(topic=topic, cluster=None):
             return f"reads the log of topic {topic}"
+        case ReadLog(topic=topic, cluster=cluster) if cluster == HOME:
+            return f"heals the link to cluster {cluster}, and reads the log of topic {topic} there once replicated"
         case ReadLog(topic=topic, cluster=cluster):
             return f"heals all links, and reads the log of topic {topic} in cluster {cluster} once it is replicated"
         case ReadChunkRate(topic=topic, session=session, message=message):

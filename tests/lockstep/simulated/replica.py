@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from model.cluster_events import LinkCut, LinkHealed
 from model.cluster_operations import CutLink, HealLink, HoldLink, LinkOperation, ReleaseLink, SlowLink
-from model.events import AllReceived, AnyOutcome, Delivery, Done, LoggedEntry, LogRead, Skipped
+from model.events import AllReceived, AnyOutcome, Delivery, Done, LoggedEntry, LogRead, Opened, Sent, Skipped, Stored
 from model.log import EARLIEST, Position
-from model.operations import CreateTopic
+from model.operations import CloseProducer, CrashProducer, CreateTopic, OpenProducer, Send
 from model.subscription_operations import ReceiveAll
+from model.vocabulary import Entry
 
 Log = list[LoggedEntry]
 Replicate = Callable[[Log], Log]
@@ -21,20 +24,36 @@ def as_it_is(log: Log) -> Log:
     return log
 
 
+REMOTE_LEDGER: Final = 1_000_000
+"""The ledger of what was published at the other cluster."""
 UPDATES = 0.5
 """How often an update follows when mark-delete has advanced."""
 
 
+@dataclass(slots=True)
+class RemoteSession:
+    """A session of a producer at the other cluster."""
+
+    topic: str
+    producer: str
+
+
 class SimulatedReplica:
-    """Replicates with ``replicate`` when it is read.
+    """Replicates with ``replicate`` when it is read, and to home with ``replicate_home``.
 
     Subscriptions follow with some of the updates, which acknowledge ``updates_skip`` entries too many.
     After a replicator has reconnected, it may have sent again what was in flight, unless the topic is deduplicated.
     """
 
-    def __init__(self, chance: random.Random, replicate: Replicate, updates_skip: int) -> None:
+    def __init__(
+        self, chance: random.Random, replicate: Replicate, updates_skip: int, replicate_home: Replicate = as_it_is
+    ) -> None:
         self._chance = chance
         self._replicate = replicate
+        self._replicate_home = replicate_home
+        self._sessions: dict[str, RemoteSession] = {}
+        self._published: dict[str, Log] = {}
+        self._in_flight: dict[str, Log] = {}
         self._updates_skip = updates_skip
         self._passed: dict[tuple[str, str], Position] = {}
         self._deduplicated: set[str] = set()
@@ -51,6 +70,36 @@ class SimulatedReplica:
         ):
             self._deduplicated.add(operation.topic)
 
+    def has(self, session: str | None) -> bool:
+        """Whether a producer at the other cluster has this session."""
+        return session in self._sessions
+
+    def perform(self, operation: OpenProducer | Send | CloseProducer | CrashProducer) -> AnyOutcome:
+        """What a producer at the other cluster does."""
+        match operation:
+            case OpenProducer(session, topic, producer):
+                self._sessions[session] = RemoteSession(topic, producer)
+                return Opened(-1)
+            case Send(session, entries):
+                return self._send(self._sessions[session], entries)
+            case CloseProducer(session) | CrashProducer(session):
+                del self._sessions[session]
+                return Done()
+
+    def _send(self, session: RemoteSession, entries: Sequence[Entry]) -> Sent:
+        log = self._published.setdefault(session.topic, [])
+        first = len(log)
+        log += (
+            LoggedEntry(Position(REMOTE_LEDGER, number), session.producer, entry)
+            for number, entry in enumerate(entries, start=first)
+        )
+        self._in_flight.setdefault(session.topic, []).extend(log[first:])
+        return Sent(tuple(Stored(one.position) for one in log[first:]))
+
+    def arriving(self, topic: str) -> Log:
+        """What the replicator to home sends now, of the other cluster's producers."""
+        return self._replicate_home(self._in_flight.pop(topic, []))
+
     def update(self, mark_deletes: Iterable[tuple[tuple[str, str], Position]]) -> None:
         """Subscriptions at home are at these positions, which some updates have."""
         for key, position in mark_deletes:
@@ -62,7 +111,12 @@ class SimulatedReplica:
         if passed is None:
             return Skipped("the other cluster has no such subscription")
         left = [logged for logged in log if logged.position > passed][self._updates_skip :]
-        return AllReceived(tuple(given for logged in left for given in _dispatched(logged)))
+        published = list(self._published.get(operation.topic, ()))
+        producers = {one.producer for one in published}
+        there = {one.position: one for one in log}
+        own = [one for one in log if one.producer in producers]
+        there |= {mine.position: one for mine, one in zip(own, published, strict=False)}
+        return AllReceived(tuple(given for logged in left for given in _dispatched(there[logged.position])))
 
     def reconnect(self) -> None:
         """The replicators reconnect."""
@@ -87,10 +141,15 @@ class SimulatedReplica:
 
     def read_log(self, topic: str, log: Log) -> LogRead:
         is_deduplicated = topic in self._deduplicated
-        replicated = self._replicate(log)
+        published = list(self._published.get(topic, ()))
+        producers = {one.producer for one in published}
+        replicated = self._replicate([one for one in log if one.producer not in producers])
         if self._has_reconnected and not is_deduplicated:
             replicated = self._repeated(replicated)
         self._cut.clear()
+        for one in published:  # each among the others, in this order
+            there = max((n + 1 for n, other in enumerate(replicated) if other.producer in producers), default=0)
+            replicated.insert(self._chance.randint(there, len(replicated)), one)
         return LogRead(tuple(replicated), is_deduplicated=is_deduplicated, has_reconnected=self._has_reconnected)
 
     def _repeated(self, log: Log) -> Log:

@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from conformance.lockstep.performer import Performed
-from model.cluster_operations import LinkOperation, ReplicationOperation
+from model.cluster_operations import HOME, LinkOperation, ReplicationOperation
 from model.deduplication.answers import could_be_for
 from model.deduplication.producer_state import NONE
 from model.deduplication.reference import BUSY
@@ -148,6 +148,7 @@ class SimulatedPerformer:
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
         replicate: Replicate = as_it_is,
         updates_skip: int = 0,
+        replicate_home: Replicate = as_it_is,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
@@ -158,7 +159,7 @@ class SimulatedPerformer:
             takes_snapshots=takes_snapshots,
         )
         self._account = account
-        self._replica = SimulatedReplica(chance, replicate, updates_skip)
+        self._replica = SimulatedReplica(chance, replicate, updates_skip, replicate_home)
         self._chance = chance
         self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
@@ -204,6 +205,10 @@ class SimulatedPerformer:
         if isinstance(operation, CursorOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
+        if isinstance(operation, OpenProducer | Send | CloseProducer | CrashProducer) and (
+            operation.cluster is not None or self._replica.has(operation.actor)
+        ):
+            return Performed(self._replica.perform(operation))
         match operation:
             case ReadChunkRate() | CreateTopic(is_chunked=True):
                 return Performed(Skipped("chunks are not simulated"))
@@ -273,11 +278,24 @@ class SimulatedPerformer:
                 return self._read_snapshot(name, due=due)
             case ReadLog():
                 late = self._collect(self._sessions_on(name))
+                if operation.cluster == HOME:
+                    self._replicate_home(name)
                 log = [_plain(logged) for logged in self.broker.topic(name).log]
-                read = LogRead(tuple(log)) if operation.cluster is None else self._replica.read_log(name, log)
+                is_away = operation.cluster not in (None, HOME)
+                read = self._replica.read_log(name, log) if is_away else LogRead(tuple(log))
                 return Performed(read, late)
             case _:
                 assert_never(operation)
+
+    def _replicate_home(self, topic: str) -> None:
+        """The replicator of the other cluster sends what its producers have published."""
+        for logged in self._replica.arriving(topic):
+            opened = self._connect(topic, logged.producer)
+            assert not isinstance(opened, Refused), "no producer at home has its name"
+            connection, _ = opened
+            self.broker.send(connection, [logged.entry])
+            self.broker.work_until(lambda one=connection: one.is_answered)  # type: ignore[misc]
+            self.broker.close(connection)
 
     def close(self) -> None:
         """End all sessions of the example."""
@@ -443,7 +461,13 @@ class SimulatedPerformer:
         return max([session.last_sequence_id, *ids])
 
     def _handed_out(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> tuple[Answer, ...]:
-        """One of the ways in which a client may assign answers that name only one id of an entry."""
+        """One of the ways in which a client may assign answers that name only one id of an entry.
+
+        The chunks of one message are answered in their order.
+        """
+        if len(entries) > 1 and all(entry.chunk is not None for entry in entries):
+            given = {chunk.chunk: answer for chunk, answer in told}
+            return tuple(given.get(entry.chunk, Unknown("the connection was lost")) for entry in entries)
         ways = self._ways(entries, self._chance.sample(told, len(told)))
         way = next(ways)
         return tuple(way.get(place, Unknown("the connection was lost")) for place in range(len(entries)))

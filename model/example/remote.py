@@ -1,0 +1,205 @@
+"""What producers at another cluster publish to a topic, whose home receives it from a replicator.
+
+A confirmed entry is *in flight* until home is read back once everything is replicated to it. Until then, home's log is
+unknown, as after an unanswered send. The read shows where home stored the entry. From then on
+subscriptions dispatch it like any other entry.
+
+Deduplication compares the positions that replicated entries have at their source, if the source sends these: a snapshot
+then has the last one's ledger and entry under two names of the replicator. Otherwise, and when a topic is loaded, the
+broker counts the id under the producer's name. So a snapshot may have either, but nothing that home had not stored.
+
+A replicator stores the other cluster's entries in their order, each once (REPL-01). Where home is not deduplicated, a
+replicator that reconnected may have sent again everything from an earlier entry on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from model.cluster_operations import AWAY, HOME
+from model.deduplication.topic_observer import REPLICATOR
+from model.deviations import requires
+from model.deviations.replication import TOO_LARGE_TO_REPLICATE
+from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
+from model.judgement import Allowed, Broken
+from model.log import EARLIEST, Position
+from model.payloads import LIMIT_BYTES
+from model.replication.tracked import REPLICATORS_ADD_BYTES
+from model.rules.catalogue import carries
+from model.vocabulary import Entry
+
+REPL_01: Final = "REPL-01"
+LEDGER, ENTRY = "_LID", "_EID"
+"""The ends of a replicator's names in a snapshot: of the last ledger at its source, and of the last entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An entry in the cluster to which its producer sent it."""
+
+    position: Position
+    ids: tuple[str, ...]
+    key: str | None
+
+    @classmethod
+    def of(cls, position: Position, entry: Entry) -> Published:
+        return cls(position, _ids(entry), entry.sticky_key)
+
+    def is_in(self, found: LoggedEntry) -> bool:
+        return (self.ids, self.key) == (_ids(found.entry), found.entry.sticky_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """The entries of the producers at the other cluster.
+
+    ``arrived``: how many home had when it was read last. ``at_home``: where it had these, with those that came twice.
+    ``is_known``: every send was confirmed.
+    """
+
+    producers: frozenset[str] = frozenset()
+    published: tuple[Published, ...] = ()
+    arrived: int = 0
+    at_home: tuple[Position, ...] = ()
+    is_known: bool = True
+    counted: tuple[tuple[str, int, Position], ...] = ()
+    """Of each entry at home: its producer, its id, and its position there."""
+    limit_bytes: int | None = None
+    """The maximum size of an entry, if known."""
+    full: frozenset[str] = frozenset()
+    """The chunks of home that leave no room for what a replicator adds."""
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether home may store more of these entries at any time."""
+        return not self.is_known or self.arrived < len(self.published)
+
+    def sent(self, producer: str, entries: Sequence[Entry], answers: Sequence[Answer]) -> Remote:
+        """A producer sent entries, and received these answers."""
+        stored = [
+            Published.of(answer.position, entry)
+            for entry, answer in zip(entries, answers, strict=False)
+            if isinstance(answer, Stored)
+        ]
+        return replace(
+            self,
+            producers=self.producers | {producer},
+            published=(*self.published, *stored),
+            is_known=self.is_known and len(stored) == len(entries),
+        )
+
+    def split_at_home(self, entries: Sequence[Entry]) -> Remote:
+        """At home pulsar-client made these chunks: all but the last have the maximum size that it sees."""
+        if self.limit_bytes is None or self.limit_bytes - REPLICATORS_ADD_BYTES >= LIMIT_BYTES:
+            return self
+        return replace(self, full=self.full.union(*(_ids(entry) for entry in entries if entry.is_part)))
+
+    def new(self, read: LogRead) -> list[LoggedEntry]:
+        """The entries of these producers that home did not have when it was read before."""
+        last = max(self.at_home, default=EARLIEST)
+        return [one for one in read.entries if one.producer in self.producers and one.position > last]
+
+
+NOTHING: Final = Remote()
+
+
+@carries("REPL-01")
+def arrived(remote: Remote, read: LogRead, *, is_deduplicated: bool) -> Allowed[Remote] | Broken:
+    """Home was read back after everything was replicated to it."""
+    if not remote.is_known:
+        return Allowed(remote, excused=(REPL_01,) if remote.producers else ())
+    new, may_repeat = remote.new(read), read.has_reconnected and not is_deduplicated
+    judged = compared(remote.published, (AWAY, HOME), new, may_repeat=may_repeat, before=remote.arrived)
+    if isinstance(judged, Broken):
+        return judged
+    at_home = (*remote.at_home, *(one.position for one in new))
+    counted = (*remote.counted, *((one.producer, one.entry.highest, one.position) for one in new))
+    return judged.of(replace(remote, arrived=judged.state, at_home=at_home, counted=counted))
+
+
+@carries("DEDUP-10")
+def snapshot_read(remote: Remote, read: SnapshotRead, *, is_crowded: bool) -> Allowed[None] | Broken:
+    """A snapshot at home counts nothing of the other cluster that home has stored only after its position, or never.
+
+    ``is_crowded``: there may be more names than it holds, so that one of the replicator's two may be missing.
+    """
+    numbers: dict[str, int] = {}
+    for name, highest in read.producers.items():
+        if name in remote.producers:
+            stored = {one for producer, one, at in remote.counted if producer == name and at <= read.position}
+            if highest not in stored:
+                what = f"has {highest} for {name} of another cluster"
+                return Broken("DEDUP-10", f"the snapshot at {read.position} {what}, which is not stored up to there")
+        elif remote.producers and name.startswith(REPLICATOR):
+            numbers[name[-len(LEDGER) :]] = highest
+    if not numbers:
+        return Allowed(None)
+    ledger, entry = numbers.get(LEDGER), numbers.get(ENTRY)
+    count = sum(position <= read.position for position in remote.at_home)
+    sources = [one.position for one in remote.published[:count]]
+    missing = (None,) if is_crowded else ()
+    if any(ledger in (at.ledger, *missing) and entry in (at.entry, *missing) for at in sources):
+        return Allowed(None, ("DEDUP-10",))
+    what = f"has {ledger}:{entry} for the replicator"
+    return Broken("DEDUP-10", f"the snapshot at {read.position} {what}, from where nothing is stored up to there")
+
+
+def compared(
+    published: Sequence[Published],
+    link: tuple[str, str],
+    entries: Sequence[LoggedEntry],
+    *,
+    may_repeat: bool,
+    before: int = 0,
+) -> Allowed[int] | Broken:
+    """Over a ``link``, everything that was ``published`` was replicated, in its order; returns how much that is.
+
+    ``entries``: what the target has of it beyond those that it had ``before``.
+    """
+    source, cluster = link
+    replicated: Collection[int] = {before}
+    for found in entries:
+        following = {*replicated, *range(max(replicated))} if may_repeat else replicated
+        after = {number + 1 for number in following if number < len(published) and published[number].is_in(found)}
+        if not after:
+            instead = _instead(published, max(replicated), source)
+            return Broken(REPL_01, f"{cluster} has {', '.join(_ids(found.entry))} at {found.position} {instead}")
+        replicated = after
+    if len(published) not in replicated:
+        lacking = published[max(replicated)]
+        ids = ", ".join(lacking.ids)
+        return Broken(REPL_01, f"{cluster} lacks {ids}, which {source} has at {lacking.position}")
+    return Allowed(len(published), (REPL_01,) if len(published) > before else ())
+
+
+def compared_with_full(
+    published: Sequence[Published],
+    entries: Sequence[LoggedEntry],
+    full: frozenset[str],
+    known: frozenset[str],
+    *,
+    may_repeat: bool,
+) -> Allowed[int] | Broken:
+    """As :func:`compared`, from home. By a deviation, entries that are ``full`` are not replicated."""
+    judged = compared(published, (HOME, AWAY), entries, may_repeat=may_repeat)
+    if isinstance(judged, Allowed) or full.isdisjoint(one for found in published for one in found.ids):
+        return judged
+    there = {one for found in entries for one in _ids(found.entry)}
+    replicated = [one for one in published if not full.issuperset(one.ids) or not there.isdisjoint(one.ids)]
+    without = compared(replicated, (HOME, AWAY), entries, may_repeat=may_repeat)
+    if isinstance(without, Broken):
+        return judged
+    lacking = requires(TOO_LARGE_TO_REPLICATE, len(published), known, judged.because)
+    return lacking if isinstance(lacking, Broken) else lacking.after(without)
+
+
+def _instead(published: Sequence[Published], number: int, source: str) -> str:
+    if number == len(published):
+        return f"after the last message of {source}"
+    return f"in place of {', '.join(published[number].ids)} at {published[number].position} of {source}"
+
+
+def _ids(entry: Entry) -> tuple[str, ...]:
+    return tuple(message.business_id for message in entry.messages)

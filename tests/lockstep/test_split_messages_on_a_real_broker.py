@@ -1,0 +1,46 @@
+"""The chunks that pulsar-client makes of a message, as entries of a history."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from model.events import Answer, Duplicate, LogRead, Sent, Skipped, Stored
+from model.operations import CreateTopic, OpenProducer, ReadLog, Send, Switch
+from model.vocabulary import Entry
+from stateful.cursors.chunks import SplitMessages
+
+
+@pytest.mark.parametrize("deduplication", ["namespace-off", "namespace-on"])
+def test_each_chunk_has_its_name_its_position_and_its_number(world: World, deduplication: Switch) -> None:
+    performer = RealPerformer(world)
+    performer.perform(CreateTopic("t0", deduplication))
+    split = SplitMessages("split", "w", [])
+    (opening,) = split.opened()
+    performer.perform(opening)
+    sends = [split.message(2, key="k"), split.message(4), split.message(4, again=True)]
+    sent = [performer.perform(send).outcome for send in sends]
+    read = performer.perform(ReadLog("t0")).outcome
+    performer.close()
+    assert isinstance(read, LogRead)
+    answers: list[tuple[Entry, Answer]] = []
+    for send, outcome in zip(sends, sent, strict=True):
+        assert isinstance(outcome, Sent)
+        answers += zip(send.entries, outcome.answers, strict=True)
+    stored = {answer.position: entry for entry, answer in answers[:6] if isinstance(answer, Stored)}
+    assert len(stored) == 6
+    assert [answer.position for _, answer in answers[:6] if isinstance(answer, Stored)] == sorted(stored)
+    logged = {one.position: one.entry for one in read.entries}
+    assert {position: logged[position] for position in stored} == stored
+    assert (Duplicate() in [answer for _, answer in answers[6:]]) == (deduplication == "namespace-on")
+
+
+def test_a_part_of_a_message_is_not_sent(world: World) -> None:
+    performer = RealPerformer(world)
+    performer.perform(CreateTopic("t0", "namespace-off"))
+    performer.perform(OpenProducer("split", "t0", "w", client="official", is_chunking=True))
+    whole = SplitMessages("split", "w", []).message(3)
+    for entries in (whole.entries[:2], whole.entries[1:], whole.entries[::-1]):
+        assert isinstance(performer.perform(Send("split", entries)).outcome, Skipped)
+    performer.close()
