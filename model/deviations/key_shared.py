@@ -15,6 +15,7 @@ LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
 RECENTLY_JOINED_OUTLIVES_SKIP = "recently-joined-outlives-skip"
 REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
+PERMITS_OF_STUCK_CONSUMER_IGNORED = "permits-of-stuck-consumer-ignored"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 REPLAY_READ_OVERTAKES_LEAVER = "replay-read-overtakes-leaver"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
@@ -169,6 +170,23 @@ DEVIATIONS = (
             name="test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits",
             by="small history",
             statement="With a permit more than messages in the way, or none in the replay queue, the later ones are due.",
+        ),
+    ),
+    Deviation(
+        name=PERMITS_OF_STUCK_CONSUMER_IGNORED,
+        rule="KEY-16",
+        statement="The replay queue has messages of two consumers without permits, while another consumer has permits. One of the two adds permits and receives nothing, until a consumer adds permits again, leaves or requests redelivery, or a new message is dispatched.",
+        cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers puts consumers without permits into stuckConsumers if a dispatch sends nothing and no consumer is recently joined (lines 315 to 332, 2.11.0). Permits do not remove a consumer from it, so in the next dispatch, which they trigger, getRestrictedMaxEntriesForConsumer returns 0 (line 370). If the other consumer still has no permits, the dispatcher sets isDispatcherStuckOnReplays again. The read that follows skips the replay queue, and a read is already pending at the end of the topic. The debug log says: stop to dispatch by stuckConsumers. apache/pulsar#7553, in 2.6.2, added stuckConsumers; apache/pulsar#20335, in 2.10.5, 2.11.2 and 3.0.1, removed it (read in the sources of 2.6.1, 2.6.2, 2.10.4, 2.10.5, 2.11.0, 3.0.0 and 3.2.2).",
+        upstream=("apache/pulsar#7553", "apache/pulsar#20335"),
+        side="broker",
+        releases=(">=2.6.2,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
+        seen=("2.11.0", "2.10.1"),
+        gone=("3.3.6", "4.0.8"),
+        occurrence="Every time, in 12 steps.",
+        shadow=Shadow(
+            name="test_permits_are_ignored_only_of_a_consumer_that_had_none_while_another_one_has_none",
+            by="small history",
+            statement="A consumer is starved although it had permits before, no other one lacks permits, no other one had any, a consumer is recently joined, or something else triggered a read.",
         ),
     ),
     Deviation(

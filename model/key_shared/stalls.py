@@ -7,7 +7,7 @@ the replay queue, and two of the deviations end when a consumer sends permits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from immutables import Map
@@ -15,6 +15,7 @@ from immutables import Map
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
+    PERMITS_OF_STUCK_CONSUMER_IGNORED,
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
     REPLAY_HASH_KEPT_AFTER_ACK,
@@ -92,6 +93,37 @@ def crowded_out(
         elif entry.holder is None and entry.position not in owed:
             in_the_way += 1
     return Map(found)
+
+
+def stuck(
+    keyed: Keyed,
+    owed: Mapping[Position, str],
+    entries: Iterable[Open],
+    receivers: Sequence[Receiver],
+    *,
+    received: Mapping[str, int],
+) -> Map[Position, str]:
+    """The entries of consumers whose permits the classic implementation ignores, until something else triggers a read.
+
+    A dispatch that sends nothing, because only consumers without permits have messages in it, makes these *stuck*. Some
+    other consumer had permits, or nothing would have been read. The next dispatch sends stuck consumers nothing, even
+    if they have permits. If it sends nothing at all, and some have none, the dispatcher looks ahead and waits for a new
+    entry. ``received``: how many messages each consumer received since the last look, which took its permits.
+    """
+    without_permits = [one for one in receivers if one.permits <= 0]
+    waiting = (owner_of(entry.hashed, without_permits) for entry in entries if entry.holder is None)
+    if not any(waiting):
+        return Map()
+    ready = keyed.ready | keyed.permitted
+    names = {
+        name
+        for name in keyed.permitted
+        if keyed.permits.get(name, 0) <= received.get(name, 0)
+        and (ready - {name} or keyed.has_left or keyed.is_last_gone)
+    }
+    before = _continuing(keyed, has_dispatched=any(received.values()))
+    continued = {at for at, name in before.items() if name == PERMITS_OF_STUCK_CONSUMER_IGNORED}
+    return Map({at: PERMITS_OF_STUCK_CONSUMER_IGNORED for at, name in owed.items() if name in names or at in continued})
 
 
 def _continuing(keyed: Keyed, *, has_dispatched: bool) -> dict[Position, str]:

@@ -55,13 +55,13 @@ class Keyed:
 
     ``read_to``: the last entry of the log at the last look at which the broker had read all and waited for a new entry.
     Since the last look: ``is_woken``, a permit, a leave, an ack or a redelivery request triggered a read of the replay
-    queue; ``is_permitted``, a consumer sent permits.
+    queue; ``permitted``, the consumers that sent permits.
     ``skipped_to``: the mark-delete position after an administrator skipped messages that a recently joined consumer may
     wait for. Since then no consumer left or was sent a message, and only recently joined ones sent permits.
 
-    ``ready``: the consumers with permits at the last look, if the replay queue had messages then. ``is_skip_kept``: the
-    last one of them left, and no consumer had permits at a look since. If the broker had set its flag to skip the next
-    replay, no read has cleared it.
+    ``permits``: those of each consumer at the last look. ``is_last_gone``: the last consumer with permits left, and no
+    consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages. If the broker
+    had set its flag to skip the next replay, no read has cleared it.
 
     ``replayed``: the entries that were delivered from the replay queue since the last look. ``last``: the last entry of
     the log at the last look with deliveries. ``read_twice``: entries that were replayed together with new messages.
@@ -91,13 +91,24 @@ class Keyed:
     stalled: Map[Position, str] = Map()
     read_to: Position | None = None
     is_woken: bool = False
-    is_permitted: bool = False
+    permitted: frozenset[str] = frozenset()
     skipped_to: Position | None = None
-    ready: frozenset[str] = frozenset()
+    permits: Map[str, int] = Map()
+    is_last_gone: bool = False
     is_skip_kept: bool = False
     replayed: frozenset[Position] = frozenset()
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None
+
+    @property
+    def is_permitted(self) -> bool:
+        """Whether a consumer sent permits since the last look."""
+        return bool(self.permitted)
+
+    @property
+    def ready(self) -> frozenset[str]:
+        """The consumers that had permits at the last look and are still there."""
+        return frozenset(name for name, count in self.permits.items() if count > 0)
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""
@@ -110,7 +121,8 @@ class Keyed:
     def without(self, consumer: str) -> Keyed:
         acked_by_others = Map({position: name for position, name in self.acked_by_others.items() if name != consumer})
         cleared, joined = _without(self.cleared, consumer), _without(self.joined, consumer)
-        return replace(self, cleared=cleared, joined=joined, acked_by_others=acked_by_others)
+        permits = _without(self.permits, consumer)
+        return replace(self, cleared=cleared, joined=joined, permits=permits, acked_by_others=acked_by_others)
 
 
 def _without(names: Map[str, T], name: str) -> Map[str, T]:

@@ -137,7 +137,8 @@ def _all_seen(
     Then no order is judged.
     """
     keyed, is_withheld = state.keyed_of(subscription), outcome.withheld is not None
-    ready = [read.consumer for read in outcome.consumers if read.permits > 0]
+    permits = Map({read.consumer: read.permits for read in outcome.consumers})
+    is_any_ready = any(count > 0 for count in permits.values())
     after = replace(
         keyed,
         is_gathered=True,
@@ -153,9 +154,10 @@ def _all_seen(
         last=state.log(subscription.topic).last if has_dispatched or keyed.last is None else keyed.last,
         read_to=state.log(subscription.topic).last if outcome.is_waiting else keyed.read_to,
         is_woken=is_withheld and keyed.is_woken,
-        is_permitted=is_withheld and keyed.is_permitted,
-        ready=frozenset(ready) if outcome.in_replay else frozenset(),
-        is_skip_kept=keyed.is_skip_kept and not ready,
+        permitted=keyed.permitted if is_withheld else frozenset(),
+        permits=permits,
+        is_last_gone=keyed.is_last_gone and not is_any_ready,
+        is_skip_kept=keyed.is_skip_kept and not is_any_ready,
         ranges=Map({read.consumer: read.ranges for read in outcome.consumers if read.ranges is not None}),
     )
     return state.with_keyed(subscription, after)
@@ -340,14 +342,43 @@ def _with_classic(
         is_skipped=membership.is_stalled_by_skip(state, subscription),
         has_dispatched=has_dispatched,
     )
-    state = state.with_keyed(subscription, replace(keyed, stalled=lasting))
     in_replay = outcome.in_replay if outcome.is_waiting else 0
     crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
-    starved = recently_joined.starved(state, subscription, owed, receivers, lasting.update(crowded_out))
+    stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
+    possible = (lasting.update(crowded_out), stuck)
+    names = {at: [each[at] for each in possible if at in each] for at in owed}
+    stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
+    state = state.with_keyed(subscription, replace(keyed, stalled=stalled))
+    starved = recently_joined.starved(state, subscription, owed, receivers, stalled)
     if starved is not None:
         return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved
     is_tested = any(entry.holder is not None for entry in entries)
     return Allowed(state, ("KEY-16",) if is_tested else ())
+
+
+def _stuck(
+    state: Consumption,
+    subscription: SubscriptionId,
+    owed: Mapping[Position, str],
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    outcome: DueReceived,
+) -> Map[Position, str]:
+    """The due entries of consumers whose permits the classic implementation ignored."""
+    if (
+        not outcome.is_waiting
+        or not invariant.is_ordered(state, subscription)
+        or recently_joined.is_anybody_surely_recent(state, subscription)
+    ):
+        return Map()
+    hashes = {entry.position: invariant.hash_before_4(state, subscription, entry.position) for entry in entries}
+    return stalls.stuck(
+        state.keyed_of(subscription),
+        owed,
+        [replace(entry, hashed=hashes[entry.position]) for entry in entries],
+        receivers,
+        received={read.consumer: len(read.messages) for read in outcome.consumers},
+    )
 
 
 def _late(

@@ -14,12 +14,12 @@ from dataclasses import replace
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from model.judgement import Broken
-from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
+from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Message
 from model.subscriptions.state import Consumption, is_surely_left
-from model.vocabulary import SubscriptionId
+from model.vocabulary import HashRange, SubscriptionId
 
 
 def key_of(state: Consumption, message: Message) -> str | None:
@@ -29,14 +29,25 @@ def key_of(state: Consumption, message: Message) -> str | None:
 
 
 def hash_of(state: Consumption, subscription: SubscriptionId, position: Position) -> int:
-    """The hash of an entry at a subscription. Consumers that claim ranges use another range of hashes.
+    """The hash of an entry at a subscription."""
+    return sticky_hash(state.log(subscription.topic).keys[position].hashed_by, _hashes_of(state, subscription))
+
+
+def hash_before_4(state: Consumption, subscription: SubscriptionId, position: Position) -> int:
+    """The same on releases before 4.0, which hash all entries without a key alike."""
+    found = state.log(subscription.topic).keys[position]
+    hashed_by = NO_KEY if found.key is None else found.hashed_by
+    return sticky_hash(hashed_by, _hashes_of(state, subscription))
+
+
+def _hashes_of(state: Consumption, subscription: SubscriptionId) -> HashRange:
+    """The hashes of a subscription. Consumers that claim ranges use another range of hashes.
 
     So does the classic implementation, in which hardly any two keys share a hash. That of 3.3.6 differs little.
     """
-    within = AUTO_SPLIT_HASHES if state.topics[subscription.topic].drains else CLASSIC_HASHES
     if claims_hashes(state, subscription):
-        within = STICKY_HASHES
-    return sticky_hash(state.log(subscription.topic).keys[position].hashed_by, within)
+        return STICKY_HASHES
+    return AUTO_SPLIT_HASHES if state.topics[subscription.topic].drains else CLASSIC_HASHES
 
 
 def claims_hashes(state: Consumption, subscription: SubscriptionId) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from immutables import Map
 
+from model.deviations.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
 from model.key_shared.state import Joined, Keyed
 from model.log import EARLIEST, Position
 from model.subscriptions.consumers import SHARED, Consumer, Message
@@ -31,10 +32,11 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         state = state.without_keyed(subscription)
         is_sure = before.is_gathered and not before.may_be_read
         return state if is_sure else state.with_keyed(subscription, Keyed(may_be_read=True))
-    keyed = state.keyed_of(subscription).without(name).freed((place.position for _, place in had), is_gone=True)
-    if name in keyed.ready:
-        ready = keyed.ready - {name}
-        keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
+    before = state.keyed_of(subscription)
+    keyed = before.without(name).freed((place.position for _, place in had), is_gone=True)
+    if name in before.ready:
+        is_last = not keyed.ready and not keyed.is_permitted
+        keyed = replace(keyed, is_last_gone=is_last, is_skip_kept=is_last and before.has_replays)
     unread = keyed.unread if had else (*keyed.unread, *keyed.ranges_of(name))
     keyed = replace(
         keyed,
@@ -43,6 +45,7 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         reading_at_leave=state.log(subscription.topic).last,
         is_woken=True,
         skipped_to=None,
+        stalled=_read_again(keyed),
     )
     return state.with_keyed(subscription, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
@@ -68,9 +71,8 @@ def nacked(state: Consumption, subscription: SubscriptionId, messages: Collectio
     if not again:
         return state
     keyed = state.keyed_of(subscription).freed((place.position for _, place in messages), is_gone=False)
-    return state.with_keyed(
-        subscription, replace(keyed, nacked=keyed.nacked.update(dict.fromkeys(again)), is_woken=True)
-    )
+    nacked = keyed.nacked.update(dict.fromkeys(again))
+    return state.with_keyed(subscription, replace(keyed, nacked=nacked, is_woken=True, stalled=_read_again(keyed)))
 
 
 def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
@@ -82,11 +84,17 @@ def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
         keyed = replace(
             keyed,
             is_woken=True,
-            is_permitted=keyed.is_permitted or permits,
+            permitted=keyed.permitted | {name} if permits else keyed.permitted,
             skipped_to=None if is_read else keyed.skipped_to,
+            stalled=_read_again(keyed) if permits else keyed.stalled,
         )
         state = state.with_keyed(subscription, keyed)
     return state
+
+
+def _read_again(keyed: Keyed) -> Map[Position, str]:
+    """The entries that stay stalled if the dispatcher reads the replay queue again."""
+    return Map({at: name for at, name in keyed.stalled.items() if name != PERMITS_OF_STUCK_CONSUMER_IGNORED})
 
 
 def skipped(state: Consumption, subscription: SubscriptionId) -> Consumption:

@@ -77,6 +77,17 @@ def _is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool
     )
 
 
+def is_anybody_surely_recent(state: Consumption, subscription: SubscriptionId) -> bool:
+    """Whether a consumer has been recently joined since the last look: two entries read before it joined are left.
+
+    If only one is left, the dispatcher does not count the consumer as recently joined.
+    """
+    keyed = state.keyed_of(subscription)
+    joined = [one.delivered for name, one in keyed.joined.items() if name in keyed.permits]
+    first = next((message[1].position for message in surely_left(state, subscription)), None)
+    return first is not None and any(first < delivered for delivered in joined)
+
+
 @carries("KEY-16")
 def starved(
     state: Consumption,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from model.deviations.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
+    PERMITS_OF_STUCK_CONSUMER_IGNORED,
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
 )
-from model.events import Done
+from model.events import Done, DueReceived
 from model.judgement import Broken
 from model.key_shared.hashes import CLASSIC_HASHES, keys_of, sticky_hash
 from model.log import Position
@@ -127,6 +130,77 @@ def test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_ex
         "they are not all queued"
     )
     assert broken(*again, look(permits=(0, 2)), known=known) == "KEY-16", "the broker does not wait"
+
+
+THIRD = len(CLASSIC_HASHES) // 3
+THIRDS = (HashRange(1, THIRD), HashRange(THIRD + 1, 2 * THIRD), HashRange(2 * THIRD + 1, CLASSIC_HASHES.last))
+OF_C, OF_D, OF_E = (next(keys_of(third, within=CLASSIC_HASHES)) for third in THIRDS)
+
+
+def waits(*permits: int, got: tuple[int, ...] = ()) -> Happened:
+    """The broker waits for a new entry. ``c``, ``d`` and ``e`` have these permits; ``e`` received these messages."""
+    shares = zip("cde", ((), (), got), THIRDS, permits, strict=True)
+    read = gathers(*(share(name, *arrived, ranges=(own,), permits=count) for name, arrived, own, count in shares))
+    return waiting(read)
+
+
+def test_permits_are_ignored_only_of_a_consumer_that_had_none_while_another_one_has_none() -> None:
+    """A dispatch that sends nothing makes consumers without permits stuck, and the next one sends them nothing."""
+    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    begin = [*classic(OF_C, OF_D), *joins("c", "d", "e")]
+    seen, stalled = [*begin, waits(0, 0, 9)], waits(1, 0, 9)
+    answer = judged(*seen, permits("c"), stalled)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert broken(*seen, permits("c"), stalled, known=known) is None
+    assert broken(*seen, permits("c"), stalled, stalled, known=known) is None, "it still waits"
+    for again in (permits("c"), permits("d"), permits("e"), leaves("e")):
+        assert broken(*seen, permits("c"), stalled, again, stalled, known=known) == "KEY-16", "it read again"
+    assert broken(*seen, permits("e"), stalled, known=known) == "KEY-16", "another consumer added permits"
+    assert broken(*begin, waits(1, 0, 9), known=known) == "KEY-16", "nobody added permits"
+    assert broken(*seen, permits("c"), waits(1, 1, 9), known=known) == "KEY-16", "all have permits"
+    look, looked = stalled[:2]
+    assert isinstance(looked, DueReceived)
+    reads: Happened = (look, replace(looked, is_waiting=False))
+    assert broken(*seen, permits("c"), reads, known=known) == "KEY-16", "the broker does not wait"
+    nobody = [*begin, waits(0, 0, 0)]
+    assert broken(*nobody, permits("c"), waits(1, 0, 0), known=known) == "KEY-16", "nothing was read"
+    left = [*seen, leaves("e"), waits(0, 0, 0)]
+    assert broken(*left, permits("c"), waits(1, 0, 0), known=known) is None, "e had permits before"
+    alone = [*classic(OF_C), *joins("c", "d", "e"), waits(0, 0, 9)]
+    assert broken(*alone, permits("c"), waits(1, 0, 9), known=known) == "KEY-16", "no message of another one waits"
+
+
+def test_a_stuck_consumer_receives_its_messages_once_another_message_was_dispatched() -> None:
+    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    seen = [*classic(OF_C, OF_D), *joins("c", "d", "e"), waits(0, 0, 9)]
+    new_message, received = more(Position(1, 2), 3, OF_E), waits(1, 0, 8, got=(3,))
+    assert broken(*seen, new_message, permits("c"), received, known=known) is None, "it was dispatched before"
+    assert broken(*seen, permits("c"), waits(1, 0, 9), new_message, received, known=known) == "KEY-16"
+
+
+def test_a_stuck_consumer_receives_its_messages_once_a_redelivery_was_requested() -> None:
+    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    seen = [*classic(OF_C, OF_D, OF_E), *joins("c", "d", "e"), waits(0, 0, 1, got=(3,)), permits("c"), waits(1, 0, 1)]
+    assert broken(*seen, waits(1, 0, 0), known=known) is None
+    assert broken(*seen, fails("e", 3), waits(1, 0, 0), known=known) == "KEY-16"
+
+
+def test_no_consumer_is_stuck_with_out_of_order_delivery() -> None:
+    """The dispatcher then has no recently joined consumers, and looks at stuck ones only if it has those."""
+    begin = [*classic(OF_C, OF_D), *joins("c", "d", "e", out_of_order=True), waits(0, 0, 9), permits("c")]
+    assert broken(*begin, waits(1, 0, 9), known=PERMITS_OF_STUCK_CONSUMER_IGNORED) == "KEY-16"
+
+
+def test_no_consumer_is_stuck_while_one_is_recently_joined() -> None:
+    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    published = classic(OF_C, OF_E, OF_D)
+    received, later = waits(0, 0, 9, got=(2,)), [permits("c"), waits(1, 0, 9)]
+    assert broken(*published, *joins("c", "d", "e"), received, *later, known=known) is None
+    shares = zip("ce", ((), (2,)), ((THIRDS[0], THIRDS[1]), (THIRDS[2],)), (0, 9), strict=True)
+    before = gathers(*(share(name, *got, ranges=ranges, permits=count) for name, got, ranges, count in shares))
+    begin = [*published, *joins("c", "e"), waiting(before), *joins("d"), waits(0, 0, 9)]
+    assert broken(*begin, *later, known=known) == "KEY-16"
 
 
 def test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_at_them() -> None:
