@@ -31,8 +31,8 @@ DEVIATIONS = (
         cause="ManagedCursorImpl.internalResetCursor changes the counter of consumed entries by all entries between the two mark-delete positions (4.0.8, lines 1491 to 1501). It then drops the ranges, which the counter had counted already. After a reset to a later position, ranges in between are counted twice. apache/pulsar#25047 corrects the ranges after the new position; 4.2.4 and 5.0.0-M1 have it.",
         upstream=("apache/pulsar#25047",),
         side="broker",
-        releases=(">=2.10,<=4.0.8",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+        releases=(">=2.5.1,<=4.0.8",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.6.0", "2.5.1"),
         shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
     Deviation(
@@ -43,8 +43,8 @@ DEVIATIONS = (
         cause="A cursor that closes writes its batch index acks to the metadata store. If there is no cursor ledger, ManagedCursorImpl.recover restores mark-delete and the ranges, and does not read the batch index acks. Recovery from a cursor ledger reads them, so they survive a kill. Also reported as apache/pulsar#20585 and apache/pulsar#14982; fixed by apache/pulsar#26474, after 5.0.0-M1. In addition, batch index acks alone are not persisted at all, because asyncDelete returns early while there is no range of whole entries (apache/pulsar#26498). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         upstream=("apache/pulsar#26475",),
         side="broker",
-        releases=(">=2.10,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+        releases=(">=2.10,<=5.0.0",),
+        seen=("5.0.0-M1", "4.0.8", "3.3.6", "2.11.0", "2.10.1"),
         shadow=Shadow(
             name="unload-loses-ranges", statement="An unload loses the individually acknowledged entries, too."
         ),
@@ -66,8 +66,8 @@ DEVIATIONS = (
         statement="The periodic flush shares the acks' rate limiter. If the limiter rejects it, a dirty cursor is not persisted until a later flush.",
         cause="ManagedCursorImpl.flush calls asyncMarkDelete, which asks the same rate limiter as every ack (4.0.8, line 2173) and leaves the cursor dirty if that rejects. The flush came with apache/pulsar#8634. The limiter also answers an ack as if the broker had stored it (apache/pulsar#26484). 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
-        seen=("4.0.8",),
+        releases=(">=2.10.1,<=5.0.0",),
+        seen=("4.0.8", "2.10.1"),
         shadow=Shadow(name="never-flushed", statement="A dirty cursor is never flushed."),
     ),
     Deviation(
@@ -117,8 +117,8 @@ DEVIATIONS = (
         statement="A graceful unload within about 10 ms of the first ack after a topic was loaded loses this ack, although the broker confirmed it.",
         cause="The first ack after a load opens a cursor ledger and waits for it as a pending operation. ManagedCursorImpl.asyncClose does not wait. It persists the mark-delete position of the last completed operation (lastMarkDeleteEntry), and the ranges from after the ack, which no longer contain what mark-delete passed. Flaky tests upstream show the race between closing and opening (apache/pulsar#18310, apache/pulsar#18362), but not this loss. 2.11.0, 3.3.6 and 4.2.4 have the same code.",
         side="broker",
-        releases=(">=2.11,<=4.2.4",),
-        seen=("4.0.8", "3.3.6"),
+        releases=(">=2.10.1,<=4.2.4",),
+        seen=("4.0.8", "3.3.6", "2.10.1"),
         shadow=Shadow(
             name="opening-loses-ranges",
             statement="The same unload loses the individually acknowledged entries, too.",
@@ -133,8 +133,8 @@ DEVIATIONS = (
         statement="If a consumer acknowledges a message that is not pending at it, its count of unacknowledged messages falls, even below zero.",
         cause="Every individual ack of a consumer lowers its count, whether or not the message is pending there. 3.3.6 and 4.0.8 lower it only for pending messages.",
         side="broker",
-        releases=("==2.11.0",),
-        seen=("2.11.0",),
+        releases=(">=2.10.1,<=2.11.0",),
+        seen=("2.11.0", "2.10.1"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="unacked-count-lowered-by-nack",

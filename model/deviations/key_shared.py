@@ -57,8 +57,8 @@ DEVIATIONS = (
         statement="A draining hash that moves back to its consumer stops draining, but the totals of cleared draining hashes omit it.",
         cause="DrainingHashesTracker.shouldBlockStickyKeyHash removes the entry from its map without updating the statistics of the consumer (4.0.4). In 4.0.8 it clears the hash there, too.",
         side="broker",
-        releases=("==4.0.4",),
-        seen=("4.0.4",),
+        releases=(">=4.0.1,<=4.0.4",),
+        seen=("4.0.4", "4.0.1"),
         gone=("4.0.8",),
     ),
     Deviation(
@@ -207,8 +207,8 @@ DEVIATIONS = (
         statement="If the last consumer of a Key_Shared subscription leaves during a read, the next consumer receives the result of that read besides what is read again. Messages of a key are out of order, and some are dispatched twice.",
         cause="PersistentDispatcherMultipleConsumers.clearComponentsAfterRemovedAllConsumers cancels a read that waits for a new entry (cancelPendingRead), but cannot cancel one that has started. When that completes, trySendMessagesToConsumers rewinds and drops its result only if there is no consumer at that moment. If the next one has joined, it receives the result, although addConsumer has rewound the cursor for it.",
         side="broker",
-        releases=("==4.0.4", "==4.0.8", "==3.3.6"),
-        seen=("4.0.8", "4.0.4", "3.3.6"),
+        releases=(">=3.0.7,<=4.0.8",),
+        seen=("4.0.8", "4.0.7", "4.0.4", "3.3.6", "3.0.7"),
         occurrence="With the failpoint `read-slow`. On 3.3.6 in 5 of 7 plays: `pulsar-conformance replay docs/histories/KEY-02-on-3.3.6.json --broker 3.3.6` (the history of 4.0.8 in 0 of 5).",
     ),
     Deviation(
