@@ -407,8 +407,8 @@ def test_chunks_that_leave_no_room_for_what_a_replicator_adds_are_lost_by_a_devi
     for numbers in missing_first:
         broken = broken_by(*history, there(*numbers))
         assert (broken.rule, broken.deviation) == ("REPL-01", TOO_LARGE_TO_REPLICATE if is_lost else None)
-    for numbers in ((0, 1), (2, 1), ()):
-        assert broken_by(*history, there(*numbers), known=TOO_LARGE_TO_REPLICATE).deviation is None
+    for others in ((0, 1), (2, 1), tuple[int, ...]()):
+        assert broken_by(*history, there(*others), known=TOO_LARGE_TO_REPLICATE).deviation is None
 
 
 def fails_over_to_both(words: str) -> Happened:
