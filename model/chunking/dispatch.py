@@ -19,6 +19,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
+    CHUNKS_DISPATCHED_ONE_BY_ONE,
     DRAINING_HASH_BLOCKS_CHUNKS,
     HASH_REASSIGNED_BETWEEN_CHUNKS,
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
@@ -186,6 +187,9 @@ def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, TrackedConsume
             part = whole[-1].part
             what = f"message {part.sequence_id} of {whole[-1].producer}, whose last entry is at {max(positions)}"
             because = f"the broker dispatched entries of {what}, to {' and to '.join(having)}"
+            if all(consumers[name].kind == "Shared" for name in having):
+                deviating = deviating or DEVIATIONS[CHUNKS_DISPATCHED_ONE_BY_ONE].broken(because)
+                continue
             if not _is_reassigned_in_between([consumers[name] for name in having], positions):
                 return _by_broker("CHUNK-14", because)
             deviating = deviating or DEVIATIONS[HASH_REASSIGNED_BETWEEN_CHUNKS].broken(because)

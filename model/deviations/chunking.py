@@ -9,6 +9,7 @@ CHUNK_ONLY_LAST_DEDUPLICATED = "chunk-only-last-deduplicated"
 CHUNK_RECOVERY_COUNTS_UNFINISHED = "chunk-recovery-counts-unfinished"
 REDELIVERY_READS_IN_PARALLEL = "redelivery-reads-in-parallel"
 CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER = "chunk-assignment-outlives-consumer"
+CHUNKS_DISPATCHED_ONE_BY_ONE = "chunks-dispatched-one-by-one"
 CHUNK_ASSIGNED_BEYOND_PERMITS = "chunk-assigned-beyond-permits"
 DRAINING_HASH_BLOCKS_CHUNKS = "draining-hash-blocks-chunks"
 RECENTLY_JOINED_WAITS_FOR_CHUNKS = "recently-joined-waits-for-chunks"
@@ -92,6 +93,22 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.11.0,<=4.0.8",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=CHUNKS_DISPATCHED_ONE_BY_ONE,
+        rule="CHUNK-14",
+        statement="A Shared subscription with several consumers dispatches the chunks of a message to different consumers, so that no application receives it.",
+        cause="PersistentDispatcherMultipleConsumers gives each consumer as many entries as it has permits for, whatever they are. From 2.11.0 on SharedConsumerAssignor gives all chunks of a message to one consumer; 2.6.0 and 2.10.1 have no such class.",
+        side="broker",
+        releases=(">=2.6.0,<2.11.0",),
+        seen=("2.10.1", "2.6.0"),
+        gone=("2.11.0", "3.3.6", "4.0.8"),
+        occurrence="In 5 of 5 replays on both releases.",
+        shadow=Shadow(
+            name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",
+            by="small history",
+            statement="A Key_Shared subscription dispatches the chunks of a message to two consumers, although its hash was not reassigned.",
+        ),
     ),
     Deviation(
         name=DRAINING_HASH_BLOCKS_CHUNKS,

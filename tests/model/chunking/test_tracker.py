@@ -24,6 +24,7 @@ from model.deviations.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     CHUNK_REPEATED_DISCARDS_BUFFER,
+    CHUNKS_DISPATCHED_ONE_BY_ONE,
     DRAINING_HASH_BLOCKS_CHUNKS,
     HASH_REASSIGNED_BETWEEN_CHUNKS,
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
@@ -390,7 +391,6 @@ def test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due(
         ("Key_Shared", {0, 1}, HASH_REASSIGNED_BETWEEN_CHUNKS),
         ("Key_Shared", {0}, None),
         ("Key_Shared", set(), None),
-        ("Shared", {0, 1}, None),
     ],
 )
 def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment(
@@ -407,6 +407,15 @@ def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_rea
     )
     assert later is not None
     assert later.deviation is None, "another message was split without a reassignment"
+
+
+def test_a_shared_subscription_of_early_releases_scatters_chunks() -> None:
+    first, second = (replace(consumer(), kind="Shared", holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
+    broken = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
+    assert broken is not None
+    assert (broken.rule, broken.deviation) == ("CHUNK-14", CHUNKS_DISPATCHED_ONE_BY_ONE)
+    kept = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": replace(first, holds=first.holds | second.holds)})
+    assert kept is None
 
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:
