@@ -17,8 +17,25 @@ FORMER_OWNER_PERSISTS_CURSOR = "former-owner-persists-cursor"
 TERMINATION_RACES_WITH_ROLLOVER = "termination-races-with-rollover"
 
 EXPIRED_SESSION_FAILS_REQUESTS = "expired-session-fails-requests"
+ACK_BELOW_MARK_DELETE_REFUSED = "ack-below-mark-delete-refused"
 
 DEVIATIONS = (
+    Deviation(
+        name=ACK_BELOW_MARK_DELETE_REFUSED,
+        rule="SERVE-01",
+        statement="A cumulative ack at or below mark-delete is refused with an internal error (MarkDeletingMarkedPosition). It has no effect, as it should.",
+        cause="ManagedCursorImpl.setAcknowledgedPosition throws MarkDeletingMarkedPosition, with the error's own text: Mark deleting an already mark-deleted position. Earlier releases confirm such an ack.",
+        side="broker",
+        releases=("==5.0.0",),
+        seen=("5.0.0-M1",),
+        gone=("4.2.4", "4.0.8"),
+        occurrence="In 5 of 5 replays.",
+        shadow=Shadow(
+            name="test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation",
+            by="small history",
+            statement="An individual ack is refused so, or a cumulative ack with another internal error.",
+        ),
+    ),
     Deviation(
         name=EXPIRED_SESSION_FAILS_REQUESTS,
         rule="SERVE-01",

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from model.deviations import requires
-from model.deviations.service import KEY_SHARED_POLICIES_MIXED, RECONNECT_OVERFLOWS_STACK
+from model.deviations.service import ACK_BELOW_MARK_DELETE_REFUSED, KEY_SHARED_POLICIES_MIXED, RECONNECT_OVERFLOWS_STACK
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
-from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
+from model.subscription_operations import Acknowledge, CreateSubscription, DeleteSubscription, Subscribe
 from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
@@ -34,6 +34,7 @@ NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
 EXISTS: Final = "409"
 IS_USED: Final = "412"
 IS_BUSY: Final = "ProducerBusy"
+MARKED_POSITION: Final = "MarkDeletingMarkedPosition"
 STACK_OVERFLOW: Final = "StackOverflowError"
 
 
@@ -52,6 +53,8 @@ def judge(
         because = f"{what} is refused with {outcome.code}: {outcome.message}"
         if _recursed(service, operation, outcome):
             return requires(RECONNECT_OVERFLOWS_STACK, None, known, because)
+        if isinstance(operation, Acknowledge) and operation.cumulative and MARKED_POSITION in outcome.message:
+            return requires(ACK_BELOW_MARK_DELETE_REFUSED, None, known, because)
         return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from model.deviations.service import (
+    ACK_BELOW_MARK_DELETE_REFUSED,
     RECONNECT_OVERFLOWS_STACK,
     STATS_OF_TERMINATED_TOPIC_FAIL,
     TERMINATION_RACES_WITH_ROLLOVER,
@@ -46,7 +47,7 @@ from model.operations import (
     UseProxy,
 )
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
-from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
+from model.subscription_operations import Acknowledge, CreateSubscription, DeleteSubscription, Subscribe
 from model.vocabulary import CutAt, Entry, Message, SubscriptionType
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
@@ -338,3 +339,19 @@ def test_after_a_load_a_topic_lets_its_clients_in_again() -> None:
     state = after(CREATED, OPENED, (Unload("t0"), Done()))
     assert "SERVE-02" in answer(state, OpenProducer("s1", "t0", "p"), Opened(-1))
     assert "SERVE-02" not in answer(after(CREATED, OPENED), OpenProducer("s2", "t0", "q"), Opened(-1))
+
+
+def test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation() -> None:
+    marked = Refused("UnknownError", "ManagedCursorImpl$MarkDeletingMarkedPosition: Mark deleting an already ...")
+    consumes: Happened = (Subscribe("c1", "t0", "s0", "Failover"), Subscribed())
+
+    def answer(ack: Acknowledge, refused: Refused, known: str = "") -> str | None:
+        before = replace(after(CREATED, consumes), known=frozenset({known}))
+        judged = judge(before, ack, refused)
+        return (judged.deviation or "none") if isinstance(judged, Broken) else None
+
+    cumulative, individual = Acknowledge("c1", (0,), cumulative=True), Acknowledge("c1", (0,))
+    assert answer(cumulative, marked) == ACK_BELOW_MARK_DELETE_REFUSED
+    assert answer(cumulative, marked, ACK_BELOW_MARK_DELETE_REFUSED) is None
+    assert answer(individual, marked, ACK_BELOW_MARK_DELETE_REFUSED) == "none"
+    assert answer(cumulative, Refused("UnknownError", "IOException"), ACK_BELOW_MARK_DELETE_REFUSED) == "none"
