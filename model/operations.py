@@ -240,10 +240,12 @@ class TakeOver(Operation, frozen=True):
 class FreezeOwner(Operation, frozen=True):
     """Freeze the owner of a topic and end its session, so that another broker takes over all its topics. TakenOver.
 
-    The connections of the wire client to the frozen owner stay open. What was sent and not answered is unknown.
+    The connections of the wire client to the frozen owner stay open. What was sent and not answered is unknown. Instead
+    of being frozen, the owner may be cut off from the metadata store: then it answers its clients meanwhile.
     """
 
     topic: str
+    how: Literal["freeze", "cut-off"] = "freeze"
 
 
 class SendToFrozen(Operation, frozen=True):

@@ -413,7 +413,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="zombies",
-        summary="Freezes an owner for longer than its session; clients go on at both brokers.",
+        summary="Freezes an owner or cuts it off from ZooKeeper until its session ends; clients go on at both brokers.",
         decides=("SERVE-06",),
         needs=frozenset({Capability.TAKEOVER}),
         share=3.0,

@@ -9,7 +9,7 @@ a frozen one continues when it is thawed. Until then, wire sessions to it are ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
 from conformance.clients.admin.client import NO_SUCH_REQUEST
@@ -84,7 +84,7 @@ class Owners:
         owner = owners[operation.topic]
         lost = {topic: self._topics[topic] for topic, one in owners.items() if one is owner}
         if isinstance(operation, FreezeOwner):
-            self._freeze(owner, lost)
+            self._freeze(owner, operation.how, lost)
             return TakenOver(tuple(lost))
         if operation.how == "unload":
             return self._unload(owner, operation.topic, lost)
@@ -101,8 +101,11 @@ class Owners:
         owner.start()
         self._world.broker_came_back(owner)
 
-    def _freeze(self, owner: DeploymentBroker, lost: Mapping[str, str]) -> None:
-        owner.pause()
+    def _freeze(self, owner: DeploymentBroker, how: Literal["freeze", "cut-off"], lost: Mapping[str, str]) -> None:
+        if how == "freeze":
+            owner.pause()
+        else:
+            owner.cut_off()
         self._frozen.append(owner)
         owner.end_session()
         self._world.look_elsewhere()

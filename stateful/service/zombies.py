@@ -5,6 +5,8 @@ Clients stay connected to it, and others find the broker that took over. Both pr
 
 from __future__ import annotations
 
+from typing import Literal
+
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -33,6 +35,7 @@ class ZombiesMachine(OnSubscriptions):
         late=st.none() | SIZES,
         later=st.none() | SIZES,
         later_acks=st.none() | NTH,
+        how=st.sampled_from(["freeze", "cut-off"]),
     )
     def freeze_and_thaw(
         self,
@@ -42,15 +45,19 @@ class ZombiesMachine(OnSubscriptions):
         late: list[int] | None,
         later: list[int] | None,
         later_acks: tuple[int, ...] | None,
+        how: Literal["freeze", "cut-off"],
     ) -> None:
-        """The owner is frozen, maybe with messages in flight; both brokers are used; it goes on, and so do all."""
+        """The owner is frozen, or cut off from the metadata store, maybe with messages in flight.
+
+        Both brokers are used; the former owner goes on, and so do all.
+        """
         consumer = self.join("s0", "wire", 0)
         self.do(Receive(consumer=consumer.name, count=9))
         for nth in acks:
             self.do(Acknowledge(consumer=consumer.name, nth=nth))
         if in_flight is not None:
             self.do(Send(session=PRODUCER, entries=self.plan.entries(in_flight), wait=False))
-        self.do(FreezeOwner(TOPIC))
+        self.do(FreezeOwner(TOPIC, how))
         self.plan.drop_wire()
         if late is not None:
             self.do(SendToFrozen(PRODUCER, self.plan.entries(late)))

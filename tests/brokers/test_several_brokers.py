@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from conformance.harness_error import HarnessError
 from conformance.wait import retry, wait_until
 
 TIMEOUT_S = 60.0
+SOON_S = 3.0
+"""How long to wait for an answer that must not come."""
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +104,26 @@ def test_another_broker_takes_over_with_all_that_was_confirmed(topic: Topic, how
         assert topic.stored(survivor) == topic.confirmed == [1, 2]
         assert topic.owner is survivor
     finally:
+        owner.start()
+    assert owner.is_alive()
+
+
+def test_an_owner_that_is_cut_off_from_zookeeper_confirms_nothing_after_a_takeover(topic: Topic) -> None:
+    owner, survivor = topic.owner, topic.survivor
+    client = WireClient.connect(owner.addresses.service, timeout_s=TIMEOUT_S)
+    try:
+        producer = client.open_producer(topic.name, name="p", timeout_s=TIMEOUT_S)
+        assert isinstance(producer.answer(producer.send(2, b"2"), timeout_s=TIMEOUT_S), Receipt)
+        topic.confirmed.append(2)
+        owner.cut_off()
+        assert owner.end_session()
+        topic.send(survivor)
+        with contextlib.suppress(HarnessError):  # no answer: the broker closes the producer, or needs another ledger
+            assert not isinstance(producer.answer(producer.send(4, b"4"), timeout_s=SOON_S), Receipt)
+        assert topic.stored(survivor) == topic.confirmed == [1, 2, 3]
+    finally:
+        client.abort()
+        owner.kill()
         owner.start()
     assert owner.is_alive()
 

@@ -127,6 +127,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.TakeOver("t0", "shutdown"),
     operations.TakeOver("t0", "unload"),
     operations.FreezeOwner("t0"),
+    operations.FreezeOwner("t0", "cut-off"),
     operations.SendToFrozen("s1", (entry(4), entry(5))),
     operations.AcknowledgeAtFrozen("c1", (0, 2)),
     operations.ThawOwners(),

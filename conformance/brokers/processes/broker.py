@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.brokers.processes.member import Site
+from conformance.brokers.processes.relay import Relay
 from conformance.brokers.processes.zookeeper import BROKERS, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import of_broker
 from conformance.brokers.settings.known import known_settings
@@ -39,9 +40,13 @@ class BrokerPorts:
 class BrokerProcess(RegisteredMember):
     """A broker of a deployment, the first or a further one."""
 
-    def __init__(self, site: Site, number: int, *, ports: BrokerPorts, zookeeper: ZooKeeperProcess) -> None:
+    def __init__(
+        self, site: Site, number: int, *, ports: BrokerPorts, zookeeper: ZooKeeperProcess, relay: Relay | None = None
+    ) -> None:
+        """``relay``: between the broker and ZooKeeper."""
         super().__init__(site, "broker", number, zookeeper=zookeeper, path=f"{BROKERS}{HOST}:{ports.admin}")
         self.ports: Final = ports
+        self.relay: Final = relay
         self.probe: Final = Probe(f"http://{HOST}:{ports.admin}")
         self._has_agent: int | None = None
 
@@ -53,7 +58,7 @@ class BrokerProcess(RegisteredMember):
         release = self.site.release
         known = known_settings(release.folder).broker
         needed = {name: setting.value for name, setting in of_broker(size).items()}
-        store = f"{HOST}:{self.zookeeper.port}"
+        store = f"{HOST}:{self.zookeeper.port if self.relay is None else self.relay.port}"
         place = {
             "clusterName": cluster,
             **dict.fromkeys(_STORES, store),

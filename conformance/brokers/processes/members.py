@@ -11,6 +11,7 @@ from conformance.brokers.installation.java import Java
 from conformance.brokers.processes.bookie import BookieProcess
 from conformance.brokers.processes.broker import BrokerPorts, BrokerProcess
 from conformance.brokers.processes.member import DeploymentProcess, Kind, Site
+from conformance.brokers.processes.relay import Relay
 from conformance.brokers.processes.zookeeper import ZooKeeperProcess
 from conformance.brokers.release import Release
 from conformance.brokers.size import SMALLEST, Size
@@ -57,6 +58,7 @@ class DeploymentProcesses:
                 1 + number,
                 ports=_broker_ports(ports),
                 zookeeper=zookeeper,
+                relay=Relay(zookeeper.port) if size.brokers > 1 else None,
             )
             for number in range(size.brokers)
         )
@@ -71,6 +73,9 @@ class DeploymentProcesses:
         with contextlib.suppress(HarnessError):
             self.zookeeper.await_return()
         self.run.close()
+        for broker in self.brokers:
+            if broker.relay is not None:
+                broker.relay.close()
 
 
 def _broker_ports(ports: Iterator[int]) -> BrokerPorts:

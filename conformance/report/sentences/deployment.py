@@ -29,8 +29,9 @@ def action(operation: DeploymentOperation) -> tuple[str, str, str]:
     match operation:
         case TakeOver(topic, how):
             return BROKERS, f"the owner of topic {topic}", _leaves(how)
-        case FreezeOwner(topic):
-            did = "is frozen (SIGSTOP), and its session ends; another broker takes over"
+        case FreezeOwner(topic, how):
+            gone = "is frozen (SIGSTOP)" if how == "freeze" else "is cut off from the metadata store"
+            did = f"{gone}, and its session ends; another broker takes over"
             return BROKERS, f"the owner of topic {topic}", did
         case SendToFrozen(session, entries):
             sends = joined([str(entry) for entry in entries])
@@ -45,7 +46,7 @@ def action(operation: DeploymentOperation) -> tuple[str, str, str]:
         case RestoreBookies():
             return BROKERS, "the lost bookie", "comes back with the data that it had"
         case ThawOwners():
-            return BROKERS, "the frozen broker", "goes on (SIGCONT)"
+            return BROKERS, "the frozen broker", "goes on"
         case DisturbMetadataStore(how):
             return BROKERS, "the metadata store", _disturbed(how)
         case _:
