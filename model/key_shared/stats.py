@@ -23,6 +23,16 @@ from model.key_shared.liveness import Open, Receiver, draining, owner_of
 from model.rules.catalogue import carries
 
 
+def receivers_of(outcome: DueReceived) -> list[Receiver] | None:
+    """The consumers in the stats; None if the stats lack their ranges."""
+    receivers = []
+    for read in outcome.consumers:
+        if read.ranges is None:
+            return None
+        receivers.append(Receiver(read.consumer, read.permits, tuple(sorted(read.ranges))))
+    return receivers
+
+
 def expected(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[str, dict[int, int]]:
     """By consumer, the hashes that the stats must show as draining, and the number of pending entries of each."""
     entries = list(entries)

@@ -262,7 +262,7 @@ def _got(state: Consumption, subscription: SubscriptionId, name: str, dispatched
 
 def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueReceived, known: frozenset[str]) -> Judged:
     """If the stats suffice: nothing that is due is missing, and the stats are right."""
-    receivers = receivers_of(outcome)
+    receivers = stats.receivers_of(outcome)
     if receivers is None:
         return Allowed(state)
     is_classic = not state.topics[subscription.topic].drains
@@ -481,16 +481,6 @@ def _split(
     if not receivers or not is_all:
         return Allowed(None)
     return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())
-
-
-def receivers_of(outcome: DueReceived) -> list[Receiver] | None:
-    """The consumers in the stats; None if the stats lack their ranges."""
-    receivers = []
-    for read in outcome.consumers:
-        if read.ranges is None:
-            return None
-        receivers.append(Receiver(read.consumer, read.permits, tuple(sorted(read.ranges))))
-    return receivers
 
 
 def _unsure_hashes(state: Consumption, subscription: SubscriptionId) -> frozenset[int]:

@@ -403,8 +403,7 @@ def test_chunks_that_leave_no_room_for_what_a_replicator_adds_are_lost_by_a_devi
         entries = (LoggedEntry(Position(9, place), "w", chunks[number]) for place, number in enumerate(numbers))
         return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
 
-    missing_first: tuple[tuple[int, ...], ...] = ((2,), (1, 2))
-    for numbers in missing_first:
+    for numbers in [(2,), (1, 2)]:
         broken = broken_by(*history, there(*numbers))
         assert (broken.rule, broken.deviation) == ("REPL-01", TOO_LARGE_TO_REPLICATE if is_lost else None)
     for others in ((0, 1), (2, 1), tuple[int, ...]()):
