@@ -29,8 +29,8 @@ DEVIATIONS = (
         cause="MessageDeduplication.isDuplicate compares the sequence id of every entry, chunk or not (2.11.0). apache/pulsar#20948 changed that for all chunks but the last.",
         upstream=("apache/pulsar#20948",),
         side="broker",
-        releases=(">=2.5.1,<=2.11.0",),
-        seen=("2.11.0", "2.6.0", "2.5.1"),
+        releases=(">=2.5.1,<=2.11.0", "==3.1.0"),
+        seen=("3.1.0", "2.11.0", "2.6.0", "2.5.1"),
         gone=("3.3.6", "4.0.8"),
     ),
     Deviation(
