@@ -26,10 +26,10 @@ Releases that the suite has obtained and checked for a short while, each with on
 prints the first columns, and says what the cache has. `pulsar-conformance releases 4.0.3` asks Maven Central for a
 release that is not in the table.
 
-*Start*, *kill* and *takeover* count until a message that is sent afterwards is confirmed: by a broker that starts, by one
-that is killed and started again, and by another broker whose topic's owner is killed. The machine had two cores, on
-which up to five other checks ran: the times are upper bounds. Releases without these times were checked earlier, as a
-standalone.
+*Start*, *kill* and *takeover* count until a message that is sent afterwards is confirmed: by a broker that starts, by
+one that is killed and started again, and by another broker when a topic's owner is killed. The machine had two cores,
+on which up to five other checks ran: the times are upper bounds. Releases without these times were checked earlier, as
+a standalone.
 
 A short check exercises a part of the rules only. [Deviations](deviations.md) are known for the releases on which they
 were seen, so on another release the same behaviour is a violation until somebody has
