@@ -237,6 +237,10 @@ class TakeOver(Operation, frozen=True):
     how: Departure = "kill"
 
 
+Isolation = Literal["freeze", "cut-off"]
+"""How an owner loses its session: frozen (SIGSTOP), or cut off from the metadata store."""
+
+
 class FreezeOwner(Operation, frozen=True):
     """Freeze the owner of a topic and end its session, so that another broker takes over all its topics. TakenOver.
 
@@ -245,7 +249,7 @@ class FreezeOwner(Operation, frozen=True):
     """
 
     topic: str
-    how: Literal["freeze", "cut-off"] = "freeze"
+    how: Isolation = "freeze"
 
 
 class SendToFrozen(Operation, frozen=True):

@@ -321,7 +321,6 @@ class DeploymentBroker:
         self._version: str | None = None
         self.is_frozen = False
         """Whether nobody is to ask it who owns a topic."""
-        self.is_cut_off = False
 
     @property
     def name(self) -> str:
@@ -400,8 +399,8 @@ class DeploymentBroker:
     def start_process(self) -> None:
         """Start its process; :meth:`await_ready` waits for it."""
         self.is_frozen = False
-        if self.is_cut_off:
-            self.resume()
+        if self.process.relay is not None:
+            self.process.relay.heal()
         deployment = self.deployment
         assert deployment.cluster is not None
         self.process.start(
@@ -447,16 +446,16 @@ class DeploymentBroker:
         """Cut the broker of several off from ZooKeeper; its clients still reach it."""
         assert self.process.relay is not None
         self.process.relay.cut()
-        self.is_frozen = self.is_cut_off = True
+        self.is_frozen = True
 
     def resume(self) -> None:
         """Continue a frozen broker, or let one that is cut off reach ZooKeeper again."""
-        if self.is_cut_off:
-            assert self.process.relay is not None
-            self.process.relay.heal()
+        self.is_frozen = False
+        relay = self.process.relay
+        if relay is not None and relay.is_cut:
+            relay.heal()
         else:
             self.process.send_signal(signal.SIGCONT)
-        self.is_frozen = self.is_cut_off = False
 
     def is_alive(self) -> bool:
         """Whether ZooKeeper, a bookie and the broker run, and the broker answers; a frozen one does not."""

@@ -25,9 +25,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     rules: str
     seed: int
     seconds: float
-    start_s: float
-    """The duration of its first start, until the broker was ready and its capabilities were known."""
-    deployment: Literal["separate processes", "standalone"] = "separate processes"
     exit_status: int
     operations: int
     verdicts: dict[str, int]

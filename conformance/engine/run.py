@@ -202,9 +202,7 @@ class Run:
         for number, machine in enumerate(machines):
             now = time.monotonic()
             its = frozenset(self._findings.unexercised(rules & set(machine.decides)))
-            if not its or now >= until or self._interrupted or self._is_broker_lost:
-                continue
-            if self._is_too_late_for(machine):
+            if not its or now >= until or self._interrupted or self._is_broker_lost or self._is_too_late_for(machine):
                 continue
             its_until = now + (until - now) / (len(machines) - number)
             if its_until - now < self._findings.longest_s(machine):

@@ -9,7 +9,7 @@ a frozen one continues when it is thawed. Until then, wire sessions to it are ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Literal, assert_never
+from typing import Final, assert_never
 
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
 from conformance.clients.admin.client import NO_SUCH_REQUEST
@@ -27,6 +27,7 @@ from model.operations import (
     Disturbance,
     DisturbMetadataStore,
     FreezeOwner,
+    Isolation,
     LoseBookie,
     RestoreBookies,
     SendToFrozen,
@@ -101,7 +102,7 @@ class Owners:
         owner.start()
         self._world.broker_came_back(owner)
 
-    def _freeze(self, owner: DeploymentBroker, how: Literal["freeze", "cut-off"], lost: Mapping[str, str]) -> None:
+    def _freeze(self, owner: DeploymentBroker, how: Isolation, lost: Mapping[str, str]) -> None:
         if how == "freeze":
             owner.pause()
         else:

@@ -431,9 +431,11 @@ def in_snapshot(
         return (state,)
     if any(highest < stored.highest for stored in state.entries[state.since : state.raced] if stored.is_counted):
         return (replace(state, requires=state.requires | {SECOND_RECOVERY_NOT_AWAITED}),)
-    last = _last_before(state, position)
-    at = None if last is None else state.entries[last].position
-    if last is None or at is None or (at != position and position.entry >= 0):
+    found = _last_before(state, position)
+    if found is None:
+        return ()
+    last, at = found
+    if at != position and position.entry >= 0:
         return ()
     if not (at.entry + 1 == ledger_room or (at == position and state.entries[last].was_in_flight)):
         return ()
@@ -442,10 +444,10 @@ def in_snapshot(
     return (replace(state, requires=state.requires | {SNAPSHOT_POSITION_AHEAD}),) if is_ahead else ()
 
 
-def _last_before(state: ProducerState, position: Position) -> int | None:
-    """The last of its counted entries that is stored at or before a position."""
-    stored = range(len(state.entries) - 1, state.since - 1, -1)
-    return next((n for n in stored if (at := state.entries[n].position) is not None and at <= position), None)
+def _last_before(state: ProducerState, position: Position) -> tuple[int, Position] | None:
+    """The last of its counted entries that is stored at or before a position: its number, and where it is."""
+    stored = ((n, state.entries[n].position) for n in range(len(state.entries) - 1, state.since - 1, -1))
+    return next(((n, at) for n, at in stored if at is not None and at <= position), None)
 
 
 def written_up_to(state: ProducerState, position: Position) -> int:

@@ -5,12 +5,10 @@ Clients stay connected to it, and others find the broker that took over. Both pr
 
 from __future__ import annotations
 
-from typing import Literal
-
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.operations import AcknowledgeAtFrozen, FreezeOwner, Send, SendToFrozen, ThawOwners
+from model.operations import AcknowledgeAtFrozen, FreezeOwner, Isolation, Send, SendToFrozen, ThawOwners
 from model.subscription_operations import Acknowledge, ReadCursor, Receive
 from model.vocabulary import Persistence, SubscriptionType
 from stateful.cursors.machines import KINDS, NTH, PERSISTENCE, SIZES, TOPIC, OnSubscriptions
@@ -45,7 +43,7 @@ class ZombiesMachine(OnSubscriptions):
         late: list[int] | None,
         later: list[int] | None,
         later_acks: tuple[int, ...] | None,
-        how: Literal["freeze", "cut-off"],
+        how: Isolation,
     ) -> None:
         """The owner is frozen, or cut off from the metadata store, maybe with messages in flight.
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import psutil
 import pytest
 
 from conformance.brokers.deployment import Deployment, DeploymentBroker
@@ -151,9 +152,16 @@ def test_without_one_of_three_bookies_messages_are_stored_on(deployment: Deploym
     assert deployment.members.bookies[0].is_registered
 
 
-def test_brokers_outlive_a_restart_of_zookeeper(deployment: Deployment, topic: Topic) -> None:
-    owner = topic.owner
-    deployment.zookeeper.restart()
+@pytest.mark.parametrize("how", ["restart", "freeze"])
+def test_brokers_outlive_a_zookeeper_that_is_away_and_that_returns_by_itself(
+    deployment: Deployment, topic: Topic, how: str
+) -> None:
+    owner, store = topic.owner, deployment.zookeeper.store
+    before = psutil.Process(deployment.zookeeper.require_running().pid())
+    getattr(deployment.zookeeper, how)()
+    assert not before.is_running() or before.status() == psutil.STATUS_STOPPED
     topic.send(owner)
+    deployment.zookeeper.await_return()
+    assert store.answers()
     assert topic.owner is owner
     assert topic.stored(owner) == topic.confirmed == [1, 2]

@@ -7,7 +7,6 @@ former one of the same release. A release that is in the cache keeps the time th
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -26,7 +25,6 @@ from tests.quality.deployments import round_of, takeover
 RULES = "DEDUP,ACK,CHUNK,KEY,REPL,SERVE"
 LATE_S = 300.0
 """How much longer than its budget a check may take."""
-_UP = re.compile(r"\[ *(\d+) s\] Pulsar \S+ is up")
 
 
 class _Rule(msgspec.Struct):
@@ -90,14 +88,12 @@ def checked(version: str, *, rules: str, budget_s: int, seed: int, report: Path)
     )
     (report / "output.txt").write_text(ended.stdout)
     said = msgspec.json.decode(verdicts.read_bytes(), type=_Verdicts)
-    up = _UP.search(ended.stdout)
     return Check(
         date=said.date[:10],
         client=said.clients["pulsar-client"],
         rules=rules,
         seed=seed,
         seconds=round(said.seconds),
-        start_s=float(up[1]) if up else 0.0,
         exit_status=ended.returncode,
         operations=said.operations,
         verdicts=dict(Counter(rule.verdict for rule in said.rules)),

@@ -21,7 +21,8 @@ class Relay:
         self._target: Final = target
         self._pairs: Final[set[socket.socket]] = set()
         self._lock: Final = threading.Lock()
-        self._is_cut = False
+        self.is_cut = False
+        """Whether it passes nothing on."""
         relay = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -40,14 +41,14 @@ class Relay:
     def cut(self) -> None:
         """Close all connections, and every further one at once."""
         with self._lock:
-            self._is_cut = True
+            self.is_cut = True
             for one in self._pairs:
                 _shut(one)
 
     def heal(self) -> None:
         """Pass new connections on again."""
         with self._lock:
-            self._is_cut = False
+            self.is_cut = False
 
     def close(self) -> None:
         """Close all connections and the port."""
@@ -58,7 +59,7 @@ class Relay:
     def _pass(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError), socket.create_connection((HOST, self._target)) as store:
             with self._lock:
-                if self._is_cut:
+                if self.is_cut:
                     return
                 self._pairs.update((client, store))
             try:

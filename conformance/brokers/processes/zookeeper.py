@@ -13,7 +13,7 @@ import shutil
 import signal
 import socket
 import struct
-import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -84,7 +84,7 @@ class ZooKeeperProcess(DeploymentProcess):
         self._return = self._threads.submit(self._thaw)
 
     def _thaw(self) -> None:
-        threading.Event().wait(_FROZEN_S)
+        time.sleep(_FROZEN_S)
         self.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:

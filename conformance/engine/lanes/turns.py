@@ -11,16 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.brokers.interface import Capability
+from conformance.brokers.interface import OF_ONE_BROKER, Capability
 from conformance.engine.lanes.lane import factory_of
 from conformance.engine.lanes.protocol import RoundEnded, RunRound
 from conformance.engine.machines import Machine, described
 
 FIRST_ROUND_S: Final = 5.0
 """The expected duration of a machine's first round."""
-OF_OTHER_DEPLOYMENTS: Final = frozenset(
-    {Capability.CLUSTERS, Capability.TAKEOVER, Capability.BOOKIES, Capability.METADATA_STORE}
-)
+OF_OTHER_DEPLOYMENTS: Final = frozenset(Capability) - OF_ONE_BROKER | {Capability.CLUSTERS}
 """The capabilities for faults of several processes of a deployment, which lanes cannot share."""
 FAILURES: Final = 2
 """After so many rounds with a harness error, a machine does not run any more."""
