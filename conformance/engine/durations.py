@@ -34,6 +34,9 @@ AT_LEAST_S: Final[dict[type, float]] = {
 }
 """The slow operations, each with its expected duration before the first one is measured."""
 
+STORE_RETURNS_S: Final = 8.0
+"""How long the end of an example is expected to wait for a disturbed metadata store and its brokers' sessions."""
+
 
 class Durations:
     """The durations measured in one run."""
@@ -54,8 +57,15 @@ class Durations:
             self._finishing_s[machine] = max(self.of_finishing(machine), took_s)
 
     def of(self, operation: AnyOperation) -> float:
-        """The expected seconds of an operation; 0 for a fast one."""
-        return self._longest_s.get(type(operation), 0.0)
+        """The expected seconds of an operation, and of what the end of its example undoes; 0 for a fast one."""
+        longest_s = self._longest_s.get(type(operation), 0.0)
+        match operation:
+            case FreezeOwner():
+                return longest_s + self._longest_s[ThawOwners]
+            case DisturbMetadataStore():
+                return longest_s + STORE_RETURNS_S
+            case _:
+                return longest_s
 
     def of_finishing(self, machine: str) -> float:
         """The expected seconds to finish an example of a machine; 0 before the first."""

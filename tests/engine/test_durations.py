@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from conformance.engine.durations import BOUNCE_S, Durations
+from conformance.engine.durations import BOUNCE_S, STORE_RETURNS_S, Durations
 from conformance.history.document import Step
 from model.cluster_operations import ReadClusters
 from model.events import Done
-from model.operations import AnyOperation, CreateTopic, Kill, ReadLog, Restart
+from model.operations import (
+    AnyOperation,
+    CreateTopic,
+    DisturbMetadataStore,
+    FreezeOwner,
+    Kill,
+    ReadLog,
+    Restart,
+    ThawOwners,
+)
 
 
 def steps(*took: tuple[AnyOperation, float]) -> list[Step]:
@@ -32,6 +41,18 @@ def test_taking_a_broker_away_has_a_default_duration() -> None:
     assert durations.of(Kill(cluster="A")) == BOUNCE_S
     durations.learn("kills", steps((Kill(), 2 * BOUNCE_S)), 1)
     assert (durations.of(Kill(cluster="A")), durations.of(Restart())) == (2 * BOUNCE_S, BOUNCE_S)
+
+
+def test_a_freeze_needs_time_for_the_thaw_that_ends_its_example() -> None:
+    durations = Durations()
+    durations.learn("zombies", steps((FreezeOwner("t0"), 11.0), (ThawOwners(), 13.0)), 2)
+    assert durations.of(FreezeOwner("t0")) == 11.0 + 13.0
+
+
+def test_disturbing_the_store_needs_time_for_its_return() -> None:
+    durations = Durations()
+    durations.learn("metadata-store", steps((DisturbMetadataStore(), 3.0)), 1)
+    assert durations.of(DisturbMetadataStore("expire")) == 3.0 + STORE_RETURNS_S
 
 
 def test_a_short_operation_is_expected_to_take_no_time() -> None:
