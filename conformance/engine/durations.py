@@ -7,11 +7,13 @@ from typing import Final
 
 from conformance.history.document import Step
 from model.cluster_operations import CatchUp, ReadClusters
+from model.events import Skipped
 from model.operations import (
     AnyOperation,
     DisturbMetadataStore,
     FreezeOwner,
     Kill,
+    LoseBookie,
     Restart,
     RestoreBookies,
     TakeOver,
@@ -21,6 +23,11 @@ from model.operations import (
 BOUNCE_S: Final = 8.0
 """The shortest time that a restart of a broker and the operations after it are expected to take."""
 
+
+class EndOfExample:
+    """What the end of an example undoes that no operation can."""
+
+
 AT_LEAST_S: Final[dict[type, float]] = {
     Kill: BOUNCE_S,
     Restart: BOUNCE_S,
@@ -29,13 +36,18 @@ AT_LEAST_S: Final[dict[type, float]] = {
     ThawOwners: BOUNCE_S,
     RestoreBookies: BOUNCE_S,
     DisturbMetadataStore: 2.0,
+    EndOfExample: BOUNCE_S,
     ReadClusters: 0.0,
     CatchUp: 0.0,
 }
 """The slow operations, each with its expected duration before the first one is measured."""
 
-STORE_RETURNS_S: Final = 8.0
-"""How long the end of an example is expected to wait for a disturbed metadata store and its brokers' sessions."""
+UNDONE_BY: Final[dict[type, type]] = {
+    FreezeOwner: ThawOwners,
+    LoseBookie: RestoreBookies,
+    DisturbMetadataStore: EndOfExample,
+}
+"""What undoes an operation. The end of an example undoes whatever its operations left."""
 
 
 class Durations:
@@ -45,28 +57,50 @@ class Durations:
         self._longest_s: dict[type, float] = dict(AT_LEAST_S)
         self._finishing_s: dict[str, float] = {}
 
-    def learn(self, machine: str, steps: Sequence[Step], chosen: int) -> None:
-        """Learn from an example; the steps after its first ``chosen`` ones finished it."""
+    def learn(self, machine: str, steps: Sequence[Step], chosen: int, *, ending_s: float = 0.0) -> None:
+        """Learn from an example; the steps after its first ``chosen`` ones finished it.
+
+        ``ending_s``: how long the end of the example took after its last step.
+        """
         for step in steps:
-            kind = type(step.operation)
-            if kind in self._longest_s:
-                self._longest_s[kind] = max(self._longest_s[kind], (step.completed_ms - step.invoked_ms) / 1000)
+            self._learn(type(step.operation), (step.completed_ms - step.invoked_ms) / 1000)
         finishing = steps[chosen:]
         if finishing:
             took_s = (finishing[-1].completed_ms - finishing[0].invoked_ms) / 1000
             self._finishing_s[machine] = max(self.of_finishing(machine), took_s)
+        match tuple(_left(_done(steps))):
+            case (kind,):
+                self._learn(kind, ending_s)
+            case _:  # nothing, or several things, of which each took an unknown part
+                pass
+
+    def _learn(self, kind: type, took_s: float) -> None:
+        if kind in self._longest_s:
+            self._longest_s[kind] = max(self._longest_s[kind], took_s)
 
     def of(self, operation: AnyOperation) -> float:
-        """The expected seconds of an operation, and of what the end of its example undoes; 0 for a fast one."""
-        longest_s = self._longest_s.get(type(operation), 0.0)
-        match operation:
-            case FreezeOwner():
-                return longest_s + self._longest_s[ThawOwners]
-            case DisturbMetadataStore():
-                return longest_s + STORE_RETURNS_S
-            case _:
-                return longest_s
+        """The expected seconds of an operation; 0 for a fast one."""
+        return self._longest_s.get(type(operation), 0.0)
+
+    def of_undoing(self, steps: Sequence[Step], operation: AnyOperation | None = None) -> float:
+        """The expected seconds to undo what an example's steps leave, with the operation that would follow them."""
+        operations = [*_done(steps), *([operation] if operation is not None else [])]
+        return sum(self._longest_s[kind] for kind in _left(operations))
 
     def of_finishing(self, machine: str) -> float:
         """The expected seconds to finish an example of a machine; 0 before the first."""
         return self._finishing_s.get(machine, 0.0)
+
+
+def _done(steps: Sequence[Step]) -> list[AnyOperation]:
+    return [step.operation for step in steps if not isinstance(step.outcome, Skipped)]
+
+
+def _left(operations: Sequence[AnyOperation]) -> set[type]:
+    """What is to undo operations, as far as the later ones did not."""
+    left: set[type] = set()
+    for kind in map(type, operations):
+        left.discard(kind)
+        if kind in UNDONE_BY:
+            left.add(UNDONE_BY[kind])
+    return left

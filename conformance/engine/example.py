@@ -8,6 +8,7 @@ the result when the machine has ended.
 from __future__ import annotations
 
 import contextlib
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -47,14 +48,15 @@ class RunningExample:
         *,
         is_time_up: Callable[[], bool],
         on_end: Callable[[RunningExample], None],
-        has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
-        has_time_to_finish: Callable[[], bool] = lambda: True,
+        has_time_for: Callable[[RunningExample, AnyOperation], bool] = lambda _, __: True,
+        has_time_to_finish: Callable[[RunningExample], bool] = lambda _: True,
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
         with_others: WithOthers = alone,
     ) -> None:
-        """``has_time_for``: whether an operation can still end in time. If not, the example is cut short: no further
-        operation is performed, and it is finished if it ``has_time_to_finish``. ``can_be_done``: whether release,
-        client and deployment have what an operation needs; otherwise the example skips it.
+        """``has_time_for``: whether an operation can still end in time, and undoing it and those before it. If not,
+        the example is cut short: no further operation is performed, and it is finished if it ``has_time_to_finish``.
+        ``can_be_done``: whether release, client and deployment have what an operation needs; otherwise the example
+        skips it.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -67,6 +69,8 @@ class RunningExample:
         self._with_others = with_others
         self._over = False
         self.is_short = False
+        self.ending_s = 0.0
+        """How long the end of the example took after its last step."""
 
     def do(self, operation: AnyOperation) -> None:
         """Perform and judge one operation, unless the example is over or this deployment lacks something for it."""
@@ -75,22 +79,24 @@ class RunningExample:
             return
         if not self._can_be_done(operation):
             return
-        self.is_short = self.is_short or not self._has_time_for(operation)
+        self.is_short = self.is_short or not self._has_time_for(self, operation)
         if self.is_short:
             return
         self._perform(operation)
 
     def end(self) -> None:
         """Settle unknown outcomes and read back, if there is time, then close the sessions."""
-        if not self._over and self.lockstep.steps and self._has_time_to_finish() and self._perform(None):
+        if not self._over and self.lockstep.steps and self._has_time_to_finish(self) and self._perform(None):
             self._guarded(self.lockstep.finish)
         self._over = True
+        began = time.monotonic()
         try:
             self.lockstep.performer.close()
         except HarnessError as harness_error:
             self.harness_error = self.harness_error or harness_error
         except Exception as crash:  # noqa: BLE001 - as in _guarded
             self.harness_error = self.harness_error or crashed("the end of an example", crash)
+        self.ending_s = time.monotonic() - began
         self._on_end(self)
 
     def _perform(self, operation: AnyOperation | None) -> bool:

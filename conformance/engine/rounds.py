@@ -116,7 +116,8 @@ class Rounds:
             return self.failure is not None or self.is_short or is_late or is_over()
 
         def has_ended(example: RunningExample) -> None:
-            self._durations.learn(machine.name, example.lockstep.steps, example.lockstep.chosen)
+            done = example.lockstep
+            self._durations.learn(machine.name, done.steps, done.chosen, ending_s=example.ending_s)
             self.failure = self.failure or example.harness_error
             self.is_short = self.is_short or example.is_short
             on_end(ended(example.lockstep, example.violation))
@@ -127,8 +128,8 @@ class Rounds:
             return RunningExample(
                 self.lockstep(),
                 is_time_up=is_time_up,
-                has_time_for=lambda one: until is None or time.monotonic() + self._durations.of(one) <= until,
-                has_time_to_finish=lambda: self._has_time_to_finish(machine),
+                has_time_for=lambda example, one: until is None or self._has_time_for(example, one, until),
+                has_time_to_finish=lambda example: self._has_time_to_finish(example, machine),
                 can_be_done=lambda operation: self.world.capabilities.why_not(operation) is None,
                 on_end=has_ended,
                 with_others=with_others,
@@ -155,7 +156,12 @@ class Rounds:
         self._examples += 1
         self._journal.begin(self._examples, machine)
 
-    def _has_time_to_finish(self, machine: Machine) -> bool:
+    def _has_time_for(self, example: RunningExample, operation: AnyOperation, until: float) -> bool:
+        """Whether an operation can be done, and everything undone, before ``until``."""
+        expected_s = self._durations.of(operation) + self._durations.of_undoing(example.lockstep.steps, operation)
+        return time.monotonic() + expected_s <= until
+
+    def _has_time_to_finish(self, example: RunningExample, machine: Machine) -> bool:
         """Whether an example of a machine can be finished within the budget."""
-        expected_s = self._durations.of_finishing(machine.name)
+        expected_s = self._durations.of_finishing(machine.name) + self._durations.of_undoing(example.lockstep.steps)
         return self._deadline is None or time.monotonic() + expected_s <= self._deadline

@@ -120,8 +120,8 @@ class Learnt(Durations):
     def of(self, operation: AnyOperation) -> float:
         return math.inf if isinstance(operation, Restart) and self.seen is not None else 0.0
 
-    def learn(self, machine: str, steps: Sequence[Step], chosen: int) -> None:
-        assert (machine, chosen <= len(steps)) == ("restarting", True)
+    def learn(self, machine: str, steps: Sequence[Step], chosen: int, *, ending_s: float = 0.0) -> None:
+        assert (machine, chosen <= len(steps), ending_s >= 0) == ("restarting", True, True)
         self.seen = next((step for step in steps if isinstance(step.operation, Restart)), None)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from conformance.engine.durations import BOUNCE_S, STORE_RETURNS_S, Durations
+from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.history.document import Step
 from model.cluster_operations import ReadClusters
-from model.events import Done
+from model.events import Done, Skipped
 from model.operations import (
     AnyOperation,
     CreateTopic,
     DisturbMetadataStore,
     FreezeOwner,
     Kill,
+    LoseBookie,
     ReadLog,
     Restart,
     ThawOwners,
@@ -43,16 +44,35 @@ def test_taking_a_broker_away_has_a_default_duration() -> None:
     assert (durations.of(Kill(cluster="A")), durations.of(Restart())) == (2 * BOUNCE_S, BOUNCE_S)
 
 
-def test_a_freeze_needs_time_for_the_thaw_that_ends_its_example() -> None:
+def test_a_freeze_needs_time_for_its_thaw_until_it_is_thawed() -> None:
     durations = Durations()
-    durations.learn("zombies", steps((FreezeOwner("t0"), 11.0), (ThawOwners(), 13.0)), 2)
-    assert durations.of(FreezeOwner("t0")) == 11.0 + 13.0
+    thawed = steps((FreezeOwner("t0"), 11.0), (ThawOwners(), 13.0))
+    durations.learn("zombies", thawed, 2)
+    frozen = thawed[:1]
+    assert durations.of(FreezeOwner("t0")) == 11.0
+    assert durations.of_undoing([], FreezeOwner("t0")) == 13.0
+    assert durations.of_undoing(frozen, ReadLog("t0")) == 13.0
+    assert durations.of_undoing(frozen, ThawOwners()) == 0.0
+    assert durations.of_undoing(thawed, ReadLog("t0")) == 0.0
 
 
-def test_disturbing_the_store_needs_time_for_its_return() -> None:
+def test_a_skipped_operation_leaves_nothing_to_undo() -> None:
+    skipped = Step(operation=LoseBookie(0, "kill"), outcome=Skipped("one"), invoked_ms=0.0, completed_ms=1.0)
+    assert Durations().of_undoing([skipped]) == 0.0
+
+
+def test_what_several_operations_leave_is_undone_one_after_the_other() -> None:
+    left = steps((LoseBookie(0, "kill"), 1.0), (DisturbMetadataStore("freeze"), 1.0))
+    assert Durations().of_undoing(left) == 2 * BOUNCE_S
+
+
+def test_undoing_is_expected_to_take_the_longest_end_of_an_example() -> None:
     durations = Durations()
-    durations.learn("metadata-store", steps((DisturbMetadataStore(), 3.0)), 1)
-    assert durations.of(DisturbMetadataStore("expire")) == 3.0 + STORE_RETURNS_S
+    left = steps((DisturbMetadataStore("expire"), 3.0))
+    for ending_s in (4.0, 21.0, 9.0):
+        durations.learn("metadata-store", left, 1, ending_s=ending_s)
+    assert durations.of_undoing(left) == 21.0
+    assert durations.of_undoing(steps((LoseBookie(0, "kill"), 1.0))) == BOUNCE_S
 
 
 def test_a_short_operation_is_expected_to_take_no_time() -> None:

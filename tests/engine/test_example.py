@@ -23,7 +23,7 @@ def test_an_example_without_time_for_a_long_operation_stops_and_is_finished() ->
         lockstep,
         is_time_up=lambda: False,
         on_end=lambda _: None,
-        has_time_for=lambda operation: not isinstance(operation, Restart),
+        has_time_for=lambda _, operation: not isinstance(operation, Restart),
     )
     for operation in (CreateTopic("t0"), Restart(), OpenProducer("s1", "t0", "p0")):
         example.do(operation)
@@ -45,7 +45,7 @@ def test_an_example_whose_time_is_over_is_not_finished() -> None:
 def test_an_example_without_time_to_finish_is_not_finished() -> None:
     lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
     example = RunningExample(
-        lockstep, is_time_up=lambda: False, on_end=lambda _: None, has_time_to_finish=lambda: False
+        lockstep, is_time_up=lambda: False, on_end=lambda _: None, has_time_to_finish=lambda _: False
     )
     example.do(CreateTopic("t0"))
     example.end()
