@@ -35,6 +35,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
+class _Failures:
+    """Prints each failure when it happens: a run that is ended from outside has no summary."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome in ("failed", "rerun"):
+            self._terminal.write_line("")
+            self._terminal.write_line(f"{report.outcome}: {report.nodeid}", red=True)
+            self._terminal.write_line(report.longreprtext)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(_Failures(terminal))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ShareScheduling:
     """With ``-n``, :mod:`tests.scheduling` assigns the tests to processes."""
