@@ -7,14 +7,15 @@ application sees.
 
 Three deviations are possible, each only under its conditions. The last sequence id may be that of a write in flight
 that fails later: a write failure was injected since the entry was sent, or the topic was unloaded after
-ProducerSuccess, and no later entry was confirmed before. A topic that is unloaded with writes in flight may lose some
-of them and store later ones. And pulsar-client may wait forever if its producer was closed while it was created, by a
-failed write or an unload.
+ProducerSuccess, and no later entry was confirmed before. All writes after it fail too, so the log has no later entry
+that this last sequence id covers. A topic that is unloaded while it rolls over to a new ledger may lose writes in
+flight and store later ones, in the new ledger. And pulsar-client may wait forever if its producer was closed while it
+was created, by a failed write or an unload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from model.deviations import DEVIATIONS, requires
@@ -28,25 +29,30 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import GoesOn, StartSource
 from model.rules.catalogue import carries
-from model.vocabulary import Entry
+from model.vocabulary import Client, Entry
 
 
 @dataclass(frozen=True, slots=True)
 class Owed:
     """An entry that a source has reached.
 
-    ``trusted``: the source skipped it because of the last sequence id. ``may_have_failed``: its last write may have
-    failed. ``was_in_flight``: it may have been in flight during an unload. ``given_up``: a source that cannot replay
-    gave it up.
+    ``covered_by``: the last sequence id because of which the source skipped it. ``may_have_failed``: its last write
+    may have failed. ``was_in_flight``: it may have been in flight during an unload. ``given_up``: a source that cannot
+    replay gave it up.
     """
 
     entry: Entry
     confirmed: bool = False
     position: Position | None = None
-    trusted: bool = False
+    covered_by: int | None = None
     may_have_failed: bool = False
     was_in_flight: bool = False
     given_up: bool = False
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the source skipped it."""
+        return self.covered_by is not None
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +69,8 @@ class Owed:
 class SourceState:
     """What is known of one source: what it owes, whether it lives, and what it went through.
 
-    ``is_undisturbed``: no failing writes were asked for in this life. ``goes_on``: where it last went on.
+    ``client``: that of this life. ``is_undisturbed``: no failing writes were asked for in this life. ``goes_on``: where
+    it last went on.
     ``interruptions``: how often it had to come back with something unconfirmed. ``may_be_closed``: in this life the
     broker may have closed its producer. ``was_away``: in this life the broker's process was away.
     """
@@ -71,6 +78,7 @@ class SourceState:
     topic: str
     owed: tuple[Owed, ...] = ()
     is_running: bool = False
+    client: Client = "wire"
     is_undisturbed: bool = False
     goes_on: GoesOn = "from-checkpoint"
     interruptions: int = 0
@@ -110,6 +118,7 @@ def started(
         source,
         owed=owed,
         is_running=True,
+        client=operation.client,
         is_undisturbed=is_undisturbed,
         goes_on=operation.goes_on,
         may_be_closed=may_fail,
@@ -126,8 +135,8 @@ def _compared_with(last_sequence_id: int, owed: Owed, *, may_fail: bool) -> Owed
     if owed.confirmed or owed.given_up:
         return owed
     if owed.entry.highest <= last_sequence_id:
-        return replace(owed, trusted=True)
-    return replace(owed, trusted=False, may_have_failed=may_fail)
+        return owed if owed.trusted else replace(owed, covered_by=last_sequence_id)
+    return replace(owed, covered_by=None, may_have_failed=may_fail)
 
 
 @carries("DEDUP-13")
@@ -138,8 +147,8 @@ def ended(source: SourceState, name: str, outcome: SourceEnded, known: frozenset
     """
     if not outcome.stalled or source.was_away:
         return Allowed(_after(source, outcome))
-    because = f"pulsar-client did not get a send receipt for a message of source {name}"
-    if not source.may_be_closed:
+    because = f"the client did not get a send receipt for a message of source {name}"
+    if source.client != "official" or not source.may_be_closed:
         return Broken("DEDUP-13", because)
     return requires(CLOSE_OVERTAKES_PRODUCER_SUCCESS, _after(source, outcome), known, because)
 
@@ -196,10 +205,11 @@ def never_ended(name: str, why: str) -> Broken:
 
 @carries("DEDUP-13", "DEDUP-15")
 def log_read(
-    source: SourceState, name: str, found: Sequence[LoggedEntry], known: frozenset[str]
+    source: SourceState, name: str, found: Sequence[LoggedEntry], rolled_over: Set[int], known: frozenset[str]
 ) -> Allowed[SourceState] | Broken:
     """The source's part of the log: its entries, each once, in its order; what it does not count on may be missing.
 
+    ``rolled_over``: the ledgers of the log to which the topic rolled over.
     One pass: what is there is there once and was sent, so the next entry is either the one that is owed next, or that
     one is missing.
     """
@@ -216,7 +226,7 @@ def log_read(
                     source, f"{owed.entry} of source {name} is at {at} in the log, but was confirmed at {owed.position}"
                 )
         elif owed.confirmed or owed.trusted:
-            excuse = _excuse(owed, source.owed[number + 1 :], [logged.entry for logged in rest], known)
+            excuse = _excuse(owed, source.owed[number + 1 :], rest, rolled_over, known)
             if excuse is None:
                 return _broken(source, _why_missing(name, owed, found))
             lost[number] = excuse
@@ -229,21 +239,28 @@ def log_read(
     return Allowed(after, () if lost else _exercised_by(source), tuple(sorted(set(lost.values()))))
 
 
-def _excuse(owed: Owed, behind: Sequence[Owed], rest: Sequence[Entry], known: frozenset[str]) -> str | None:
+def _excuse(
+    owed: Owed, later: Sequence[Owed], rest: Sequence[LoggedEntry], rolled_over: Set[int], known: frozenset[str]
+) -> str | None:
     """The deviation, a known one if there is, that explains why an entry that the source takes for stored is missing.
 
     None if nothing does: it is not missing but out of order, or it cannot have happened.
     """
-    if owed.entry in rest:
+    ledgers = {logged.entry: logged.position.ledger for logged in rest}
+    if owed.entry in ledgers:
         return None
-    excuses = [SOURCE_RESUMES_FROM_PUSHED_ID] if owed.may_be_lost else []
-    if owed.was_in_flight and owed.position is None and any(o.was_in_flight and o.entry in rest for o in behind):
+    stored = [one for one in later if one.entry in ledgers]
+    excuses = []
+    if owed.may_be_lost and all(one.covered_by != owed.covered_by for one in stored):
+        excuses.append(SOURCE_RESUMES_FROM_PUSHED_ID)
+    is_in_gap = any(one.was_in_flight and ledgers[one.entry] in rolled_over for one in stored[:1])
+    if owed.was_in_flight and owed.position is None and is_in_gap:
         excuses.append(ROLLOVER_REOPENS_CLOSED_LEDGER)
     return min(excuses, key=lambda name: name not in known, default=None)
 
 
 def _let_go(owed: Owed) -> Owed:
-    return replace(owed, confirmed=False, trusted=False, given_up=True)
+    return replace(owed, confirmed=False, covered_by=None, given_up=True)
 
 
 def _broken(source: SourceState, because: str) -> Broken:

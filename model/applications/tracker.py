@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TypeVar, assert_never
 
 from model.applications import programs, sources, subscriptions
@@ -219,16 +220,33 @@ def _if_on(topic: str | None, one: P, change: Callable[[P], P]) -> P:
 
 
 def log_read(
-    state: Applications, topic: str, entries: Sequence[LoggedEntry], known: frozenset[str], *, deduplication: bool
+    state: Applications,
+    topic: str,
+    entries: Sequence[LoggedEntry],
+    known: frozenset[str],
+    *,
+    deduplication: bool,
+    ledger_room: int | None,
 ) -> Judgement:
     """The whole log of a topic was read; without deduplication nothing is promised to its sources."""
+    rolled_over = _rolled_over(entries, ledger_room)
     read = Allowed(replace(state, logs={**state.logs, topic: tuple(entries)}))
     for name, source in state.on(topic).items() if deduplication else ():
-        judged = sources.log_read(source, name, [logged for logged in entries if logged.producer == name], known)
+        found = [logged for logged in entries if logged.producer == name]
+        judged = sources.log_read(source, name, found, rolled_over, known)
         if isinstance(judged, Broken):
             return judged
         read = judged.of(_with_source(read.state, name, judged.state)).after(read)
     return read
+
+
+def _rolled_over(log: Sequence[LoggedEntry], ledger_room: int | None) -> frozenset[int]:
+    """The ledgers of a log before which another one was full; ``ledger_room``: the maximum of entries, if known."""
+    return frozenset(
+        after.position.ledger
+        for before, after in pairwise(log)
+        if after.position.ledger != before.position.ledger and before.position.entry + 1 >= (ledger_room or 0)
+    )
 
 
 # ------------------------------------------------------------------------------------------- how an example is ended

@@ -137,7 +137,12 @@ def overlaps(state: ProducerState, lowest: int, highest: int) -> bool:
 
 
 def _confirm(state: ProducerState, lowest: int, highest: int) -> Iterable[ProducerState]:
-    """A duplicate: *persisted* has reached its highest id, or by a deviation only its lowest."""
+    """A duplicate: *persisted* has reached its highest id, or by a deviation only its lowest.
+
+    A state that lags has no duplicates above *pushed*, with which the broker compares first.
+    """
+    if state.lags and is_new(state, lowest):
+        return
     if is_duplicate(state, highest):
         yield replace(state, persisted=max(state.persisted, highest), is_recovered=False)
     if lowest < highest and state.persisted < highest and lowest <= state.written:

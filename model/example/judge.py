@@ -482,7 +482,9 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     )
     if may_grow and topic_observer.unsettled(view):
         return kept.of(state)  # entries in flight may be stored later
-    judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
+    judged = applications_tracker.log_read(
+        before, topic, outcome.entries, state.known, deduplication=view.enabled, ledger_room=view.ledger_room
+    )
     if isinstance(judged, Broken):
         return judged
     followed_elsewhere = {*before.on(topic), *state.remote_of(topic).producers}

@@ -151,6 +151,23 @@ def test_an_entry_in_flight_while_deduplication_is_enabled_is_stored_again() -> 
     assert is_sound(f"{history}; p closes; p opens 5")
 
 
+def test_an_entry_in_flight_is_stored_again_only_once_and_not_after_a_duplicate() -> None:
+    history = f"{AWAITED}; snapshot @0 p=5 ~ p @0"
+    for allowed in (f"{history}; p sends 5@1; p sends 5=dup", f"{history}; p sends 4@1; p sends 5@2"):
+        found = judged(allowed, *DEVIATIONS)
+        assert isinstance(found, Allowed)
+        assert found.deviations == (DEDUPLICATION_ENABLED_IN_FLIGHT,)
+    for wrong in (
+        f"{history}; p sends 5@1; p sends 5@2",
+        f"{history}; p sends 5=dup; p sends 5@1",
+        f"{history}; p sends 4=dup; p sends 5@1",
+        f"{history}; p sends 6@1; p sends 6@2",
+        f"{history}; p closes; p opens 5; p sends 5@1",
+        f"{AWAITED}; q opens -1; q sends 3@1 ~ p @0; q sends 3@2",
+    ):
+        assert broken_without_a_name(wrong) == "DEDUP-03", wrong
+
+
 def test_a_lower_id_that_is_stored_again_becomes_the_highest() -> None:
     """Seen on 2.11.0 and 4.0.8: the id recorded last counts, even if it is lower."""
     history = "t off; p opens -1; p sends 1 5; t enables-in-flight; snapshot @1 p=5 ~ p @0 @1"
