@@ -34,6 +34,7 @@ from model.operations import (
     TakeOver,
     ThawOwners,
 )
+from model.service.unexpected import NOT_REGISTERED
 from model.vocabulary import Entry
 
 TAKEOVER_TIMEOUT_S: Final = 30.0
@@ -290,8 +291,8 @@ class _Steady:
     def missing(self) -> str | None:
         """Why the value was not steady when it was last asked for; None if it was."""
         if self._last is None:
-            return "is not registered again"
-        return None if self._since.passed else f"is not registered for {STAYS_S:g} s in one session"
+            return f"{NOT_REGISTERED} again"
+        return None if self._since.passed else f"{NOT_REGISTERED} for {STAYS_S:g} s in one session"
 
 
 def _sent(session: WireSession, entries: Sequence[Entry]) -> Done:

@@ -29,7 +29,8 @@ NEVER: Final = 1_000
 class ServiceState:
     """The topics of one example, those without a client since their last load, and the producers.
 
-    ``cut_off``: topic, cluster and name of producers whose connection ended, until another producer has the name.
+    ``cut_off``: topic, cluster and name of producers whose connection ended, until another producer has the name or the
+    topic is reloaded.
     """
 
     topics: frozenset[str] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import replace
 
 from model.deviations import requires
@@ -163,21 +163,25 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
         case CrashProducer(session):
             return _cut_off(state, session)
         case Unload(name):
-            dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic == name]
-            return _without(replace(state, loading=state.loading | {name}), dropped)
+            return _reloaded(state, {name})
         case TakeOver() | FreezeOwner() if isinstance(outcome, TakenOver):
             lost = set(outcome.topics)
-            dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in lost]
             taken = state.confirmed
             for name in lost:
                 log = taken.get(name, confirmed.EMPTY)
                 taken = taken.set(name, confirmed.taken_over(log) if outcome.is_elsewhere else log)
-            return _without(replace(state, loading=state.loading | lost, confirmed=taken), dropped)
+            return _reloaded(replace(state, confirmed=taken), lost)
         case Restart() | Kill():
-            dropped = [session for session, one in state.producers.items() if one.is_wire]
-            return _without(replace(state, loading=state.topics), dropped)
+            return _reloaded(state, state.topics)
         case _:
             return state
+
+
+def _reloaded(state: ServiceState, topics: Set[str]) -> ServiceState:
+    """Topics are loaded again, without the producers that were connected to them."""
+    dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in topics]
+    cut_off = frozenset(one for one in state.cut_off if one[0] not in topics)
+    return _without(replace(state, loading=state.loading | topics, cut_off=cut_off), dropped)
 
 
 def _cut_off(state: ServiceState, session: str) -> ServiceState:

@@ -10,6 +10,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+NOT_REGISTERED: Final = "is not registered"
+"""In the words of an overdue return: a broker that lost its session has no other one, or not for long enough."""
+
 Interface = Literal["binary", "admin"]
 """The interface of a request: Pulsar's binary protocol or its admin API."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from model.deviations import DEVIATIONS
 from model.deviations.service import SESSION_RECREATED_IN_A_LOOP
 from model.events import Abandoned, TakenOver
-from model.example import Example, judge
+from model.example import judge
 from model.judgement import Allowed, Broken
-from model.operations import TakeOver, ThawOwners
+from model.operations import AnyOperation, TakeOver, ThawOwners
 from model.service.unexpected import Overdue
 from tests.notation import steps
 from tests.verdicts import allowed_by, broken_by, judged
@@ -114,15 +117,31 @@ def test_writes_that_failed_without_enough_bookies_may_still_appear_when_these_a
         allowed_by(*steps(f"{history}; {log}"))
 
 
-def test_a_broker_that_does_not_come_back_from_a_lost_session_has_a_deviation_only_when_it_is_thawed() -> None:
-    late = (Overdue("SERVE-02", "a broker that lost its session is not registered again"),)
-    broken = judge(Example(), ThawOwners(), Abandoned("late"), unexpected=late)
-    assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation) == ("SERVE-02", SESSION_RECREATED_IN_A_LOOP)
-    known = Example(known=frozenset({SESSION_RECREATED_IN_A_LOOP}))
-    allowed = judge(known, ThawOwners(), Abandoned("late"), unexpected=late)
+OWNER_FROZEN = allowed_by(*steps(f"{BEFORE}; t freezes"), known=DEVIATIONS).state
+LOST_SESSION = "a broker that lost its session"
+
+
+@pytest.mark.parametrize("why", ["is not registered again", "is not registered for 3 s in one session"])
+def test_a_thawed_broker_whose_sessions_are_lost_is_a_deviation(why: str) -> None:
+    late = (Overdue("SERVE-02", f"{LOST_SESSION} {why} within 30 s"),)
+    allowed = judge(OWNER_FROZEN, ThawOwners(), Abandoned("late"), unexpected=late)
     assert isinstance(allowed, Allowed)
     assert allowed.deviations == (SESSION_RECREATED_IN_A_LOOP,)
-    elsewhere = judge(known, TakeOver("t"), Abandoned("late"), unexpected=late)
-    assert isinstance(elsewhere, Broken)
-    assert elsewhere.deviation is None
+    unknown = replace(OWNER_FROZEN, known=frozenset())
+    broken = judge(unknown, ThawOwners(), Abandoned("late"), unexpected=late)
+    assert isinstance(broken, Broken)
+    assert (broken.rule, broken.deviation) == ("SERVE-02", SESSION_RECREATED_IN_A_LOOP)
+
+
+@pytest.mark.parametrize(
+    ("operation", "late"),
+    [
+        (ThawOwners(), Overdue("SERVE-02", f"{LOST_SESSION} is registered again, but does not answer within 30 s")),
+        (ThawOwners(), Overdue("SERVE-02", "pulsar-client did not reconnect")),
+        (TakeOver("t"), Overdue("SERVE-02", f"{LOST_SESSION} is not registered again within 30 s")),
+    ],
+)
+def test_a_thawed_broker_must_answer_once_it_is_registered(operation: AnyOperation, late: Overdue) -> None:
+    broken = judge(OWNER_FROZEN, operation, Abandoned("late"), unexpected=(late,))
+    assert isinstance(broken, Broken)
+    assert (broken.rule, broken.deviation) == ("SERVE-02", None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as replace_struct
 
+from model.deviations import DEVIATIONS
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     RECONNECT_OVERFLOWS_STACK,
@@ -37,6 +38,7 @@ from model.operations import (
     CrashProducer,
     CreateTopic,
     InjectNetworkFault,
+    Kill,
     OpenProducer,
     ReadLog,
     ReadSnapshot,
@@ -47,7 +49,7 @@ from model.operations import (
     UseProxy,
 )
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
-from model.subscription_operations import Acknowledge, CreateSubscription, DeleteSubscription, Subscribe
+from model.subscription_operations import Acknowledge, CreateSubscription, DeleteSubscription, ReadCursor, Subscribe
 from model.vocabulary import CutAt, Entry, Message, SubscriptionType
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
@@ -76,6 +78,25 @@ def broken(state: Example, *observed: Unexpected, operation: AnyOperation | None
     """The rule that is broken if a step has these beside its outcome."""
     judged = judge(state, operation or ReadSnapshot("t0"), Done(), unexpected=observed)
     return judged.rule if isinstance(judged, Broken) else None
+
+
+def knowing_all(*happened: Happened) -> Example:
+    return replace(after(*happened), known=frozenset(DEVIATIONS))
+
+
+def unexcused(state: Example, operation: AnyOperation, outcome: AnyOutcome, *observed: Unexpected) -> str | None:
+    """The deviation, if it has one, of a step that breaks SERVE-01."""
+    judged = judge(state, operation, outcome, unexpected=observed)
+    assert isinstance(judged, Broken)
+    assert judged.rule == "SERVE-01"
+    return judged.deviation
+
+
+def met(state: Example, operation: AnyOperation, outcome: AnyOutcome, *observed: Unexpected) -> tuple[str, ...]:
+    """The deviations of a step that breaks no rule."""
+    judged = judge(state, operation, outcome, unexpected=observed)
+    assert isinstance(judged, Allowed)
+    return judged.deviations
 
 
 @pytest.mark.parametrize(
@@ -162,23 +183,23 @@ def test_a_terminated_topic_closes_its_producers() -> None:
     assert broken(state, Closed("s1", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
 
 
-def test_stats_of_a_topic_that_was_terminated_and_reloaded_may_fail_where_that_is_known() -> None:
-    terminated = (Terminate("t0"), Done())
-    reloaded = after(CREATED, OPENED, terminated, (Unload("t0"), Done()))
-    no_ledger = ErrorAnswer(
-        "admin", "GET stats of topic t0", "500", 'LedgerHandle.getId() because "this.currentLedger" is null', "t0"
-    )
-    judged = judge(reloaded, ReadSnapshot("t0"), Abandoned("500"), unexpected=(no_ledger,))
-    assert isinstance(judged, Broken)
-    assert (judged.rule, judged.deviation) == ("SERVE-01", STATS_OF_TERMINATED_TOPIC_FAIL)
-    known = replace(reloaded, known=frozenset({STATS_OF_TERMINATED_TOPIC_FAIL}))
-    tolerated = judge(known, ReadSnapshot("t0"), Abandoned("500"), unexpected=(no_ledger,))
-    assert isinstance(tolerated, Allowed)
-    assert tolerated.deviations == (STATS_OF_TERMINATED_TOPIC_FAIL,)
-    assert broken(known, replace_struct(STATS_FAIL, message="another reason")) == "SERVE-01"
-    not_reloaded = replace(after(CREATED, OPENED, terminated), known=known.known)
-    assert broken(not_reloaded, no_ledger) == "SERVE-01"
-    assert broken(known, replace_struct(no_ledger, request="GET internalStats of topic t0")) == "SERVE-01"
+def test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviation() -> None:
+    terminated: Happened = Terminate("t0"), Done()
+    unload: Happened = Unload("t0"), Done()
+    history = (CREATED, OPENED, terminated, unload)
+    no_ledger = replace_struct(STATS_FAIL, message='LedgerHandle.getId() because "this.currentLedger" is null')
+    read, given_up = ReadCursor("t0", "s0"), Abandoned("500")
+    assert unexcused(after(*history), read, given_up, no_ledger) == STATS_OF_TERMINATED_TOPIC_FAIL
+    assert met(knowing_all(*history), read, given_up, no_ledger) == (STATS_OF_TERMINATED_TOPIC_FAIL,)
+    others: list[tuple[Example, ErrorAnswer]] = [
+        (knowing_all(CREATED, OPENED, terminated), no_ledger),
+        (knowing_all(CREATED, OPENED, unload), no_ledger),
+        (knowing_all(*history), replace_struct(no_ledger, topic="t1")),
+        (knowing_all(*history), replace_struct(no_ledger, message="another reason")),
+        (knowing_all(*history), replace_struct(no_ledger, request="GET internalStats of topic t0")),
+    ]
+    for state, error in others:
+        assert unexcused(state, read, given_up, error) is None
 
 
 def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
@@ -301,24 +322,20 @@ def test_a_refusal_that_names_no_reason_breaks_a_rule_unless_writes_fail() -> No
 def test_a_stack_overflow_is_a_deviation_only_where_a_producer_comes_back_after_its_connection_ended() -> None:
     overflow = Refused("UnknownError", "java.lang.StackOverflowError")
     again = OpenProducer("s2", "t0", "p")
-    cut = after(CREATED, OPENED, (CrashProducer("s1"), Done()))
-    judged = judge(cut, again, overflow)
-    assert isinstance(judged, Broken)
-    assert (judged.rule, judged.deviation) == ("SERVE-01", RECONNECT_OVERFLOWS_STACK)
-    known = judge(replace(cut, known=frozenset({RECONNECT_OVERFLOWS_STACK})), again, overflow)
-    assert isinstance(known, Allowed)
-    assert known.deviations == (RECONNECT_OVERFLOWS_STACK,)
-    back = after(CREATED, OPENED, (CrashProducer("s1"), Done()), (again, Opened(-1)), (CloseProducer("s2"), Done()))
-    others = [
-        (after(CREATED, OPENED, (CloseProducer("s1"), Done())), again, overflow),
-        (cut, OpenProducer("s2", "t0", "q"), overflow),
-        (cut, again, Refused("UnknownError", "java.lang.NullPointerException")),
-        (back, again, overflow),
+    cut = (CREATED, OPENED, (CrashProducer("s1"), Done()))
+    unload: Happened = Unload("t0"), Done()
+    assert unexcused(after(*cut), again, overflow) == RECONNECT_OVERFLOWS_STACK
+    assert met(knowing_all(*cut), again, overflow) == (RECONNECT_OVERFLOWS_STACK,)
+    others: list[tuple[Example, AnyOperation, Refused]] = [
+        (knowing_all(CREATED, OPENED, (CloseProducer("s1"), Done())), again, overflow),
+        (knowing_all(*cut), OpenProducer("s2", "t0", "q"), overflow),
+        (knowing_all(*cut), again, Refused("UnknownError", "java.lang.NullPointerException")),
+        (knowing_all(*cut, (again, Opened(-1)), (CloseProducer("s2"), Done())), again, overflow),
+        (knowing_all(*cut, unload), again, overflow),
+        (knowing_all(*cut, (Kill(), Done())), again, overflow),
     ]
     for state, operation, outcome in others:
-        judged = judge(state, operation, outcome)
-        assert isinstance(judged, Broken)
-        assert judged.deviation is None
+        assert unexcused(state, operation, outcome) is None
 
 
 def test_a_subscription_is_created_unless_it_exists_and_deleted_unless_it_is_used() -> None:
@@ -344,14 +361,9 @@ def test_after_a_load_a_topic_lets_its_clients_in_again() -> None:
 def test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation() -> None:
     marked = Refused("UnknownError", "ManagedCursorImpl$MarkDeletingMarkedPosition: Mark deleting an already ...")
     consumes: Happened = (Subscribe("c1", "t0", "s0", "Failover"), Subscribed())
-
-    def answer(ack: Acknowledge, refused: Refused, known: str = "") -> str | None:
-        before = replace(after(CREATED, consumes), known=frozenset({known}))
-        judged = judge(before, ack, refused)
-        return (judged.deviation or "none") if isinstance(judged, Broken) else None
-
     cumulative, individual = Acknowledge("c1", (0,), cumulative=True), Acknowledge("c1", (0,))
-    assert answer(cumulative, marked) == ACK_BELOW_MARK_DELETE_REFUSED
-    assert answer(cumulative, marked, ACK_BELOW_MARK_DELETE_REFUSED) is None
-    assert answer(individual, marked, ACK_BELOW_MARK_DELETE_REFUSED) == "none"
-    assert answer(cumulative, Refused("UnknownError", "IOException"), ACK_BELOW_MARK_DELETE_REFUSED) == "none"
+    unknown, known = after(CREATED, consumes), knowing_all(CREATED, consumes)
+    assert unexcused(unknown, cumulative, marked) == ACK_BELOW_MARK_DELETE_REFUSED
+    assert met(known, cumulative, marked) == (ACK_BELOW_MARK_DELETE_REFUSED,)
+    assert unexcused(known, individual, marked) is None
+    assert unexcused(known, cumulative, Refused("UnknownError", "IOException")) is None
