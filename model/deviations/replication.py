@@ -28,6 +28,12 @@ DEVIATIONS = (
         side="broker",
         releases=("==4.0.8", "==3.3.6", "==2.11.0"),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(
+            name="test_an_update_moves_an_unreplicated_subscription_only_up_to_its_position",
+            by="small history",
+            statement="A subscription that is not replicated is found to be moved beyond the position of every update.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=REQUEST_WITHOUT_REMOTE_CLUSTER,
@@ -40,6 +46,12 @@ DEVIATIONS = (
         releases=("==2.11.0",),
         seen=("2.11.0",),
         gone=("3.3.6", "4.0.8"),
+        shadow=Shadow(
+            name="test_the_deviation_explains_no_other_marker",
+            by="small history",
+            statement="A second request for a snapshot that no cluster answered is found, and so is any marker other than a request.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=UPDATE_CREATES_AT_LATEST,
@@ -52,6 +64,12 @@ DEVIATIONS = (
         releases=("==2.11.0",),
         seen=("2.11.0",),
         gone=("3.3.6", "4.0.8"),
+        shadow=Shadow(
+            name="test_a_cluster_where_a_consumer_created_the_subscription_skips_only_what_an_update_passes",
+            by="small history",
+            statement="A skipped message is found in a cluster whose consumer created the subscription, unless an update passes it there.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=UPDATE_PASSES_RESTRICTED_MESSAGES,
@@ -79,6 +97,12 @@ DEVIATIONS = (
         releases=("==4.0.8",),
         seen=("4.0.8",),
         gone=("4.0.4", "3.3.6", "2.11.0"),
+        shadow=Shadow(
+            name="test_a_closed_replicator_that_reads_a_later_request_has_no_excuse_for_an_earlier_one",
+            by="small history",
+            statement="A closed replicator that answers a later request, but not an earlier one, is found.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=FIRST_ROUND_RESPONSE_COUNTS_TWICE,
@@ -109,6 +133,12 @@ DEVIATIONS = (
         releases=("==3.3.6", "==2.11.0", "==4.0.8"),
         seen=("4.0.8", "3.3.6", "2.11.0"),
         occurrence="31 of 807 snapshots, more on a busy machine; one of 63 on 2.11.0. The lost message was not seen.",
+        shadow=Shadow(
+            name="test_a_snapshot_at_a_response_of_the_first_round_is_no_known_deviation",
+            by="small history",
+            statement="A snapshot with the position of a first-round response is found.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=SNAPSHOT_CACHE_NOT_RECOVERED,
@@ -122,6 +152,11 @@ DEVIATIONS = (
         seen=("4.0.8", "3.3.6"),
         gone=("2.11.0",),
         occurrence="On 4.0.8 in 8 of 8 plays, on 3.3.6 in 2 of 3, on 2.11.0 in 0 of 3.",
+        shadow=Shadow(
+            name="test_a_reload_loses_only_the_snapshots_that_were_cached_before_it",
+            by="small history",
+            statement="A snapshot that was cached after the reload, or in another cluster, is found not to be published.",
+        ),
     ),
     Deviation(
         name=REQUEST_BEFORE_REPLICATOR_EXISTS,
@@ -135,6 +170,12 @@ DEVIATIONS = (
         seen=("2.11.0",),
         gone=("4.0.8",),
         occurrence="On 2.11.0 in 4 of 6 plays (REPL-03 in 2 of 3), on 4.0.8 in 0 of 6.",
+        shadow=Shadow(
+            name="test_a_snapshot_omits_a_cluster_only_if_it_begins_during_the_load",
+            by="small history",
+            statement="A snapshot that begins before or after the load is found to omit a cluster.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=TOO_LARGE_TO_REPLICATE,
@@ -145,6 +186,12 @@ DEVIATIONS = (
         side="broker",
         releases=("==4.0.8", "==3.3.6", "==2.11.0"),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(
+            name="test_a_large_message_excuses_no_other_missing_message_and_no_other_ack",
+            by="small history",
+            statement="A smaller message that is missing is found, and so is an ack of a large message that no update explains.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,
@@ -158,6 +205,12 @@ DEVIATIONS = (
         seen=("3.3.6", "2.11.0"),
         gone=("4.0.8",),
         occurrence="On 3.3.6 in 3 of 3 plays, on 4.0.8 in 0 of 3.",
+        shadow=Shadow(
+            name="test_a_replicator_is_stuck_on_a_large_message_only_after_it_reconnects",
+            by="small history",
+            statement="A replicator that is stuck on a large message without a reconnect since its topic was loaded is found.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=RECOVERY_IGNORES_REPLICATOR_POSITIONS,
@@ -169,6 +222,12 @@ DEVIATIONS = (
         side="broker",
         releases=("==4.0.8", "==3.3.6"),
         seen=("4.0.8", "3.3.6"),
+        shadow=Shadow(
+            name="test_a_reload_excuses_one_more_copy_of_what_a_replicator_had_sent",
+            by="small history",
+            statement="A third copy of a message after one reload is found, and a second copy of one that was published after the reload, or by the cluster's own producers.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=SNAPSHOT_CACHE_OUTRUN,

@@ -29,7 +29,8 @@ from model.log import Position
 from model.replication.evidence import SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, is_passed, passed_without_having, skipped_where_created
 from model.replication.participants import only_what_takes_part
-from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
+from model.replication.reloads import is_older_than_load, may_be_at_load, may_be_stored_again
+from model.replication.rounds import answered_again, complete, is_overtaken, is_too_early, misled, repeated
 from model.replication.snapshot_starts import none_while_disconnected, none_without_news
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
@@ -41,21 +42,27 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
 
     A replicator that reconnected may have sent messages in flight twice, unless the topic is deduplicated.
     """
-    read = topic.read
     for target, log in logs.items():
         for source in topic.clusters:
             own, here = logs[source].messages(source), log.messages(source)
             if unknown := set(here) - topic.all_published:
                 yield f"{target} has {min(unknown)} of {source}, but it was never published there"
-            is_again = read is not None and (source, target) in read.reconnected
-            twice = [message for message, times in Counter(here).items() if times > 1]
-            if twice and (topic.deduplication or not is_again):
-                because = f"{target} has {twice[0]} of {source} twice"
-                yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if target in topic.reloaded else because
+            yield from _repeated(topic, source, log)
             if target != source:
                 may_come = tuple(message for message in own if topic.may_be_at(message, target))
                 arrived = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
                 yield from _as_there(topic, source, target, may_come, arrived)
+
+
+def _repeated(topic: ReplicatedTopic, source: str, log: Log) -> Iterator[CheckResult]:
+    """The messages of a cluster that another one, or itself, has twice."""
+    is_again = topic.read is not None and (source, log.cluster) in topic.read.reconnected
+    if is_again and not topic.deduplication:
+        return
+    for message in (message for message, times in Counter(log.messages(source)).items() if times > 1):
+        because = f"{log.cluster} has {message} of {source} twice"
+        is_forgotten = is_again and may_be_stored_again(topic, log, message)
+        yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if is_forgotten else because
 
 
 def _as_there(
@@ -160,17 +167,19 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
     for log, snapshot, taken, answers in complete(logs):
         responses = {(answer.cluster, answer.position) for answer in answers}
         missing = set(topic.clusters) - {log.cluster} - set(taken.positions)
-        if missing:
-            because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
-            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if log.cluster in topic.reloaded else because
-        elif wrong := set(taken.positions.items()) - responses:
+        if wrong := set(taken.positions.items()) - responses:
             cluster, position = min(wrong)
             yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, but no response has it"
         elif taken.local not in {log.entries[answer.index].position for answer in answers}:
             yield f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, where no response is"
+        elif missing:
+            because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
+            is_at_load = may_be_at_load(topic, log, snapshot.requests[0])
+            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if is_at_load else because
         elif is_too_early(log, snapshot, answers):
             because = f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, before a response"
-            yield Deviating(SNAPSHOT_NOT_AT_HIGHEST_RESPONSE, because)
+            is_of_last_round = is_overtaken(log, snapshot, answers)
+            yield Deviating(SNAPSHOT_NOT_AT_HIGHEST_RESPONSE, because) if is_of_last_round else because
         else:
             yield None
 
@@ -284,18 +293,11 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
                 )
                 yield (
                     Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
-                    if _is_older_than_load(topic, log, index)
+                    if is_older_than_load(topic, log, index)
                     else because
                 )
             else:
                 yield None
-
-
-def _is_older_than_load(topic: ReplicatedTopic, log: Log, index: int) -> bool:
-    """Whether an entry may be older than the last reload of its cluster: no newer message is before it."""
-    had = topic.reloaded.get(log.cluster)
-    messages = (entry.message for entry in log.entries[:index] if entry.message is not None)
-    return had is not None and had.issuperset(messages)
 
 
 @carries("REPL-11")
@@ -352,24 +354,26 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
 def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Every acknowledged message was acknowledged by a consumer in some cluster, so a failover loses nothing."""
     by_snapshots = misled(logs)
-    everywhere = frozenset.intersection(*(frozenset(log.messages()) for log in logs.values()))
+    without_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
+    without_restricted = {label: topic.restricted_elsewhere(label) for label in logs}
     for log in logs.values():
         for cursor in log.read.cursors:
             passed = log.passed(cursor)
             missed = passed - topic.acknowledged(cursor.subscription)
+            existed = topic.created_before_updates(cursor.subscription)
             first = next((entry for entry in log.entries if entry.message in missed), None)
             if first is not None:
                 because = (
                     f"{log.cluster} has {first.message} as acknowledged for {cursor.subscription} (mark-delete "
                     f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
                 )
-                if missed <= topic.nearly_full - everywhere:
+                if missed <= passed_without_having(logs, cursor.subscription, without_large):
                     yield Deviating(TOO_LARGE_TO_REPLICATE, because)
                 elif missed <= by_snapshots.get(cursor.subscription, {}).keys():
                     yield Deviating(min(by_snapshots[cursor.subscription][message] for message in missed), because)
-                elif missed <= passed_without_having(logs, cursor.subscription, topic.restricted):
+                elif missed <= passed_without_having(logs, cursor.subscription, without_restricted):
                     yield Deviating(UPDATE_PASSES_RESTRICTED_MESSAGES, because)
-                elif missed <= skipped_where_created(logs, cursor.subscription):
+                elif missed <= skipped_where_created(logs, cursor.subscription, log.cluster, existed):
                     yield Deviating(UPDATE_CREATES_AT_LATEST, because)
                 else:
                     yield because
@@ -404,7 +408,8 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Check
                 yield None
             elif has_given_up and topic.read is not None and (cluster, origin) in topic.read.closed:
                 because = f"{cluster} did not respond to the request of {origin} at {position} before {origin} gave up"
-                yield Deviating(CLOSED_REPLICATOR_READS_NO_REQUEST, because)
+                has_read = any(name in given for _, _, name in requested)
+                yield because if has_read else Deviating(CLOSED_REPLICATOR_READS_NO_REQUEST, because)
 
 
 @carries("REPL-10")

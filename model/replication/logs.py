@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -120,6 +120,20 @@ class Log:
     def taken_with(self, positions: Mapping[str, Position]) -> Sequence[tuple[int, SnapshotTaken]]:
         return self._taken_with.get(frozenset(positions.items()), ())
 
+    def up_to(self, position: Position | None) -> frozenset[str]:
+        """The messages up to a position, that one included; none up to None."""
+        count = 0 if position is None else self.count_up_to(position)
+        return frozenset(entry.message for entry in self.entries[:count] if entry.message is not None)
+
+    def updated_to(self, subscription: str) -> tuple[Position, ...]:
+        """The positions of this cluster in the updates of a subscription that reached it, in order.
+
+        The first of these updates creates a missing subscription.
+        """
+        markers = (entry.marker for entry in self.entries if entry.origin != self.cluster)
+        updates = (one for one in markers if isinstance(one, SubscriptionUpdated) and one.subscription == subscription)
+        return tuple(at for one in updates if (at := one.positions.get(self.cluster)) is not None)
+
     def updates(self, subscription: str) -> tuple[tuple[int, SubscriptionUpdated], ...]:
         """The updates that this cluster published of a subscription, with their indexes."""
         return tuple(
@@ -146,38 +160,30 @@ def updated_to(logs: Logs, subscription: str, cluster: str) -> Position | None:
     return max((at for one in last for _, update in one if (at := update.positions.get(cluster))), default=None)
 
 
-def skipped_where_created(logs: Logs, subscription: str) -> frozenset[str]:
-    """The acknowledged messages of a subscription after the position of the first update in some cluster.
+def skipped_where_created(logs: Logs, subscription: str, cluster: str, existed: Set[str]) -> frozenset[str]:
+    """The messages that a subscription may have skipped in a cluster where an update created it at the topic's end.
 
-    It would skip them if that update created it at the end of the topic. Its later updates include them, so other
-    clusters acknowledge them too.
+    These are the acknowledged messages after the position of the first update. Its later updates include them, so other
+    clusters acknowledge them too. ``existed``: the clusters where it existed before any update.
     """
-    skipped: set[str] = set()
-    for log in logs.values():
-        cursor, created_at = log.cursor(subscription), _first_updated_to(log, subscription)
-        if cursor is not None and created_at is not None:
-            later = (one.message for one in log.entries if one.message is not None and one.position > created_at)
-            skipped.update(log.passed(cursor).intersection(later))
-    return frozenset(skipped)
+    skipped: dict[str, frozenset[str]] = {}
+    for label, log in logs.items():
+        cursor, updated = log.cursor(subscription), log.updated_to(subscription)
+        if label not in existed and cursor is not None and updated:
+            skipped[label] = log.passed(cursor) - log.up_to(updated[0])
+    by_update = logs[cluster].up_to(max(logs[cluster].updated_to(subscription), default=None))
+    return skipped.get(cluster, frozenset()) | by_update.intersection(frozenset[str]().union(*skipped.values()))
 
 
-def passed_without_having(logs: Logs, subscription: str, restricted: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The restricted messages that an update acknowledged in some cluster, and that its source may not have.
+def passed_without_having(logs: Logs, subscription: str, lacking: Mapping[str, Set[str]]) -> frozenset[str]:
+    """The messages that an update acknowledged in some cluster although its source does not have them.
 
-    ``restricted``: the clusters of restricted messages. Updates of the other clusters then include them, too.
+    ``lacking``: by cluster, the messages that it does not have for a known reason. Updates of the other clusters then
+    include them, too.
     """
     found: set[str] = set()
     for update_log in logs.values():
-        without = {message for message, clusters in restricted.items() if update_log.cluster not in clusters}
         for _, update in update_log.updates(subscription):
             for cluster, position in update.positions.items():
-                passed = (one.message for one in logs[cluster].entries if one.position <= position)
-                found.update(without.intersection(message for message in passed if message is not None))
+                found.update(logs[cluster].up_to(position).intersection(lacking[update_log.cluster]))
     return frozenset(found)
-
-
-def _first_updated_to(log: Log, subscription: str) -> Position | None:
-    """The position of a cluster in the first update that reached it, which creates a missing subscription."""
-    markers = (entry.marker for entry in log.entries if entry.origin != log.cluster)
-    updates = (one for one in markers if isinstance(one, SubscriptionUpdated) and one.subscription == subscription)
-    return next((at for one in updates if (at := one.positions.get(log.cluster)) is not None), None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from model.cluster_events import SnapshotRequest
+from model.cluster_events import ClusterCursor, ClusterEntry, SnapshotRequest
 from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
 from model.replication.evidence import CheckResult, Deviating
-from model.replication.logs import Logs
+from model.replication.logs import Log, Logs
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
 
@@ -22,11 +22,7 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
         for cursor in log.read.cursors:
             is_plain = not cursor.is_replicated and topic.own.get((cursor.subscription, cluster)) is False
             if is_plain and topic.is_replicated_subscription(cursor.subscription):
-                own = topic.acknowledged_at.get((cursor.subscription, cluster), frozenset())
-                because = (
-                    f"{cursor.subscription} has more messages acknowledged in {cluster} than its own consumers acked"
-                )
-                yield Deviating(UPDATE_OF_UNREPLICATED_SUBSCRIPTION, because) if log.passed(cursor) - own else None
+                yield _moved(topic, log, cursor)
             if (cursor.subscription, cluster) in topic.own:
                 continue
             is_replicated = topic.is_replicated and topic.is_replicated_subscription(cursor.subscription)
@@ -38,18 +34,39 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
             yield None
 
 
+def _moved(topic: ReplicatedTopic, log: Log, cursor: ClusterCursor) -> CheckResult:
+    """Whether anything but the acks of its own consumers moved a subscription that is not replicated.
+
+    Updates of its name may have moved it up to their positions.
+    """
+    own = topic.acknowledged_at.get((cursor.subscription, log.cluster), frozenset())
+    because = f"{cursor.subscription} has more messages acknowledged in {log.cluster} than its own consumers acked"
+    by_others = log.passed(cursor) - own
+    if by_others - log.up_to(max(log.updated_to(cursor.subscription), default=None)):
+        return because
+    return Deviating(UPDATE_OF_UNREPLICATED_SUBSCRIPTION, because) if by_others else None
+
+
 def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """The markers of a topic that is to have none."""
     if topic.is_replicated and (not topic.own or any(topic.own.values())):
         return
     why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
     for cluster, log in logs.items():
-        markers = [entry.marker for entry in log.entries if entry.marker is not None]
+        markers = [entry for entry in log.entries if entry.marker is not None]
         because = f"{why}, but the log of {cluster} has {len(markers)} markers"
         has_replicated = any(is_replicated for (_, at), is_replicated in topic.own.items() if at == cluster)
         if not markers:
             yield None
-        elif has_replicated and all(isinstance(marker, SnapshotRequest) for marker in markers):
+        elif has_replicated and _are_first_requests(markers, cluster):
             yield Deviating(REQUEST_WITHOUT_REMOTE_CLUSTER, because)
         else:
             yield because
+
+
+def _are_first_requests(markers: Sequence[ClusterEntry], cluster: str) -> bool:
+    """Whether these markers are the first request of one snapshot each, all of them of this cluster."""
+    asked = [
+        one.marker.snapshot for one in markers if isinstance(one.marker, SnapshotRequest) and one.origin == cluster
+    ]
+    return len(set(asked)) == len(markers)

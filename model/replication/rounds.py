@@ -46,11 +46,22 @@ def is_too_early(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) ->
     """
     if snapshot.taken is None or (len(snapshot.requests) > 1 and repeated(snapshot, answers)):
         return False
-    last_round: dict[str, int] = {}
+    return any(at > snapshot.taken.local for at in _last_round(log, snapshot, answers))
+
+
+def is_overtaken(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
+    """Whether that local position is of another response of the last round, which was handled last."""
+    is_of_last_round = snapshot.taken is not None and snapshot.taken.local in _last_round(log, snapshot, answers)
+    return is_of_last_round and is_too_early(log, snapshot, answers)
+
+
+def _last_round(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[Position]:
+    """The positions of each cluster's first response to the last request."""
+    first: dict[str, Position] = {}
     for answer in answers:
         if answer.index > snapshot.requests[-1]:
-            last_round.setdefault(answer.cluster, answer.index)
-    return any(log.entries[index].position > snapshot.taken.local for index in last_round.values())
+            first.setdefault(answer.cluster, log.entries[answer.index].position)
+    return set(first.values())
 
 
 def _first_answers(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[tuple[str, Position]]:
@@ -67,8 +78,10 @@ def misled(logs: Logs) -> dict[str, dict[str, str]]:
         positions = frozenset(taken.positions.items())
         if len(snapshot.requests) > 1 and repeated(snapshot, answers) - answered_again(snapshot, answers):
             wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
-        elif is_too_early(log, snapshot, answers):
-            wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
+        elif is_overtaken(log, snapshot, answers):
+            by_then = log.up_to(max(_last_round(log, snapshot, answers)))
+            early = _covered_too_early(logs, log, taken).intersection(by_then)
+            wrong[positions] = dict.fromkeys(early, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
     markers = (entry.marker for log in logs.values() for entry in log.entries)
     updates = (marker for marker in markers if isinstance(marker, SubscriptionUpdated))
     published = ((update.subscription, frozenset(update.positions.items())) for update in updates)
@@ -78,14 +91,7 @@ def misled(logs: Logs) -> dict[str, dict[str, str]]:
     return by_subscription
 
 
-def _covered_too_early(logs: Logs, log: Log, taken: SnapshotTaken) -> set[str]:
+def _covered_too_early(logs: Logs, log: Log, taken: SnapshotTaken) -> frozenset[str]:
     """The messages up to a snapshot's position in another cluster that are not up to its position here."""
-    here = {entry.message for entry in log.entries if entry.position <= taken.local}
-    there = (
-        entry.message
-        for cluster, position in taken.positions.items()
-        if cluster in logs
-        for entry in logs[cluster].entries
-        if entry.position <= position
-    )
-    return {message for message in there if message is not None and message not in here}
+    there = (logs[one].up_to(position) for one, position in taken.positions.items() if one in logs)
+    return frozenset[str]().union(*there) - log.up_to(taken.local)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from model.deviations.replication import REQUEST_BEFORE_REPLICATOR_EXISTS
 from model.replication.evidence import EXCUSED, SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, SnapshotSeen
+from model.replication.reloads import may_be_at_load
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
 
@@ -71,16 +72,18 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
         return
     read_ms = topic.read.at_ms if topic.read is not None else 0
     for (source, target), cuts in topic.cut.items():
+        log = logs[source]
         for since_ms, until_ms in cuts:
-            begun = [logs[source].entries[one.requests[0]] for one in logs[source].snapshots]
             end_ms = until_ms if until_ms is not None else max(since_ms, read_ms)
-            within = [entry for entry in begun if since_ms < entry.published_ms < end_ms]
+            begun = [one.requests[0] for one in log.snapshots]
+            within = [index for index in begun if since_ms < log.entries[index].published_ms < end_ms]
             new_by_ms = end_ms - 2 * topic.made.period_ms
-            is_new = any(e.message and since_ms < e.published_ms < new_by_ms for e in logs[source].entries)
+            is_new = any(e.message and since_ms < e.published_ms < new_by_ms for e in log.entries)
             if within:
-                at = within[0].position
-                because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
                 # During the load of a topic its cluster may have no replicators yet.
-                yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if source in topic.reloaded else because
+                unexplained = [index for index in within if not may_be_at_load(topic, log, index)]
+                at = log.entries[(unexplained or within)[0]].position
+                because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
+                yield because if unexplained else Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because)
             elif is_new:
                 yield None

@@ -48,9 +48,10 @@ class ReplicatedTopic:
     messages that consumers acknowledged at each cluster, or may have. ``own``: the subscriptions that consumers
     created, and whether as replicated. ``unreplicated``: how many consumers subscribed at each cluster without
     replication. ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their
-    replicators because the topic was idle, and since when. ``reads``: the read progress of dispatchers at each ack,
-    since they began. ``reloaded``: the clusters that reloaded the topic, and the messages published anywhere by then.
-    ``killed``: the clusters whose broker was killed and may have lost acks.
+    replicators because the topic was idle, and since when. ``interrupted``: the links on which a replicator may have
+    reconnected with messages to send, since its cluster loaded the topic. ``reads``: the read progress of dispatchers
+    at each ack, since they began. ``reloaded``: for each cluster that reloaded the topic, the messages published
+    anywhere by each reload. ``killed``: the clusters whose broker was killed and may have lost acks.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -68,8 +69,9 @@ class ReplicatedTopic:
     unreplicated: Mapping[str, int] = field(default_factory=dict)
     cut: Mapping[tuple[str, str], Cuts] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
+    interrupted: frozenset[tuple[str, str]] = frozenset()
     reads: Mapping[At, tuple[ReadAhead, ...]] = field(default_factory=dict)
-    reloaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reloaded: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
     is_settled: bool = False
     killed: frozenset[str] = frozenset()
     is_quiet: bool = False
@@ -89,6 +91,10 @@ class ReplicatedTopic:
         only_to = ((one.business_id, one.only_to) for one in entry.messages)
         added = {message: frozenset((cluster, *labels)) for message, labels in only_to if labels is not None}
         return replace(self, restricted={**self.restricted, **added}) if added else self
+
+    def restricted_elsewhere(self, cluster: str) -> frozenset[str]:
+        """The messages that may not be replicated to a cluster."""
+        return frozenset(message for message, clusters in self.restricted.items() if cluster not in clusters)
 
     def may_be_at(self, message: str, cluster: str) -> bool:
         """Whether a message may be replicated to a cluster."""
@@ -120,14 +126,25 @@ class ReplicatedTopic:
     def unloaded_at(self, cluster: str) -> ReplicatedTopic:
         """The topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
-        reloaded = {**self.reloaded, cluster: self.all_published}
-        return replace(self.disturbed().opened_at(cluster), reads=reads, reloaded=reloaded)
+        reloaded = {**self.reloaded, cluster: (*self.reloaded.get(cluster, ()), self.all_published)}
+        still_cut = {link for link, cuts in self.cut.items() if any(until is None for _, until in cuts)}
+        loaded = {link for link in self.interrupted - still_cut if link[0] == cluster}
+        interrupted = (self.interrupted - loaded).union((source, cluster) for source in self.clusters)
+        return replace(self.disturbed().opened_at(cluster), reads=reads, reloaded=reloaded, interrupted=interrupted)
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
         """The position at a cluster in the others' last updates of a subscription, at the last read."""
         if self.read is None:
             return None
         return updated_to({label: Log(label, one) for label, one in self.read.clusters.items()}, subscription, cluster)
+
+    def created_before_updates(self, subscription: str) -> frozenset[str]:
+        """The clusters where consumers created a subscription before any cluster could publish an update of it."""
+        places = [
+            (cluster, is_replicated) for (name, cluster), is_replicated in self.own.items() if name == subscription
+        ]
+        first = next((number for number, (_, is_replicated) in enumerate(places) if is_replicated), len(places))
+        return frozenset(cluster for cluster, _ in places[: first + 1])
 
     def is_replicated_subscription(self, subscription: str) -> bool:
         """Whether a consumer in any cluster created this subscription as replicated."""

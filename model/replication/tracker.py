@@ -221,6 +221,8 @@ def _acknowledged(state: Replication, operation: AckById, outcome: Outcome) -> R
 def _link_cut(state: Replication, link: tuple[str, str], outcome: Outcome) -> Replication:
     if not isinstance(outcome, LinkCut):
         return state
+    for name, topic in state.topics.items():
+        state = state.with_topic(name, replace(topic, interrupted=topic.interrupted | {link}))
     return _on_each(state, lambda topic: (*topic.cut.get(link, ()), (outcome.since_ms, None)), link)
 
 
@@ -329,7 +331,8 @@ def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled
         f"the replicator of {seen.source} to {seen.target} was connected, but replicated nothing for "
         f"{seen.stalled_s:.0f} s despite its backlog: {first}"
     )
-    if seen.messages and seen.messages[0] in topic.nearly_full:
+    is_interrupted = (seen.source, seen.target) in topic.interrupted
+    if is_interrupted and seen.messages and seen.messages[0] in topic.nearly_full:
         if REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE in known:
             return Allowed(state, ("REPL-01",), (REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,))
         return DEVIATIONS[REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE].broken(because)

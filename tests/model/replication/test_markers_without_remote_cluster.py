@@ -8,14 +8,18 @@ from dataclasses import replace
 import pytest
 
 from model.cluster_events import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
+from model.deviations import DEVIATIONS
 from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER
-from model.judgement import Allowed, Broken
-from tests.model.replication.test_small_logs import TOPIC, Told, at, deviates, judged
+from model.judgement import Allowed
+from tests.model.replication.test_small_logs import TOPIC, Told, at, deviates, judged, verdict
 
 ALONE = replace(TOPIC, is_replicated=False, is_settled=False)
 """A topic without replication, with a replicated subscription in A."""
 
 ASKING = (SnapshotRequest("s", "A"), SnapshotRequest("t", "A"))
+
+
+KNOWN = frozenset(DEVIATIONS)
 
 
 def logs_with(markers: Sequence[Marker], *, cluster: str = "A") -> dict[str, list[Told]]:
@@ -36,20 +40,22 @@ def test_a_request_without_a_remote_cluster_is_a_deviation() -> None:
         (ASKING, "B"),
         ((*ASKING, SnapshotTaken("s", at("A", 1), {})), "A"),
         ((*ASKING, SubscriptionUpdated("sub", {})), "A"),
+        ((*ASKING, ASKING[1]), "A"),
+        ((SnapshotRequest("s", "B"),), "B"),
     ],
-    ids=["its subscription is elsewhere", "it takes a snapshot", "it publishes an update"],
+    ids=["its subscription is elsewhere", "a snapshot", "an update", "a second round", "of another cluster"],
 )
 def test_the_deviation_explains_no_other_marker(markers: tuple[Marker, ...], cluster: str) -> None:
-    found = judged(logs_with(markers, cluster=cluster), topic=ALONE, cursors={})
-    assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-18", None)
+    found = judged(logs_with(markers, cluster=cluster), topic=ALONE, cursors={}, known=KNOWN)
+    assert verdict(found) == ("REPL-18", None)
+    requests = judged(logs_with(ASKING), topic=ALONE, cursors={}, known=KNOWN)
+    assert verdict(requests) == (REQUEST_WITHOUT_REMOTE_CLUSTER,)
 
 
 def test_the_deviation_explains_no_request_on_a_replicated_topic() -> None:
     unreplicated = replace(ALONE, is_replicated=True, own={("sub", "A"): False})
     found = judged(logs_with(ASKING), topic=unreplicated, cursors={})
-    assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-18", None)
+    assert verdict(found) == ("REPL-18", None)
 
 
 def test_a_request_during_a_cut_breaks_nothing_more_because_there_is_no_replicator() -> None:

@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from model.cluster_events import ClusterCursor, ReplicationSettings
+from model.cluster_events import (
+    ClusterCursor,
+    ReplicationSettings,
+    SnapshotRequest,
+    SnapshotResponse,
+    SnapshotTaken,
+    SubscriptionUpdated,
+)
 from model.deduplication.topic_observer import TopicView
-from model.deviations import counted
+from model.deviations import DEVIATIONS, counted
 from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
@@ -17,20 +24,51 @@ from model.replication.tracked import REPLICATORS_ADD_BYTES, ClusterProducer, Re
 from model.replication.tracker import judge
 from model.vocabulary import Entry, Message, Outcome
 from tests.model.replication.test_small_logs import (
-    CURSORS,
     PERIOD_MS,
     TIMEOUT_MS,
     TOPIC,
-    TWO,
     Told,
+    and_then,
     at,
     deviates,
     judged,
+    verdict,
+    with_entry,
 )
 
 LARGEST_BYTES = 10_240
 LARGE = replace(TOPIC, published={"A": ("big", "a1")}, own={}, is_settled=False, nearly_full=frozenset({"big"}))
 PASSED_OVER: dict[str, list[Told]] = {"A": [("A", "big"), ("A", "a1")], "B": [("A", "a1")]}
+
+UPDATED: dict[str, list[Told]] = {
+    "A": [
+        ("A", "big"),
+        ("B", "b0"),
+        ("B", SnapshotRequest("s", "B")),
+        ("A", SnapshotResponse("s", "A", at("A", 2))),
+        ("B", SubscriptionUpdated("sub", {"A": at("A", 2)})),
+    ],
+    "B": [
+        ("B", "b0"),
+        ("B", SnapshotRequest("s", "B")),
+        ("A", SnapshotResponse("s", "A", at("A", 2))),
+        ("B", SnapshotTaken("s", at("B", 2), {"A": at("A", 2)})),
+        ("B", SubscriptionUpdated("sub", {"A": at("A", 2)})),
+    ],
+}
+"""B does not have big, and its update passes it in A."""
+OF_B = replace(
+    TOPIC,
+    published={"A": ("big",), "B": ("b0",)},
+    acknowledged_at={("sub", "B"): frozenset({"b0"})},
+    own={("sub", "B"): True},
+    nearly_full=frozenset({"big"}),
+    is_settled=False,
+)
+CURSORS_OF_B = {
+    "A": ClusterCursor(subscription="sub", mark_delete=at("A", 2)),
+    "B": ClusterCursor(subscription="sub", mark_delete=at("B", 4)),
+}
 
 
 @pytest.mark.parametrize("is_settled", [False, True])
@@ -69,32 +107,36 @@ def test_a_missing_message_besides_a_large_one_breaks_the_rule() -> None:
 
 def test_the_source_cluster_may_then_have_an_ack_for_an_undelivered_large_message() -> None:
     """An update from a cluster that never stored it says that everything is acknowledged."""
-    logs = {**TWO, "B": TWO["B"][1:]}
-    cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 4))}
-    topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
-    unexplained = judged(logs, topic=topic, cursors=cursors)
-    assert isinstance(unexplained, Broken)
-    assert (unexplained.rule, unexplained.deviation) == ("REPL-14", None)
-    large = judged(logs, topic=replace(topic, nearly_full=frozenset({"a0"})), cursors=cursors)
-    assert isinstance(large, Broken)
-    assert large.deviation == TOO_LARGE_TO_REPLICATE
-    there = judged(TWO, topic=replace(topic, nearly_full=frozenset({"a0"})), cursors=CURSORS)
-    assert isinstance(there, Broken)
-    assert (there.rule, there.deviation) == ("REPL-14", None)
+    unexplained = judged(UPDATED, topic=replace(OF_B, nearly_full=frozenset()), cursors=CURSORS_OF_B)
+    assert verdict(unexplained) == ("REPL-14", None)
+    deviates("REPL-01", TOO_LARGE_TO_REPLICATE, UPDATED, topic=OF_B, cursors=CURSORS_OF_B)
+    there = with_entry(UPDATED, "B", 0, ("A", "big"))
+    assert verdict(judged(there, topic=OF_B, cursors=CURSORS_OF_B)) == ("REPL-14", None)
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "at_a", "expected"),
+    [
+        ((), (), 2, (TOO_LARGE_TO_REPLICATE,)),
+        (("big2",), (), 5, ("REPL-14", None)),
+        (("small", "a2"), ("a2",), 2, ("REPL-01", None)),
+    ],
+    ids=["nothing else", "an ack after the update", "a smaller message that is missing"],
+)
+def test_a_large_message_excuses_no_other_missing_message_and_no_other_ack(
+    of_a: tuple[str, ...], of_b: tuple[str, ...], at_a: int, expected: tuple[str | None, ...]
+) -> None:
+    logs = and_then(UPDATED, "A", *(("A", message) for message in of_a))
+    logs = and_then(logs, "B", *(("A", message) for message in of_b))
+    cursors = {**CURSORS_OF_B, "A": ClusterCursor(subscription="sub", mark_delete=at("A", at_a))}
+    topic = replace(OF_B, published={"A": ("big", *of_a), "B": ("b0",)}, nearly_full=frozenset({"big", "big2"}))
+    found = judged(logs, topic=topic, cursors=cursors, known=frozenset(DEVIATIONS))
+    assert verdict(found) == expected
 
 
 def test_the_check_that_the_deviation_explains_is_excused_whichever_rule_it_is_of() -> None:
     """The deviation is one of REPL-01. An ack for a message that was not delivered is judged by REPL-14."""
-    logs: dict[str, list[Told]] = {"A": [("B", "b0"), ("A", "big")], "B": [("B", "b0")]}
-    cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 1))}
-    topic = replace(
-        TOPIC,
-        published={"A": ("big",), "B": ("b0",)},
-        acknowledged_at={("sub", "B"): frozenset({"b0"})},
-        nearly_full=frozenset({"big"}),
-        is_settled=False,
-    )
-    found = judged(logs, topic=topic, cursors=cursors, known=frozenset({TOO_LARGE_TO_REPLICATE}))
+    found = judged(UPDATED, topic=OF_B, cursors=CURSORS_OF_B, known=frozenset({TOO_LARGE_TO_REPLICATE}))
     assert isinstance(found, Allowed)
     told = counted(found)
     assert told.excused.count("REPL-14") == 1

@@ -1,0 +1,136 @@
+"""What a reload of the topic may lose by a deviation, and what it does not excuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.cluster_events import ClusterCursor, ReplicationSettings, SnapshotTaken
+from model.deviations import DEVIATIONS
+from model.deviations.replication import (
+    RECOVERY_IGNORES_REPLICATOR_POSITIONS,
+    REQUEST_BEFORE_REPLICATOR_EXISTS,
+    SNAPSHOT_CACHE_NOT_RECOVERED,
+)
+from model.log import Position
+from model.replication.tracked import ReplicatedTopic
+from tests.model.replication.test_small_logs import (
+    PERIOD_MS,
+    THREE,
+    TIMEOUT_MS,
+    TOPIC,
+    TWO,
+    Told,
+    and_then,
+    at,
+    broken,
+    deviates,
+    judged,
+    two_snapshots,
+    verdict,
+)
+
+KNOWN = frozenset(DEVIATIONS)
+LINK = (("A", "B"),)
+
+
+def reloaded(cluster: str, *published: str, topic: ReplicatedTopic = TOPIC) -> ReplicatedTopic:
+    """The topic after a cluster reloaded it, when these messages had been published."""
+    return replace(topic, reloaded={cluster: (frozenset(published),)})
+
+
+def test_with_deduplication_a_message_replicated_twice_is_at_most_a_deviation() -> None:
+    twice = and_then(TWO, "B", ("A", "a0"))
+    topic = replace(TOPIC, deduplication=True)
+    assert broken(judged(twice, topic=topic, reconnected=LINK))[0] == "REPL-01"
+    unloaded = reloaded("B", "a0", topic=topic)
+    deviates("REPL-01", RECOVERY_IGNORES_REPLICATOR_POSITIONS, twice, topic=unloaded, reconnected=LINK)
+
+
+@pytest.mark.parametrize(
+    ("at_b", "reconnected", "is_excused"),
+    [
+        ("b0 a0 a0 a1", LINK, True),
+        ("b0 a0 a0 a0 a1", LINK, False),
+        ("b0 a0 a1 a1", LINK, False),
+        ("b0 b0 a0 a1", LINK, False),
+        ("a0 a0 b0 a1", LINK, False),
+        ("b0 a0 a0 a1", (), False),
+    ],
+    ids=["one more copy", "two more", "published since", "its own", "before the reload", "not sent again"],
+)
+def test_a_reload_excuses_one_more_copy_of_what_a_replicator_had_sent(
+    at_b: str, reconnected: tuple[tuple[str, str], ...], is_excused: bool
+) -> None:
+    """B was reloaded after a0 and b0 were published, and before a1 was."""
+    published = {"A": ("a0", "a1"), "B": ("b0",)}
+    topic = replace(TOPIC, deduplication=True, published=published, acknowledged_at={}, own={}, is_settled=False)
+    logs: dict[str, list[Told]] = {
+        "A": [("A", "a0"), ("A", "a1"), ("B", "b0")],
+        "B": [(message[0].upper(), message) for message in at_b.split()],
+    }
+    found = judged(logs, topic=reloaded("B", "a0", "b0", topic=topic), cursors={}, known=KNOWN, reconnected=reconnected)
+    assert verdict(found) == ((RECOVERY_IGNORES_REPLICATOR_POSITIONS,) if is_excused else ("REPL-01", None))
+
+
+ONE_OMITTED = {**THREE, "A": [*THREE["A"][:3], ("A", SnapshotTaken("s", at("A", 2), {"B": at("B", 1)}))]}
+"""A asked B alone."""
+
+
+def test_a_snapshot_without_a_remote_cluster_is_a_deviation_after_a_reload() -> None:
+    alone = judged(ONE_OMITTED, cursors={})
+    assert verdict(alone) == ("REPL-09", None)
+    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, ONE_OMITTED, topic=reloaded("A", "a0"), cursors={})
+
+
+@pytest.mark.parametrize(
+    ("topic", "taken"),
+    [
+        (reloaded("A"), {"B": at("B", 1)}),
+        (reloaded("A", "a0", "a1"), {"B": at("B", 1)}),
+        (reloaded("B", "a0"), {"B": at("B", 1)}),
+        (reloaded("A", "a0"), {"B": at("B", 0)}),
+    ],
+    ids=["it begins later", "it begins before", "another cluster loads", "it has a position of no response"],
+)
+def test_a_snapshot_omits_a_cluster_only_if_it_begins_during_the_load(
+    topic: ReplicatedTopic, taken: dict[str, Position]
+) -> None:
+    """A reload is after the messages that were published by then, and before the others."""
+    logs = {**ONE_OMITTED, "A": [*ONE_OMITTED["A"][:3], ("A", SnapshotTaken("s", at("A", 2), taken)), ("A", "a1")]}
+    published = replace(topic, published={"A": ("a0", "a1")}, is_settled=False)
+    found = judged(logs, topic=published, cursors={}, known=KNOWN)
+    assert verdict(found) == ("REPL-09", None)
+    at_load = judged(ONE_OMITTED, topic=reloaded("A", "a0"), cursors={}, known=KNOWN)
+    assert verdict(at_load) == (REQUEST_BEFORE_REPLICATOR_EXISTS,)
+
+
+def test_a_snapshot_begins_despite_a_cut_link_only_during_the_load() -> None:
+    cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
+    at_load = judged(TWO, topic=reloaded("A", "a0", topic=cut), known=KNOWN)
+    assert verdict(at_load) == (REQUEST_BEFORE_REPLICATOR_EXISTS,)
+    later = judged(TWO, topic=reloaded("A", topic=cut), known=KNOWN)
+    assert verdict(later) == ("REPL-03", None)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "published", "is_excused"),
+    [("A", ("a0", "a1"), True), ("A", ("a0",), False), ("B", ("a0", "a1"), False)],
+    ids=["before the reload", "after it", "another cluster"],
+)
+def test_a_reload_loses_only_the_snapshots_that_were_cached_before_it(
+    cluster: str, published: tuple[str, ...], is_excused: bool
+) -> None:
+    """A has no update with its second snapshot, which is after a1."""
+    logs, topic = two_snapshots()
+    topic = replace(topic, made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2))
+    passed = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
+    found = judged(
+        {**logs, "A": logs["A"][:-1]},
+        topic=reloaded(cluster, *published, topic=topic),
+        cursors=passed,
+        is_quiet=True,
+        known=KNOWN,
+    )
+    assert verdict(found) == ((SNAPSHOT_CACHE_NOT_RECOVERED,) if is_excused else ("REPL-12", None))
