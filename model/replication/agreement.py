@@ -29,7 +29,6 @@ from model.log import Position
 from model.replication.evidence import SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, is_passed, passed_without_having, skipped_where_created
 from model.replication.participants import only_what_takes_part
-from model.replication.reloads import is_older_than_load, may_be_at_load, may_be_stored_again
 from model.replication.rounds import answered_again, complete, is_overtaken, is_too_early, misled, repeated
 from model.replication.snapshot_starts import none_while_disconnected, none_without_news
 from model.replication.tracked import ReplicatedTopic
@@ -61,8 +60,16 @@ def _repeated(topic: ReplicatedTopic, source: str, log: Log) -> Iterator[CheckRe
         return
     for message in (message for message, times in Counter(log.messages(source)).items() if times > 1):
         because = f"{log.cluster} has {message} of {source} twice"
-        is_forgotten = is_again and may_be_stored_again(topic, log, message)
+        is_forgotten = is_again and _may_be_forgotten(topic, log, message)
         yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if is_forgotten else because
+
+
+def _may_be_forgotten(topic: ReplicatedTopic, log: Log, message: str) -> bool:
+    """Whether each further copy of a message has its own reload, after the first copy and before the last."""
+    copies = [index for index, entry in enumerate(log.entries) if entry.message == message]
+    reloads = topic.reloaded.get(log.cluster, ())
+    between = [one for one in reloads if one.may_follow(log, copies[0]) and one.may_precede(log, copies[-1])]
+    return len(copies) - 1 <= len(between)
 
 
 def _as_there(
@@ -174,7 +181,7 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
             yield f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, where no response is"
         elif missing:
             because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
-            is_at_load = may_be_at_load(topic, log, snapshot.requests[0])
+            is_at_load = topic.may_be_at_load(log, snapshot.requests[0])
             yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if is_at_load else because
         elif is_too_early(log, snapshot, answers):
             because = f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, before a response"
@@ -293,7 +300,7 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
                 )
                 yield (
                     Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
-                    if is_older_than_load(topic, log, index)
+                    if any(one.may_follow(log, index) for one in topic.reloaded.get(cluster, ())[-1:])
                     else because
                 )
             else:

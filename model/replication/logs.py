@@ -145,6 +145,29 @@ class Log:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reload:
+    """A reload of the topic in a cluster: the messages published anywhere by then, and those that it had confirmed.
+
+    No outcome contains its position. It is before messages that were published later, and after confirmed ones.
+    """
+
+    published: frozenset[str]
+    confirmed: frozenset[str]
+
+    def may_follow(self, log: Log, index: int) -> bool:
+        """Whether it may be after an entry: neither that nor a message before it was published later."""
+        return self.published.issuperset(one.message for one in log.entries[: index + 1] if one.message is not None)
+
+    def may_precede(self, log: Log, index: int) -> bool:
+        """Whether it may be before an entry: no message that was confirmed by then is after that."""
+        return self.confirmed.isdisjoint(one.message for one in log.entries[index + 1 :] if one.message is not None)
+
+    def may_be_at(self, log: Log, index: int) -> bool:
+        """Whether an entry may have been stored while the cluster loaded the topic."""
+        return self.may_follow(log, index) and self.may_precede(log, index)
+
+
 Logs = Mapping[str, Log]
 """The logs by the clusters' labels."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from model.deviations.replication import REQUEST_BEFORE_REPLICATOR_EXISTS
 from model.replication.evidence import EXCUSED, SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, SnapshotSeen
-from model.replication.reloads import may_be_at_load
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
 
@@ -81,7 +80,7 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
             is_new = any(e.message and since_ms < e.published_ms < new_by_ms for e in log.entries)
             if within:
                 # During the load of a topic its cluster may have no replicators yet.
-                unexplained = [index for index in within if not may_be_at_load(topic, log, index)]
+                unexplained = [index for index in within if not topic.may_be_at_load(log, index)]
                 at = log.entries[(unexplained or within)[0]].position
                 because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
                 yield because if unexplained else Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because)

@@ -11,7 +11,7 @@ from model.cluster_operations import ReplicationOperation
 from model.deduplication.topic_observer import TopicView
 from model.log import Position
 from model.operations import CreateTopic
-from model.replication.logs import Log, updated_to
+from model.replication.logs import Log, Reload, updated_to
 from model.vocabulary import Entry, Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
@@ -50,8 +50,8 @@ class ReplicatedTopic:
     replication. ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their
     replicators because the topic was idle, and since when. ``interrupted``: the links on which a replicator may have
     reconnected with messages to send, since its cluster loaded the topic. ``reads``: the read progress of dispatchers
-    at each ack, since they began. ``reloaded``: for each cluster that reloaded the topic, the messages published
-    anywhere by each reload. ``killed``: the clusters whose broker was killed and may have lost acks.
+    at each ack, since they began. ``reloaded``: the reloads of the topic in each cluster. ``killed``: the clusters
+    whose broker was killed and may have lost acks.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -71,7 +71,7 @@ class ReplicatedTopic:
     closed: Mapping[str, int] = field(default_factory=dict)
     interrupted: frozenset[tuple[str, str]] = frozenset()
     reads: Mapping[At, tuple[ReadAhead, ...]] = field(default_factory=dict)
-    reloaded: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
+    reloaded: Mapping[str, tuple[Reload, ...]] = field(default_factory=dict)
     is_settled: bool = False
     killed: frozenset[str] = frozenset()
     is_quiet: bool = False
@@ -126,11 +126,16 @@ class ReplicatedTopic:
     def unloaded_at(self, cluster: str) -> ReplicatedTopic:
         """The topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
-        reloaded = {**self.reloaded, cluster: (*self.reloaded.get(cluster, ()), self.all_published)}
+        loads = Reload(published=self.all_published, confirmed=frozenset(self.published.get(cluster, ())))
+        reloaded = {**self.reloaded, cluster: (*self.reloaded.get(cluster, ()), loads)}
         still_cut = {link for link, cuts in self.cut.items() if any(until is None for _, until in cuts)}
         loaded = {link for link in self.interrupted - still_cut if link[0] == cluster}
         interrupted = (self.interrupted - loaded).union((source, cluster) for source in self.clusters)
         return replace(self.disturbed().opened_at(cluster), reads=reads, reloaded=reloaded, interrupted=interrupted)
+
+    def may_be_at_load(self, log: Log, index: int) -> bool:
+        """Whether an entry may have been stored while its cluster loaded the topic again."""
+        return any(one.may_be_at(log, index) for one in self.reloaded.get(log.cluster, ()))
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
         """The position at a cluster in the others' last updates of a subscription, at the last read."""

@@ -14,6 +14,7 @@ from model.deviations.replication import (
     SNAPSHOT_CACHE_NOT_RECOVERED,
 )
 from model.log import Position
+from model.replication.logs import Reload
 from model.replication.tracked import ReplicatedTopic
 from tests.model.replication.test_small_logs import (
     PERIOD_MS,
@@ -37,7 +38,8 @@ LINK = (("A", "B"),)
 
 def reloaded(cluster: str, *published: str, topic: ReplicatedTopic = TOPIC) -> ReplicatedTopic:
     """The topic after a cluster reloaded it, when these messages had been published."""
-    return replace(topic, reloaded={cluster: (frozenset(published),)})
+    confirmed = frozenset(message for message in published if message.startswith(cluster.lower()))
+    return replace(topic, reloaded={cluster: (Reload(published=frozenset(published), confirmed=confirmed),)})
 
 
 def test_with_deduplication_a_message_replicated_twice_is_at_most_a_deviation() -> None:

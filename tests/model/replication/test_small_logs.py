@@ -26,6 +26,7 @@ from model.deviations.replication import (
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.replication.logs import Reload
 from model.replication.tracked import ClusterConsumer, ReadAhead, ReplicatedTopic, Replication
 from model.replication.tracker import judge
 
@@ -108,6 +109,7 @@ TOPIC = ReplicatedTopic(
     own={("sub", "A"): True},
     is_settled=True,
 )
+RELOAD = Reload(published=frozenset({"a0"}), confirmed=frozenset())
 
 
 def judged(
@@ -245,9 +247,9 @@ def test_a_new_unreplicated_subscription_may_cause_a_snapshot_without_new_messag
 def test_no_snapshot_begins_while_a_replicator_is_disconnected() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
     assert broken(judged(TWO, topic=cut))[0] == "REPL-03"
-    unloaded = broken(judged(TWO, topic=replace(cut, reloaded={"B": (frozenset({"a0"}),)})))
+    unloaded = broken(judged(TWO, topic=replace(cut, reloaded={"B": (RELOAD,)})))
     assert unloaded == broken(judged(TWO, topic=cut))
-    while_loading = replace(cut, reloaded={"A": (frozenset({"a0"}),)})
+    while_loading = replace(cut, reloaded={"A": (RELOAD,)})
     deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=while_loading)
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
