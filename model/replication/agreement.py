@@ -393,6 +393,7 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Check
     """A cluster with closed replicators answers later requests.
 
     If the requesting cluster gave up and began another snapshot, and the replicator is still closed, it did not.
+    If it answered another request, its replicator does read, and no deviation explains the missing response.
     """
     for cluster, since_ms in topic.closed.items():
         log = logs[cluster]
