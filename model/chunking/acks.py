@@ -88,6 +88,12 @@ def _acknowledged(
                 None,
                 "client",
             )
+    assembled = {position for message in messages for position in message.positions}
+    repeated = {position for one in acking for position in one.positions} - assembled
+    for message in messages:
+        lacking = [position for position in message.repeated if position not in done]
+        if lacking and not repeated.isdisjoint(message.repeated):
+            return _by_client(name, message, "acknowledged", lacking)
     if wanted - done:
         listed = ", ".join(map(str, sorted(wanted - done)))
         return DEVIATIONS[CHUNK_DUPLICATES_NOT_ACKED].broken(f"the client of {name} did not acknowledge {listed}")
@@ -107,16 +113,16 @@ def _nacked(
     if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
         return None
     named = {position for one in asking for position in one.positions}
+    left_out: list[Position] = []
     for message in messages:
         lacking = [position for position in message.positions if position not in named]
-        if lacking == list(message.positions[:-1]) and lacking:
-            listed = ", ".join(map(str, lacking))
-            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(
-                f"the redelivery request of {name} leaves out {listed}"
-            )
-        if lacking:
+        if lacking != list(message.positions[:-1]) and lacking:
             return _by_client(name, message, "nacked", lacking)
-    return None
+        left_out += lacking
+    if not left_out:
+        return None
+    listed = ", ".join(map(str, left_out))
+    return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(f"the redelivery request of {name} leaves out {listed}")
 
 
 def _by_client(name: str, message: AssembledMessage, what: str, lacking: list[Position]) -> Broken:

@@ -7,7 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from model.chunking import deliveries, dispatch
-from model.chunking.state import AssembledMessage, Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
+from model.chunking.state import (
+    AssembledMessage,
+    Chunking,
+    ChunkSubscription,
+    ChunkTopic,
+    ClientHypothesis,
+    TrackedConsumer,
+)
 from model.chunking.stored_chunks import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
@@ -92,9 +99,7 @@ def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic
     if isinstance(ordered, Broken):
         return ordered
     exercised = {*rules, *_exercised_by(consumer, pairs)}
-    exempt = [
-        message for _, message in pairs if not keeps_order(consumer) or is_exempt(ordered, subscription_id, message)
-    ]
+    exempt = any(is_exempt(ordered, subscription_id, message) for _, message in pairs)
     excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and exempt else ()
     return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else (), excused).after(judged)
 
@@ -122,14 +127,14 @@ def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
     }
 
 
-def keeps_order(consumer: TrackedConsumer) -> bool:
-    """Whether a consumer is ordered, and its client loses no chunks by a known deviation."""
-    return consumer.kind in IN_ORDER and not consumer.hypotheses[0].deviations
-
-
 def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: AssembledMessage) -> bool:
-    """Whether a message may arrive late: its chunks were delayed, or a known deviation changed its producer's log."""
-    is_late = not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
+    """Whether a message may arrive late.
+
+    Its chunks were delayed, a client lost some of it by a known deviation, or one changed its producer's log.
+    """
+    subscription = state.subscriptions[subscription_id]
+    is_late = not subscription.delayed.isdisjoint(message.positions)
+    is_late = is_late or (message.producer, message.sequence_id) in subscription.lost_by_clients
     return is_late or message.producer in state.topics[subscription_id.topic].deviating
 
 
@@ -141,8 +146,13 @@ def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs
     """
     consumer, topic = state.consumers[name], state.topics[subscription_id.topic]
     subscription = state.subscriptions[subscription_id]
-    subscription = replace(subscription, delayed=subscription.delayed | consumer.hypotheses[0].delayed)
-    if not keeps_order(consumer):
+    client = consumer.hypotheses[0]
+    if client.deviations:
+        lost = {(one.producer, one.part.sequence_id) for one in topic.log if one.position in client.delayed}
+        subscription = replace(subscription, lost_by_clients=subscription.lost_by_clients | lost)
+        state = state.with_subscription(subscription_id, subscription)
+    subscription = replace(subscription, delayed=subscription.delayed | client.delayed)
+    if consumer.kind not in IN_ORDER:
         here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
         return state.with_subscription(
             subscription_id, replace(subscription, delivered={}, seen=subscription.seen | here)
@@ -222,17 +232,27 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
             return broken
         deviations.append(broken.deviation)
     for name, consumer in there.items():
-        hypothesis = consumer.hypotheses[0]
-        if hypothesis.discarded - state.subscriptions[subscription_id].acknowledged:
-            if CHUNK_DISCARDED_NOT_REDELIVERED not in known:
-                listed = ", ".join(map(str, sorted(hypothesis.discarded)))
-                return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(
-                    f"{name} discarded {listed} without a redelivery request"
-                )
-            deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
-            forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
-            state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
+        broken = _not_requested(name, consumer.hypotheses[0], subscription)
+        if broken is None:
+            continue
+        if broken.deviation is None or broken.deviation not in known:
+            return broken
+        deviations.append(broken.deviation)
+        forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
+        state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
     return Allowed(state, ("CHUNK-14",) if is_exercised else (), tuple(deviations))
+
+
+@carries("CHUNK-08")
+def _not_requested(name: str, hypothesis: ClientHypothesis, subscription: ChunkSubscription) -> Broken | None:
+    """A client requests redelivery of the entries that it discarded. By a deviation it never requests any of them."""
+    discarded = hypothesis.discarded - subscription.acknowledged
+    if not discarded:
+        return None
+    because = f"{name} discarded {', '.join(map(str, sorted(discarded)))} without a redelivery request"
+    if hypothesis.requests_discarded:
+        return Broken("CHUNK-08", f"{because}, but requested others that it discarded", None, "client")
+    return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(because)
 
 
 def _has_stuck_chunk(

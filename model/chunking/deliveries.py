@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from model.chunking import assembly
-from model.chunking.assembly import Buffers
+from model.chunking.assembly import BufferEffect, Buffers
 from model.chunking.state import AssembledMessage, ClientHypothesis, TrackedConsumer
 from model.chunking.stored_chunks import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
@@ -69,6 +69,7 @@ def _met_one(hypothesis: ClientHypothesis, one: ConsumerCommand) -> ClientHypoth
                 hypothesis,
                 buffers=_with_returned(hypothesis.buffers, awaiting_redelivery),
                 discarded=hypothesis.discarded - gone,
+                requests_discarded=hypothesis.requests_discarded or not gone.isdisjoint(hypothesis.discarded),
             )
         case CommandRedeliver() | CommandSubscribe():
             return _restarted(hypothesis)
@@ -99,8 +100,11 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
     buffers, arrival = assembly.arrive(
         hypothesis.buffers, chunk_of(part), _number(came.position), variant=variant_of(hypothesis)
     )
-    awaiting_redelivery = frozenset(map(_position, buffers.awaiting_redelivery))
-    after = replace(hypothesis, buffers=buffers, delayed=hypothesis.delayed | awaiting_redelivery)
+    delayed = hypothesis.delayed.union(map(_position, buffers.awaiting_redelivery))
+    if arrival.effect in (BufferEffect.DROP, BufferEffect.SET_ASIDE):
+        former = hypothesis.buffers.of(part.uuid or "")
+        delayed |= {came.position, *map(_position, former.entries if former is not None else ())}
+    after = replace(hypothesis, buffers=buffers, delayed=delayed)
     if arrival.crowded_out:
         entries = {_position(number) for one in arrival.crowded_out for number in one.entries}
         field = "acknowledged" if buffers.acks_discarded else "discarded"

@@ -110,6 +110,8 @@ class ClientHypothesis:
     owed: tuple[AssembledMessage, ...] = ()
     optional: int = 0
     discarded: frozenset[Position] = frozenset()
+    requests_discarded: bool = False
+    """Whether it ever requested redelivery of an entry that it discarded."""
     acknowledged: frozenset[Position] = frozenset()
     """Entries that it acknowledges without its application."""
     delayed: frozenset[Position] = frozenset()
@@ -171,6 +173,8 @@ class ChunkSubscription:
     """The highest delivered sequence id of each producer, since the order last started over."""
     seen: frozenset[tuple[str, int]] = frozenset()
     """The delivered messages, by producer and sequence id."""
+    lost_by_clients: frozenset[tuple[str, int]] = frozenset()
+    """The messages of which a client lost chunks by a known deviation, by producer and sequence id."""
 
     def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
         """The same after its topic was reloaded."""

@@ -167,6 +167,12 @@ DEVIATIONS = (
         releases=(">=2.6,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="test_a_client_that_discarded_a_buffer_delivers_all_other_messages_in_order",
+            by="small history",
+            statement="A client that discarded such a buffer delivers other messages in the wrong order.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
@@ -178,6 +184,12 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="test_a_client_that_discarded_a_buffer_delivers_all_other_messages_in_order",
+            by="small history",
+            statement="A client that discarded such a buffer delivers other messages in the wrong order.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_DISCARDED_NOT_REDELIVERED,
@@ -189,6 +201,12 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="test_a_client_that_requests_redelivery_of_some_discarded_chunks_requests_all_of_them",
+            by="small history",
+            statement="The client requests redelivery of some of the chunks that it discarded, but not of all.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_NACK_RETURNS_LAST_ONLY,
@@ -200,6 +218,12 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="test_a_client_requests_redelivery_of_at_least_the_last_chunk_of_each_nacked_message",
+            by="small history",
+            statement="Of two nacked messages, the client requests redelivery of the first one's last chunk, and of nothing of the second.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_DUPLICATES_NOT_ACKED,
@@ -211,5 +235,11 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="test_a_client_that_acknowledges_one_repeated_chunk_acknowledges_all_of_them",
+            by="small history",
+            statement="The client acknowledges some copies of a chunk that is stored several times, but not all.",
+            missed_before=True,
+        ),
     ),
 )
