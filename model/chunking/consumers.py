@@ -130,12 +130,12 @@ def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
 def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: AssembledMessage) -> bool:
     """Whether a message may arrive late.
 
-    Its chunks were delayed, a client lost some of it by a known deviation, or one changed its producer's log.
+    Its chunks were delayed, or by a known deviation a client or the log lost some of them, or the log has some twice.
     """
     subscription = state.subscriptions[subscription_id]
-    is_late = not subscription.delayed.isdisjoint(message.positions)
-    is_late = is_late or (message.producer, message.sequence_id) in subscription.lost_by_clients
-    return is_late or message.producer in state.topics[subscription_id.topic].deviating
+    deviating = subscription.lost_by_clients | state.topics[subscription_id.topic].deviating
+    is_delayed = not subscription.delayed.isdisjoint(message.positions)
+    return is_delayed or (message.producer, message.sequence_id) in deviating
 
 
 @carries("CHUNK-05")

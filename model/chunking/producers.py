@@ -104,7 +104,7 @@ def _others_unloaded(state: Chunking, session: Session) -> Chunking:
 def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: frozenset[str]) -> Judged:
     """The log follows from the commands that the broker received, and has every confirmed message completely."""
     topic = state.topics[name]
-    exercised, deviating = set[str](), set[str]()
+    exercised, deviating = set[str](), set[tuple[str, int]]()
     deviations: tuple[str, ...] = ()
     for producer_name in sorted({entry.producer for entry in entries} - topic.producers.keys()):
         return Broken("CHUNK-03", f"the log has entries of producer {producer_name}, which sent none", None, "broker")
@@ -114,7 +114,8 @@ def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: f
         if isinstance(judged, Broken):
             return judged
         deviations += judged
-        deviating |= {producer_name} if judged else set()
+        if judged:
+            deviating |= {(producer_name, number) for number in stored_chunks.in_part_or_twice(own)}
         exercised |= exercised_by(topic, producer, own)
     exercised |= {"CHUNK-03"} if _is_interleaved(entries) else set()
     after = replace(topic, log=tuple(entries), deviating=topic.deviating | deviating)
@@ -132,8 +133,9 @@ def _of_producer(
         listed = ", ".join(str(entry.part) for entry in own)
         return stored_chunks.broken_by(unknown, f"the log has these entries of producer {name}: {listed}")
     broken = sends.stored(topic, name, producer, own)
-    if broken is None and not explained:
-        broken = sends.confirmed_is_whole(topic, name, producer, own)
+    if broken is None:
+        lost = stored_chunks.maybe_lost(explained, producer.acts)
+        broken = sends.confirmed_is_whole(topic, name, producer, own, lost=lost)
     return explained if broken is None else broken
 
 

@@ -7,7 +7,7 @@ that assembles them verifies the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from model.chunking.chunks import room, split
 from model.chunking.state import ChunkingProducer, ChunkTopic, SentMessage
@@ -127,10 +127,15 @@ def _as_it_should_be(topic: ChunkTopic, name: str, asked: SentMessage, whole: Se
 
 @carries("CHUNK-03", "CHUNK-13")
 def confirmed_is_whole(
-    topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]
+    topic: ChunkTopic,
+    name: str,
+    producer: ChunkingProducer,
+    entries: Sequence[LoggedPart],
+    *,
+    lost: Collection[int] = (),
 ) -> Broken | None:
-    """Every confirmed message is complete in the log."""
-    there = {whole[0].part.sequence_id for whole in wholes(entries)}
+    """Every confirmed message is complete in the log, except those that the broker may have ``lost`` by a deviation."""
+    there = {whole[0].part.sequence_id for whole in wholes(entries)}.union(lost)
     for asked in producer.asked:
         if asked.is_confirmed and not asked.is_crafted and asked.sequence_id not in there:
             rule = "CHUNK-13" if topic.deduplication else "CHUNK-03"

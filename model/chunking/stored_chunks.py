@@ -10,7 +10,7 @@ There are few possible states: how much of the log is explained, and the broker'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from model.chunking.chunks import Chunk
@@ -60,6 +60,22 @@ def explanation(
         if _is_explained(name, producer.acts, entries, variant):
             return deviations
     return _diagnose(topic, name, producer, entries)
+
+
+def maybe_lost(deviations: Collection[str], acts: Sequence[Act]) -> frozenset[int]:
+    """The messages that a broker with these deviations may confirm without all their chunks, by sequence id."""
+    unfinished = set[int]()
+    if CHUNK_EACH_DEDUPLICATED in deviations:
+        unfinished |= _split(acts)
+    if CHUNK_RECOVERY_COUNTS_UNFINISHED in deviations:
+        last = max((number for number, act in enumerate(acts) if isinstance(act, Reloaded)), default=0)
+        unfinished |= _split(acts[:last])
+    return frozenset(unfinished)
+
+
+def _split(acts: Sequence[Act]) -> set[int]:
+    """The messages of which a chunk before the last one was sent."""
+    return {send.sequence_id for act in acts if isinstance(act, Life) for send in act.sends if not send.is_last}
 
 
 def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
@@ -148,6 +164,13 @@ def wholes(entries: Sequence[LoggedPart]) -> Iterator[tuple[LoggedPart, ...]]:
         so_far.append(entry)
         if part.is_last:
             yield tuple(begun.pop(part.uuid))
+
+
+def in_part_or_twice(entries: Sequence[LoggedPart]) -> frozenset[int]:
+    """The messages that a producer's log does not have completely, or with a chunk twice, by sequence id."""
+    copies = Counter(entry.part for entry in entries if entry.part.is_chunk)
+    complete = {whole[0].part.sequence_id for whole in wholes(entries)}
+    return frozenset(part.sequence_id for part, n in copies.items() if n > 1 or part.sequence_id not in complete)
 
 
 def _diagnose(topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]) -> Broken:

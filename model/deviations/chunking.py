@@ -32,6 +32,12 @@ DEVIATIONS = (
         releases=(">=2.5.1,<=2.11.0", "==3.1.0"),
         seen=("3.1.0", "2.11.0", "2.6.0", "2.5.1"),
         gone=("3.3.6", "4.0.8"),
+        shadow=Shadow(
+            name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
+            by="small history",
+            statement="A message that is not split is confirmed, too, although the log does not have it.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_ONLY_LAST_DEDUPLICATED,
@@ -44,6 +50,12 @@ DEVIATIONS = (
         releases=(">=3.0.1,<=5.0.0",),
         seen=("5.0.0-M1", "4.0.8", "3.3.6"),
         gone=("2.11.0",),
+        shadow=Shadow(
+            name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
+            by="small history",
+            statement="A later message is confirmed, although the log has only its first chunk.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_RECOVERY_COUNTS_UNFINISHED,
@@ -54,6 +66,12 @@ DEVIATIONS = (
         side="broker",
         releases=(">=3.0.1,<=4.2.4",),
         seen=("4.0.8", "3.3.6"),
+        shadow=Shadow(
+            name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
+            by="small history",
+            statement="A message that was sent only after the unload is confirmed, although the log has only its first chunk.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=REDELIVERY_READS_IN_PARALLEL,

@@ -51,7 +51,7 @@ def allowed(judged: Allowed[Chunking] | Broken) -> Allowed[Chunking]:
     return judged
 
 
-def broken(judged: Allowed[Chunking] | Broken) -> tuple[str, str | None, str]:
+def broken(judged: Allowed[Chunking] | Broken) -> tuple[str, str | None, str | None]:
     assert isinstance(judged, Broken), judged
     return judged.rule, judged.deviation, judged.side
 
@@ -73,7 +73,7 @@ def broken(judged: Allowed[Chunking] | Broken) -> tuple[str, str | None, str]:
 def test_a_client_that_discarded_a_buffer_delivers_all_other_messages_in_order(
     log: str, before: int, got: str, unordered: str, deviations: set[str]
 ) -> None:
-    commands = (*dispatched(log)[:before], EVERYTHING, *dispatched(log))
+    commands: tuple[ConsumerCommand, ...] = (*dispatched(log)[:before], EVERYTHING, *dispatched(log))
     assert set(allowed(received(subscribed(log), commands, got)).deviations) == deviations
     assert broken(received(subscribed(log), commands, unordered)) == ("CHUNK-05", None, "client")
     last = unordered.split()[-1]
@@ -98,7 +98,8 @@ def test_a_client_that_requests_redelivery_of_some_discarded_chunks_requests_all
 ) -> None:
     log = "a0/3 a1/3 b0/2 b1/2"
     requests = (CommandRedeliver((at(number),)) for number in requested)
-    judged = received(subscribed(log, kind="Shared", pending=1), (*dispatched(log), *requests), "b@3")
+    commands: tuple[ConsumerCommand, ...] = (*dispatched(log), *requests)
+    judged = received(subscribed(log, kind="Shared", pending=1), commands, "b@3")
     if deviations is None:
         assert broken(judged) == ("CHUNK-08", None, "client")
     else:
