@@ -75,7 +75,7 @@ def met(
                 subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
                 consumer = replace(consumer, holds=consumer.holds - acknowledged)
             case CommandRedeliver(positions):
-                consumer = _asked(consumer, positions)
+                consumer = _asked(topic, consumer, positions)
             case CommandSubscribe():
                 subscription = replace(subscription, assignment=subscription.assignment.without(name))
                 consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
@@ -90,9 +90,11 @@ def _acknowledged(topic: ChunkTopic, positions: tuple[Position, ...], *, is_cumu
     return frozenset(entry.position for entry in topic.log if entry.position <= last)
 
 
-def _asked(consumer: TrackedConsumer, positions: tuple[Position, ...]) -> TrackedConsumer:
+def _asked(topic: ChunkTopic, consumer: TrackedConsumer, positions: tuple[Position, ...]) -> TrackedConsumer:
     if consumer.kind in IN_ORDER:
-        asked_after = consumer.last or EARLIEST
+        last = consumer.last or EARLIEST
+        # A read that waits for new entries is cancelled, unlike one in progress.
+        asked_after = last if topic.end > last or topic.has_unanswered else None
         return replace(consumer, is_rewound=True, asked_after=asked_after, holds=frozenset(), skipped=frozenset())
     if not positions:
         return replace(consumer, is_rewound=True, is_returning=True, holds=frozenset())
@@ -128,7 +130,7 @@ def _sent(
     if last is not None and at > last and not _between(topic, subscription, last, at):
         return replace(consumer, last=at) if consumer.is_rewound else replace(sent, last=at)
     if consumer.asked_after is not None and topic.end > consumer.asked_after:
-        # A read may have been pending when the request arrived.
+        # A read may have been in progress when the request arrived.
         what = f"after a redelivery request of {name} the broker dispatched {came.part} of {came.producer} at {at}"
         if at in consumer.holds:
             return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} twice")

@@ -79,6 +79,12 @@ class ChunkTopic:
         confirmed = (position for producer in self.producers.values() for position in producer.confirmed)
         return max((*(entry.position for entry in self.log), *confirmed), default=EARLIEST)
 
+    @property
+    def has_unanswered(self) -> bool:
+        """Whether a producer's last sends were not answered, so that more may be stored than is known."""
+        last = (producer.acts[-1] for producer in self.producers.values() if producer.acts)
+        return any(isinstance(act, Life) and act.has_unanswered for act in last)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledMessage:
@@ -138,7 +144,8 @@ class TrackedConsumer:
     last: Position | None = None
     is_rewound: bool = True
     asked_after: Position | None = None
-    """The last entry sent to an ordered consumer when it requested redelivery, until everything due arrived."""
+    """The last entry sent to an ordered consumer when it requested redelivery while there may have been others to read.
+    Until everything due arrived."""
     holds: frozenset[Position] = frozenset()
     skipped: frozenset[Position] = frozenset()
     """Entries that two parallel reads skipped after a redelivery request, until everything is sent again."""

@@ -84,6 +84,12 @@ DEVIATIONS = (
         seldom=("==3.3.6", "==4.0.8"),
         seen=("4.0.8", "3.3.6"),
         occurrence="In 10 of 200 replays on a standalone; with a bookie as a process of its own in 0 of 240 replays, and once in a check.",
+        shadow=Shadow(
+            name="test_a_redelivery_request_after_everything_was_read_starts_no_second_read",
+            by="small history",
+            statement="Messages are dispatched twice or skipped after a redelivery request, although all that was stored at the request had been read.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,

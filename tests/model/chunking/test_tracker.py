@@ -17,6 +17,7 @@ from model.chunking.state import (
     SentMessage,
     TrackedConsumer,
 )
+from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
@@ -441,6 +442,35 @@ def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to
     assert needed(first, second, third, CommandRedeliver(()), first, first) is None
     assert needed(first, first) is None
     assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
+
+
+@pytest.mark.parametrize(
+    ("log", "before", "then", "is_explained"),
+    [
+        ("a0/2 x a1/2", [entry(0, "a0/2"), CommandRedeliver(())], [entry(0, "a0/2"), entry(0, "a0/2")], True),
+        ("a0/2", [entry(0, "a0/2"), CommandRedeliver(())], [entry(0, "a0/2"), entry(0, "a0/2")], False),
+        ("a0/2 x a1/2", [entry(0, "a0/2"), CommandRedeliver(()), entry(0, "a0/2")], [entry(2, "a1/2")], True),
+        ("a0/2", [entry(0, "a0/2"), CommandRedeliver(()), entry(0, "a0/2")], [entry(2, "a1/2")], False),
+        ("a0/2 x a1/2", [entry(0, "a0/2"), entry(1, "x")], [entry(1, "x")], False),
+    ],
+    ids=["twice", "twice, stored later", "skipped", "skipped, stored later", "not requested"],
+)
+def test_a_redelivery_request_after_everything_was_read_starts_no_second_read(
+    log: str, before: list[ConsumerCommand], then: list[ConsumerCommand], *, is_explained: bool
+) -> None:
+    """The last two entries may be stored only after the request."""
+    known = frozenset(DEVIATIONS)
+    subscription = ChunkSubscription()
+    first = dispatch.met(replace(PLAIN, log=logged(log)), subscription, "c", consumer(), before, known, is_read=True)
+    assert not isinstance(first, Broken)
+    later = replace(PLAIN, log=logged("a0/2 x a1/2"))
+    judged = dispatch.met(later, subscription, "c", first[1], then, known, is_read=True)
+    if is_explained:
+        assert not isinstance(judged, Broken)
+        assert judged[2] == (REDELIVERY_READS_IN_PARALLEL,)
+    else:
+        assert isinstance(judged, Broken)
+        assert (judged.rule, judged.deviation) == ("CHUNK-05", None)
 
 
 def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again() -> None:
