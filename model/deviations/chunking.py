@@ -117,6 +117,12 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.11.0,<=4.0.8",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(
+            name="test_a_last_chunk_is_lost_by_a_deviation_only_if_the_permits_may_have_been_used_up",
+            by="small history",
+            statement="The last chunk is not dispatched although its consumer had permits left after the others.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNKS_DISPATCHED_ONE_BY_ONE,

@@ -33,16 +33,23 @@ def sent(state: Consumption, subscription: SubscriptionId, name: str, message: M
     return state.with_assignment(subscription, state.assignment(subscription).sent(name, chunk))
 
 
-def excused(state: Consumption, name: str, broken: Broken, known: frozenset[str]) -> Allowed[Consumption] | Broken:
-    """A consumer lacks a message that seems due: it is not due, a deviation explains it, or a rule is broken."""
-    reasons = [reason(state, subscription, [name]) for subscription in state.consumers[name].subscriptions]
+def excused(
+    state: Consumption, name: str, broken: Broken, known: frozenset[str], in_time: Collection[Position]
+) -> Allowed[Consumption] | Broken:
+    """A consumer lacks a message that seems due: it is not due, a deviation explains it, or a rule is broken.
+
+    ``in_time``: the entries after which it surely had permits left.
+    """
+    reasons = [reason(state, subscription, [name], in_time) for subscription in state.consumers[name].subscriptions]
     if all(one == WAITS for one in reasons):
         return Allowed(state)
     deviation = next((one for one in reasons if one not in (None, WAITS)), None)
     return broken if deviation is None else requires(deviation, state, known, broken.because)
 
 
-def reason(state: Consumption, subscription: SubscriptionId, starved: Collection[str]) -> str | None:
+def reason(
+    state: Consumption, subscription: SubscriptionId, starved: Collection[str], in_time: Collection[Position] = ()
+) -> str | None:
     """Why these consumers are sent nothing: the name of a deviation, ``WAITS``, or None.
 
     Chunks whose acks are lost by a deviation of the cursor are a reason only if there is no other one.
@@ -51,15 +58,16 @@ def reason(state: Consumption, subscription: SubscriptionId, starved: Collection
         return None
     cursor = state.cursors[subscription]
     free = state.unassigned(subscription, cursor.possible)
-    found = _reason(state, subscription, starved, free)
+    found = _reason(state, subscription, starved, in_time, free)
     lost = state.unassigned(subscription, frozenset(cursor.deviating)) if found is None else free
-    return found if lost.keys() <= free.keys() else _reason(state, subscription, starved, lost)
+    return found if lost.keys() <= free.keys() else _reason(state, subscription, starved, in_time, lost)
 
 
 def _reason(
     state: Consumption,
     subscription: SubscriptionId,
     starved: Collection[str],
+    in_time: Collection[Position],
     free: Mapping[Position, ChunkNumber | None],
 ) -> str | None:
     here, assignment = dict(state.consumers_of(subscription)), state.assignment(subscription)
@@ -78,7 +86,12 @@ def _reason(
     if any(map(waits, chunks)):
         return WAITS if all(map(waits, free.values())) else CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
     left = Counter(chunk.uuid for chunk in chunks)
-    is_last_one_lost = any(one.is_last and left[one.uuid] == 1 and assignment.holder(one.uuid) for one in chunks)
+    log = state.log(subscription.topic).chunks
+    within_permits = {log[position].uuid for position in in_time if position in log}
+    is_last_one_lost = any(
+        one.is_last and left[one.uuid] == 1 and assignment.holder(one.uuid) and one.uuid not in within_permits
+        for one in chunks
+    )
     return CHUNK_ASSIGNED_BEYOND_PERMITS if is_last_one_lost and len(here) > 1 else None
 
 

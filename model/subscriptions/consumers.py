@@ -44,6 +44,7 @@ class Consumer:
     ``acked_by_others``: messages that others acknowledged while they were pending here, or before they arrived. A
     broker may count them until this consumer acknowledges them too.
     ``never_disconnected``: otherwise it may not have reconnected, and then cannot send its grouped acks.
+    ``had_permits_left``: a receive may have left it permits, or it may have had some without one.
     """
 
     topics: tuple[str, ...]
@@ -59,6 +60,7 @@ class Consumer:
     keeps_keys: bool = True
     claims: tuple[HashRange, ...] = ()
     never_disconnected: bool = True
+    had_permits_left: bool = True
     acked_not_pending: int = 0
     """How many messages it acknowledged individually that were pending at no consumer."""
     acked_by_others: frozenset[Message] = frozenset()

@@ -37,7 +37,8 @@ def permitted(state: Consumption, name: str) -> Consumption:
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
-    return membership.woken(state.with_consumer(name, replace(consumer, is_settled=False)), name, permits=True)
+    consumer = replace(consumer, is_settled=False, had_permits_left=True)
+    return membership.woken(state.with_consumer(name, consumer), name, permits=True)
 
 
 @carries("ACK-12", "SERVE-03")

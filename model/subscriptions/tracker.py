@@ -29,6 +29,7 @@ from model.events import (
 )
 from model.failpoints import FailpointKind
 from model.judgement import Allowed, Broken, in_turn
+from model.log import Position
 from model.operations import OnSubscriptions, Terminate, Trim
 from model.rules.catalogue import carries
 from model.subscription_operations import (
@@ -254,6 +255,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         client=operation.client,
         seen=Map({topic: state.cursors[SubscriptionId(topic, operation.subscription)].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
+        had_permits_left=operation.client != "wire" or operation.queue > 0,
         # If a release accepts consumers with different policies, the first consumer's policy applies.
         keeps_keys=not operation.out_of_order if first is None else first.keeps_keys,
         claims=claims_of(operation.sticky) if first is None or first.claims else (),
@@ -334,7 +336,12 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     judged = deliveries.received(state, name, outcome.messages, is_all=is_settled, known=known)
     if isinstance(judged, Broken):
         return judged
-    consumer = replace(judged.state.consumers[name], is_settled=is_settled)
+    is_short = len(outcome.messages) < count
+    consumer = judged.state.consumers[name]
+    # Permits from before may run out after any message. A batch takes some for its acknowledged messages, too.
+    may_run_out = consumer.had_permits_left or any(one.batch_index >= 0 for one in outcome.messages)
+    in_time = () if may_run_out or not is_short else tuple(one.position for one in outcome.messages)
+    consumer = replace(consumer, is_settled=is_settled, had_permits_left=may_run_out or is_short)
     judged = replace(judged, state=judged.state.with_consumer(name, consumer))
     limited = deliveries.limited(state, judged.state, name, outcome, known)
     if isinstance(limited, Broken):
@@ -351,14 +358,13 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     if isinstance(withheld, Broken):
         return withheld
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
-    is_short = not is_blocked and len(outcome.messages) < count
-    missed = deliveries.missed(withheld.state, name) if is_short else Allowed(None)
+    missed = deliveries.missed(withheld.state, name) if is_short and not is_blocked else Allowed(None)
     if isinstance(missed, Broken):
-        excused = chunks.excused(withheld.state, name, missed, known)
+        excused = chunks.excused(withheld.state, name, missed, known, in_time)
         return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
     judged = withheld.after(judged, limited, missed)
     if isinstance(outcome, Starved):
-        starved = _starved(judged.state, name, outcome, known)
+        starved = _starved(judged.state, name, outcome, known, in_time)
         return starved if isinstance(starved, Broken) else starved.after(judged)
     return judged
 
@@ -397,14 +403,16 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
 
 
 @carries("SERVE-03")
-def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
+def _starved(
+    state: Consumption, name: str, outcome: Starved, known: frozenset[str], in_time: Collection[Position]
+) -> Judged:
     """Due messages do not arrive. Some clients do not deliver messages whose ack was lost."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
     if consumer.never_disconnected or not any(
         state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions
     ):
-        return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known)
+        return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
     owed = [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]
     if owed:
         words = diagnosis.some([state.words(message) for message in owed])

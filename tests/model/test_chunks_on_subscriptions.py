@@ -27,7 +27,17 @@ from model.events import (
 )
 from model.log import Position
 from model.operations import CrashProducer, CreateTopic, OpenProducer, Send, Unload
-from model.subscription_operations import AckById, CrashConsumer, CutDuring, Nack, ReadCursor, Receive, Skip, Subscribe
+from model.subscription_operations import (
+    AckById,
+    CrashConsumer,
+    CutDuring,
+    Nack,
+    Permit,
+    ReadCursor,
+    Receive,
+    Skip,
+    Subscribe,
+)
 from model.vocabulary import ChunkNumber, CutAt, Entry, Message, SubscriptionType
 from tests.verdicts import Happened, allowed_by, broken_by, deviates
 
@@ -136,6 +146,29 @@ def test_another_starvation_of_a_shared_subscription_has_no_known_reason(history
     broken = broken_by(*history, known=KNOWN)
     assert broken.deviation is None
     assert broken.rule in ("ACK-12", "SERVE-03")
+
+
+@pytest.mark.parametrize(
+    ("early", "received", "is_explained"),
+    [
+        ((), (receives("c1", "a0", "a1"), starves("c1")), True),
+        ((), (starves("c1", "a0", "a1"),), False),
+        ((), (receives("c1", "a0"), starves("c1", "a1")), False),
+        (((Receive("c1", 2), ReceivedMessages((), settled=True)),), (starves("c1", "a0", "a1"),), True),
+        (((Permit("c1", 2), Done()),), (starves("c1", "a0", "a1"),), True),
+    ],
+    ids=["used up", "given at once", "the second one within them", "two left", "two given"],
+)
+def test_a_last_chunk_is_lost_by_a_deviation_only_if_the_permits_may_have_been_used_up(
+    early: tuple[Happened, ...], received: tuple[Happened, ...], *, is_explained: bool
+) -> None:
+    created, sent = topic()[:2], topic()[2:]
+    history = (*created, subscribed("c1"), subscribed("c2"), *early, *sent, *received)
+    if is_explained:
+        assert deviates(CHUNK_ASSIGNED_BEYOND_PERMITS, *history)
+    else:
+        broken = broken_by(*history, known=KNOWN)
+        assert (broken.rule, broken.deviation) == ("ACK-12", None)
 
 
 def test_a_chunk_that_waits_for_its_consumer_is_not_due_to_another_one() -> None:
