@@ -473,6 +473,18 @@ def test_a_redelivery_request_after_everything_was_read_starts_no_second_read(
         assert (judged.rule, judged.deviation) == ("CHUNK-05", None)
 
 
+def test_sends_without_an_answer_may_be_read_when_redelivery_is_requested() -> None:
+    producer = ChunkingProducer(acts=(life("a0/2 x", [0]),))
+    topic = replace(PLAIN, producers={"p": producer}, log=logged("a0/2"))
+    passed = (entry(0, "a0/2"), CommandRedeliver(()))
+    asked = dispatch.met(topic, ChunkSubscription(), "c", consumer(), passed, (), is_read=True)
+    assert not isinstance(asked, Broken)
+    again, later = (entry(0, "a0/2"), entry(0, "a0/2")), replace(topic, log=logged("a0/2 x"))
+    judged = dispatch.met(later, ChunkSubscription(), "c", asked[1], again, (), is_read=True)
+    assert isinstance(judged, Broken)
+    assert judged.deviation == REDELIVERY_READS_IN_PARALLEL
+
+
 def test_what_parallel_reads_skip_is_missing_until_redelivery_is_requested_again() -> None:
     first, last = entry(0, "a0/2"), entry(2, "a1/2")
     topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
