@@ -56,12 +56,16 @@ def chunk_of(entry: Entry) -> Chunk:
     return Chunk(number.uuid or "", entry.highest, number.chunk_id, number.chunks, 0, 0, 0)
 
 
-def known_from(entries: Iterable[Entry], whole: int) -> Known:
-    """What a broker knows that has these entries of a producer; its messages up to the id ``whole`` are complete."""
-    memory: Memory = ()
-    for entry in entries:
-        memory = remember(memory, "", chunk_of(entry))
-    return Known("", whole, memory[0].unfinished if memory else None)
+def known_after(last: Entry | None, whole: int) -> Known:
+    """What a broker knows of a producer with this last entry; its messages up to the id ``whole`` are complete.
+
+    Only the last entry can belong to an unfinished message: any other one begins it again.
+    """
+    return Known("", whole, None if last is None else _unfinished(chunk_of(last)))
+
+
+def _unfinished(last: Chunk) -> tuple[int, str, int] | None:
+    return None if last.is_last else (last.sequence_id, last.uuid, last.chunk_id + 1)
 
 
 @carries("CHUNK-13")
@@ -91,11 +95,8 @@ def _there(known: Known, chunk: Chunk) -> int:
 @carries("CHUNK-13")
 def remember(memory: Memory, producer: str, chunk: Chunk) -> Memory:
     """The knowledge after the chunk is stored."""
-    known = known_of(memory, producer)
-    if chunk.is_last:
-        after = Known(producer, max(known.whole, chunk.sequence_id))
-    else:
-        after = Known(producer, known.whole, (chunk.sequence_id, chunk.uuid, chunk.chunk_id + 1))
+    whole = known_of(memory, producer).whole
+    after = Known(producer, max(whole, chunk.sequence_id) if chunk.is_last else whole, _unfinished(chunk))
     return tuple(sorted((*(one for one in memory if one.producer != producer), after), key=lambda one: one.producer))
 
 

@@ -8,11 +8,11 @@ answers, recovery.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from model.chunking.deduplication import ChunkJudgement, chunk_of, judge, known_from
+from model.chunking.deduplication import ChunkJudgement, chunk_of, judge, known_after
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, is_after, store, store_at_once
@@ -109,10 +109,10 @@ def _was_stored(state: ProducerState, entry: Entry, variant: ChunksVariant) -> b
 
 
 def _is(
-    judgement: ChunkJudgement, whole: int, stored: Iterable[StoredEntry], entry: Entry, variant: ChunksVariant
+    judgement: ChunkJudgement, whole: int, stored: Sequence[StoredEntry], entry: Entry, variant: ChunksVariant
 ) -> bool:
     """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so."""
-    known = known_from((one.entry for one in stored), whole)
+    known = known_after(stored[-1].entry if stored else None, whole)
     return judge(known, chunk_of(entry), variant=variant) is judgement
 
 

@@ -24,7 +24,7 @@ Not modelled: markers, transactions, consumers, and when a snapshot is due.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
 from typing import assert_never
 
@@ -231,11 +231,11 @@ def _judge_chunk(topic: Topic, producer: str, entry: Entry) -> Judgement:
     stored = [logged.entry for logged in topic.log[topic.since :] if logged.producer == producer]
     in_flight = [write.entry for write in topic.in_flight if write.producer == producer]
 
-    def judged(whole: int, entries: Iterable[Entry]) -> of_chunks.ChunkJudgement:
-        known = of_chunks.known_from(entries, whole)
+    def judged(whole: int, entries: Sequence[Entry]) -> of_chunks.ChunkJudgement:
+        known = of_chunks.known_after(entries[-1] if entries else None, whole)
         return of_chunks.judge(known, of_chunks.chunk_of(entry), variant=topic.variant.chunks)
 
-    if judged(topic.pushed_of(producer), (*stored, *in_flight)) is of_chunks.ChunkJudgement.STORED:
+    if judged(topic.pushed_of(producer), stored + in_flight) is of_chunks.ChunkJudgement.STORED:
         return Judgement.NEW
     is_duplicate = judged(topic.persisted_of(producer), stored) is of_chunks.ChunkJudgement.DUPLICATE
     return Judgement.DUPLICATE if is_duplicate else Judgement.UNKNOWN
