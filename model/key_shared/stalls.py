@@ -135,7 +135,7 @@ def _continuing(keyed: Keyed, *, has_dispatched: bool) -> dict[Position, str]:
 def _reason(keyed: Keyed, position: Position, hashed: int, look: Look) -> str | None:
     if any(hashed in own for own in keyed.unread):
         return LEAVE_TRIGGERS_NO_READ
-    if keyed.may_be_read:
+    if keyed.may_be_read_to is not None:
         return REWIND_SKIPPED_AFTER_REPLAY_READ
     waiting = (entry for entry in look.entries if entry.holder is None and entry.position < position)
     if any(entry.position in look.without_hash and owner_of(entry.hashed, look.receivers) for entry in waiting):

@@ -36,7 +36,8 @@ class Keyed:
     which are in the replay queue; false while an earlier dispatch may be in flight. ``joined``: the consumers that
     joined while there were others. ``is_gathered``: no operation since the last look. ``unread``: the ranges of
     consumers that left without pending messages, until the broker has read the messages that were blocked there.
-    ``may_be_read``: a read may have been pending when the last consumer left, and nothing was delivered since.
+    ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
+    nothing was delivered since.
     ``has_left``: a consumer left since the last look, so a hash may have moved to another consumer and back.
     ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have
     been pending.
@@ -74,7 +75,7 @@ class Keyed:
     joined: Map[str, Joined] = Map()
     is_gathered: bool = False
     unread: tuple[HashRange, ...] = ()
-    may_be_read: bool = False
+    may_be_read_to: Position | None = None
     has_left: bool = False
     reading_at_leave: Position | None = None
     has_replays: bool = False

@@ -144,7 +144,7 @@ def _all_seen(
         keyed,
         is_gathered=True,
         replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
-        may_be_read=keyed.may_be_read and not has_dispatched,
+        may_be_read_to=keyed.may_be_read_to if not has_dispatched else None,
         skipped_to=None if has_dispatched else keyed.skipped_to,
         has_left=False,
         reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,

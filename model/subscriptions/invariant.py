@@ -65,6 +65,7 @@ def divided(state: Consumption, subscription: SubscriptionId, name: str, message
     """When a message is delivered, no message of its key is pending at another consumer."""
     if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
         return None
+    explained: Broken | None = None
     for other, consumer in state.consumers_of(subscription):
         if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
             continue
@@ -73,19 +74,22 @@ def divided(state: Consumption, subscription: SubscriptionId, name: str, message
             if is_here and key_of(state, pending) == own and is_surely_left(state, subscription, pending):
                 what = f"{name} received {state.words(message)} of key {own}"
                 because = f"{what} while {state.words(pending)} of that key is unacknowledged at {other}"
-                if _is_earlier(state, subscription, name, message[1].position):
-                    return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
-                return Broken("KEY-01", because)
-    return None
+                if not _were_there(state, subscription, name, message, pending):
+                    return Broken("KEY-01", because)
+                explained = DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
+    return explained
 
 
-def _is_earlier(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
-    """Whether a consumer of the classic implementation may receive an entry that was read before it joined.
+def _were_there(state: Consumption, subscription: SubscriptionId, name: str, *messages: Message) -> bool:
+    """Whether these messages were in the log when a consumer of the classic implementation joined.
 
-    The classic implementation compares read positions only, not the pending messages of a key.
+    The classic implementation compares read positions only, not the pending messages of a key. So the consumer may
+    receive a message that was read before it joined, while another one has the key. The other one has it from before:
+    later messages of the key are assigned to the consumer that joined.
     """
     joined = state.keyed_of(subscription).joined.get(name)
-    return not state.topics[subscription.topic].drains and joined is not None and position <= joined.last
+    is_classic = not state.topics[subscription.topic].drains
+    return is_classic and joined is not None and all(place.position <= joined.last for _, place in messages)
 
 
 def may_be_replayed_twice(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> bool:

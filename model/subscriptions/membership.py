@@ -26,13 +26,12 @@ def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consu
 
 def left(state: Consumption, subscription: SubscriptionId, name: str, had: Collection[Message]) -> Consumption:
     """A consumer left. After the last one, the broker reads from the mark-delete position again."""
+    before, last = state.keyed_of(subscription), state.log(subscription.topic).last
     rest = [other for other, _ in state.consumers_of(subscription)]
     if not rest:
-        before = state.keyed_of(subscription)
         state = state.without_keyed(subscription)
-        is_sure = before.is_gathered and not before.may_be_read
-        return state if is_sure else state.with_keyed(subscription, Keyed(may_be_read=True))
-    before = state.keyed_of(subscription)
+        is_sure = before.is_gathered and before.may_be_read_to is None
+        return state if is_sure else state.with_keyed(subscription, Keyed(may_be_read_to=last))
     keyed = before.without(name).freed((place.position for _, place in had), is_gone=True)
     if name in before.ready:
         is_last = not keyed.ready and not keyed.is_permitted
@@ -42,7 +41,7 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         keyed,
         unread=unread,
         has_left=True,
-        reading_at_leave=state.log(subscription.topic).last,
+        reading_at_leave=last,
         is_woken=True,
         skipped_to=None,
         stalled=_read_again(keyed),

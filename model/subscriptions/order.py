@@ -64,12 +64,17 @@ def _ahead_of_those_left(
     earlier: Sequence[Message],
     what: str,
 ) -> Broken | None:
-    """Messages of a consumer that left are delivered before later ones of their key, unless they were nacked."""
+    """Messages of a consumer that left are delivered before later ones of their key, unless they were nacked.
+
+    Those that one consumer had enter the replay queue together, so no deviation changes their order.
+    """
     first = _first(state, subscription, earlier, ("left",))
     if first is None or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
-    if _is_passed(state, subscription, name):
+    got = state.keyed_of(subscription).got
+    were_together = position in got and got[position] == got.get(first[1].position)
+    if _is_passed(state, subscription, name) and not were_together:
         return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
     if _may_be_read_for_replay(state, subscription, position):
         return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
@@ -87,7 +92,7 @@ def _may_be_read_for_replay(state: Consumption, subscription: SubscriptionId, po
 
 
 def _is_passed(state: Consumption, subscription: SubscriptionId, name: str) -> bool:
-    """Whether the classic implementation may deliver a new message before messages of a consumer that left.
+    """Whether the classic implementation may deliver other messages before those of a consumer that left.
 
     Those are in the replay queue without their hash. They wait for permits of another consumer, and do not block a read
     that was pending.
@@ -107,18 +112,22 @@ def _ahead_of_replay(
     earlier: Sequence[Message],
     what: str,
 ) -> Broken | None:
-    """A new message is not delivered before messages of its hash in the replay queue."""
+    """A new message is not delivered before messages of its hash in the replay queue.
+
+    A message of a consumer that left is there with its hash, unless a deviation explains the contrary. Then the hash
+    of nacked messages does not matter.
+    """
     first = _first(state, subscription, earlier, ("nacked", "left"))
     if first is None or position in state.keyed_of(subscription).got:
         return None
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
-    if state.due(subscription).get(first) == "nacked" and _may_be_without_hash(state, subscription, first):
-        return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
-    if state.due(subscription).get(first) == "left":
+    if _first(state, subscription, earlier, ("left",)) is not None:
         if _is_passed(state, subscription, name):
             return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
         if _may_be_read_for_replay(state, subscription, position):
             return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
+    elif _may_be_without_hash(state, subscription, first):
+        return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
     return Broken("KEY-09", because)
 
 
@@ -144,7 +153,8 @@ def _ahead_of_the_log(
     if not earlier or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
-    if state.keyed_of(subscription).may_be_read:
+    may_be_read_to = state.keyed_of(subscription).may_be_read_to
+    if may_be_read_to is not None and position <= may_be_read_to:
         return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
     return Broken("KEY-02", because)
 

@@ -1,0 +1,66 @@
+"""What is found beside the deviations that excuse a delivery: another message, another consumer, or later."""
+
+from __future__ import annotations
+
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import (
+    NEW_MESSAGE_OVERTAKES_REPLAY,
+    PENDING_ACKS_WITHOUT_HASH,
+    PENDING_READ_OUTLIVES_CONSUMERS,
+    RECENTLY_JOINED_RECEIVES_REPLAY,
+)
+from model.log import Position
+from tests.model.key_shared.test_order import (
+    ONE,
+    OTHER,
+    A,
+    B,
+    broken,
+    classic,
+    fails,
+    gathers,
+    joins,
+    leaves,
+    more,
+    permits,
+    sent,
+    share,
+)
+from tests.verdicts import deviates
+
+
+def test_a_key_is_divided_only_by_messages_that_were_there_when_a_consumer_joined() -> None:
+    begin = [*classic(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
+    divided = gathers(share("c"), share("d", 2))
+    assert deviates(RECENTLY_JOINED_RECEIVES_REPLAY, *begin, divided)
+    back = gathers(share("c", 1, again=True), share("d"))
+    assert broken(*begin, divided, fails("c", 1), back, known=DEVIATIONS) == "KEY-01", "c did not join others"
+    keeps_its_key = [*begin, gathers(share("c", 2), share("d")), more(Position(1, 2), 3, A), gathers(share("c", 3))]
+    moves = gathers(share("c"), share("d", 2, again=True))
+    assert broken(*keeps_its_key, fails("c", 1, 2), moves, known=DEVIATIONS) == "KEY-01", "c has what was sent later"
+
+
+def test_a_new_message_overtakes_no_hash_that_is_in_the_replay_queue_because_a_consumer_left() -> None:
+    begin = [*sent(B, ONE, ONE), *joins("c", "d"), gathers(share("c", 1, 2, 3), share("d")), fails("c", 1, 2)]
+    new_message = more(Position(1, 3), 4, OTHER)
+    overtaken = gathers(share("d", 4), share("e"))
+    all_nacked = [*begin, fails("c", 3), leaves("c"), *joins("e"), new_message]
+    assert deviates(NEW_MESSAGE_OVERTAKES_REPLAY, *all_nacked, overtaken)
+    assert broken(*begin, leaves("c"), *joins("e"), new_message, overtaken, known=DEVIATIONS) == "KEY-09"
+
+
+def test_pending_acks_without_hash_keep_their_order_among_each_other() -> None:
+    begin = [*classic(A, A), *joins("c", "d", "e"), gathers(share("c", 1, 2), share("d"), share("e")), leaves("c")]
+    new_message = more(Position(1, 2), 3, A)
+    assert deviates(PENDING_ACKS_WITHOUT_HASH, *begin, new_message, gathers(share("d", 3), share("e")))
+    assert broken(*begin, gathers(share("d", 2, 1), share("e")), known=DEVIATIONS) == "KEY-06"
+
+
+def test_a_pending_read_has_no_message_that_was_sent_after_the_last_consumer_left() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1)), permits("c"), leaves("c")]
+    read = gathers(share("d", 2, 1))
+    assert deviates(PENDING_READ_OUTLIVES_CONSUMERS, *begin, *joins("d"), read)
+    sent_later = [*begin, more(Position(1, 2), 3, A), *joins("d")]
+    assert broken(*sent_later, gathers(share("d", 3, 1, 2)), known=DEVIATIONS) == "KEY-02"
+    once = [*begin, *joins("d"), gathers(share("d", 1)), leaves("d"), *joins("e")]
+    assert broken(*once, gathers(share("e", 2, 1)), known=DEVIATIONS) == "KEY-02", "nothing was being read"
