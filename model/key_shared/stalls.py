@@ -2,7 +2,7 @@
 
 A deviation stalls only the entries that its cause affects: those of a hash, those in the ranges of a consumer that
 left, or those after an entry in the replay queue. It ends with its cause. After each dispatch the next read begins with
-the replay queue, and two of the deviations end when a consumer sends permits.
+the replay queue, and three of the deviations end when a consumer sends permits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from model.key_shared.liveness import Open, Receiver, owner_of
 from model.key_shared.state import Keyed
 from model.log import Position
 
-ENDED_BY_PERMITS = (LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY)
+ENDED_BY_PERMITS = (LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY, REPLAY_HASH_KEPT_AFTER_ACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,16 @@ class Look:
     """A look at a subscription: its unacknowledged entries, its consumers, and possible causes of a stall.
 
     ``without_hash``: entries whose hash the replay queue lacks. ``passed``: the hashes of entries that were
-    acknowledged while they were in the replay queue. ``is_passed_over``: a look-ahead may have passed over the replay
-    queue. ``has_dispatched``: something was dispatched since the last look.
+    acknowledged while they were in the replay queue, and that mark-delete has passed. ``last``: the last entry of the
+    log. ``is_passed_over``: a look-ahead may have passed over the replay queue. ``has_dispatched``: something was
+    dispatched since the last look.
     """
 
     entries: Sequence[Open]
     receivers: Sequence[Receiver]
     without_hash: frozenset[Position]
     passed: frozenset[int]
+    last: Position
     is_passed_over: bool
     has_dispatched: bool
 
@@ -49,8 +51,11 @@ class Look:
 def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Position, str]:
     """The entries that a deviation stalls, and its name. A stall that has not ended continues."""
     before = _continuing(keyed, has_dispatched=look.has_dispatched)
+    if keyed.last != look.last:  # a new message has made the broker rewind
+        before = {at: name for at, name in before.items() if name != REWIND_SKIPPED_AFTER_REPLAY_READ}
     hashes = {entry.position: entry.hashed for entry in look.entries}
-    reasons = {at: before.get(at) or _reason(keyed, at, hashes[at], look) for at in owed}
+    ready = frozenset(hashes[at] for at in owed)
+    reasons = {at: before.get(at) or _reason(keyed, at, hashes[at], look, ready) for at in owed}
     stalled_at = {at: name for at, name in reasons.items() if name is not None}
     if REWIND_SKIPPED_AFTER_REPLAY_READ in stalled_at.values():
         # The broker reads nothing until the next new message, so it does not read later entries either.
@@ -132,14 +137,17 @@ def _continuing(keyed: Keyed, *, has_dispatched: bool) -> dict[Position, str]:
     return {} if has_dispatched else {at: name for at, name in keyed.stalled.items() if name not in ended}
 
 
-def _reason(keyed: Keyed, position: Position, hashed: int, look: Look) -> str | None:
-    if any(hashed in own for own in keyed.unread):
+def _reason(keyed: Keyed, position: Position, hashed: int, look: Look, ready: frozenset[int]) -> str | None:
+    """``ready``: the hashes of due entries. All other entries in the replay queue may block later ones."""
+    if any(own.has(position, hashed) for own in keyed.unread):
         return LEAVE_TRIGGERS_NO_READ
-    if keyed.may_be_read_to is not None:
+    if keyed.may_be_replay_read and keyed.may_be_read_to == look.last:
         return REWIND_SKIPPED_AFTER_REPLAY_READ
     waiting = (entry for entry in look.entries if entry.holder is None and entry.position < position)
-    if any(entry.position in look.without_hash and owner_of(entry.hashed, look.receivers) for entry in waiting):
+    blocked = (entry for entry in waiting if entry.position in look.without_hash and entry.hashed not in ready)
+    if any(owner_of(entry.hashed, look.receivers) for entry in blocked):
         return REPLAY_HEAD_OF_LINE_BLOCKING
-    if hashed in look.passed:
+    # A message that was blocked once is in the replay queue, where its hash no longer matters.
+    if hashed in look.passed and keyed.stalled.get(position) != REPLAY_HASH_KEPT_AFTER_ACK:
         return REPLAY_HASH_KEPT_AFTER_ACK
     return LOOK_AHEAD_SKIPS_REPLAY if look.is_passed_over else None

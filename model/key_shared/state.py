@@ -26,6 +26,20 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """The hashes of a consumer that left without pending messages, and the last entry of the log then.
+
+    The broker reads none of their messages in the replay queue until something else triggers a read.
+    """
+
+    hashes: tuple[HashRange, ...]
+    last: Position
+
+    def has(self, position: Position, hashed: int) -> bool:
+        return position <= self.last and any(hashed in own for own in self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed:
     """The state since the dispatcher last began to read: after a reset, an unload, or the leave of the last consumer.
 
@@ -34,10 +48,10 @@ class Keyed:
     ``got``: the delivered entries, and the last consumer of each. ``nacked``: what the keys of redelivery requests are
     hashed by; their delivered messages have no guaranteed order. ``replays``: entries of consumers that left or nacked,
     which are in the replay queue; false while an earlier dispatch may be in flight. ``joined``: the consumers that
-    joined while there were others. ``is_gathered``: no operation since the last look. ``unread``: the ranges of
-    consumers that left without pending messages, until the broker has read the messages that were blocked there.
+    joined while there were others. ``is_gathered``: no operation since the last look. ``unread``: the consumers that
+    left since the last look without pending messages, and perhaps without permits, if nothing triggered a read since.
     ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
-    nothing was delivered since.
+    nothing was delivered since. ``may_be_replay_read``: it may have been a replay read.
     ``has_left``: a consumer left since the last look, so a hash may have moved to another consumer and back.
     ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have
     been pending.
@@ -74,8 +88,9 @@ class Keyed:
     replays: Map[Position, bool] = Map()
     joined: Map[str, Joined] = Map()
     is_gathered: bool = False
-    unread: tuple[HashRange, ...] = ()
+    unread: tuple[Unread, ...] = ()
     may_be_read_to: Position | None = None
+    may_be_replay_read: bool = False
     has_left: bool = False
     reading_at_leave: Position | None = None
     has_replays: bool = False

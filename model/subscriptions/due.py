@@ -309,14 +309,17 @@ def _look(
 ) -> Look:
     """A look at which nothing was dispatched."""
     failed = frozenset(message[1].position for message, why in state.due(subscription).items() if why == "nacked")
-    is_ordered = invariant.is_ordered(state, subscription)
+    is_ordered, mark_delete = invariant.is_ordered(state, subscription), membership.mark_delete(state, subscription)
     return Look(
         entries,
         receivers,
         without_hash=failed if is_ordered else frozenset(entry.position for entry in entries),
         passed=frozenset(
-            invariant.hash_of(state, subscription, position) for position in state.keyed_of(subscription).passed
+            invariant.hash_of(state, subscription, position)
+            for position in state.keyed_of(subscription).passed
+            if position <= mark_delete
         ),
+        last=state.log(subscription.topic).last,
         is_passed_over=False,
         has_dispatched=False,
     )

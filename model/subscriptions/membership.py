@@ -8,7 +8,7 @@ from dataclasses import replace
 from immutables import Map
 
 from model.deviations.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
-from model.key_shared.state import Joined, Keyed
+from model.key_shared.state import Joined, Keyed, Unread
 from model.log import EARLIEST, Position
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import Consumption
@@ -36,16 +36,18 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
     if name in before.ready:
         is_last = not keyed.ready and not keyed.is_permitted
         keyed = replace(keyed, is_last_gone=is_last, is_skip_kept=is_last and before.has_replays)
-    unread = keyed.unread if had else (*keyed.unread, *keyed.ranges_of(name))
     keyed = replace(
         keyed,
-        unread=unread,
+        unread=() if had else keyed.unread,
         has_left=True,
         reading_at_leave=last,
         is_woken=True,
         skipped_to=None,
         stalled=_read_again(keyed),
     )
+    had_permits = name in before.ready and not before.is_woken  # so no message was blocked for it
+    if not had and not had_permits:
+        keyed = replace(keyed, unread=(*keyed.unread, Unread(before.ranges_of(name), last)))
     return state.with_keyed(subscription, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 
@@ -60,7 +62,10 @@ def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Con
     queued = [message for message, why in state.due(subscription).items() if why != "unloaded"]
     may_be_queued = frozenset(queued if last.is_settled else state.all_left(subscription))
     had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
-    return state.with_replaying(subscription, may_be_queued.difference(had))
+    messages = may_be_queued.difference(had)
+    if messages and (keyed := state.keyed_of(subscription)).may_be_read_to is not None:
+        state = state.with_keyed(subscription, replace(keyed, may_be_replay_read=True))
+    return state.with_replaying(subscription, messages)
 
 
 def nacked(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:
@@ -71,7 +76,8 @@ def nacked(state: Consumption, subscription: SubscriptionId, messages: Collectio
         return state
     keyed = state.keyed_of(subscription).freed((place.position for _, place in messages), is_gone=False)
     nacked = keyed.nacked.update(dict.fromkeys(again))
-    return state.with_keyed(subscription, replace(keyed, nacked=nacked, is_woken=True, stalled=_read_again(keyed)))
+    keyed = replace(keyed, nacked=nacked, unread=(), is_woken=True, stalled=_read_again(keyed))
+    return state.with_keyed(subscription, keyed)
 
 
 def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
@@ -83,6 +89,7 @@ def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
         keyed = replace(
             keyed,
             is_woken=True,
+            unread=() if permits else keyed.unread,
             permitted=keyed.permitted | {name} if permits else keyed.permitted,
             skipped_to=None if is_read else keyed.skipped_to,
             stalled=_read_again(keyed) if permits else keyed.stalled,
@@ -101,16 +108,16 @@ def skipped(state: Consumption, subscription: SubscriptionId) -> Consumption:
     keyed = state.keyed_of(subscription)
     if state.topics[subscription.topic].drains or not keyed.joined:
         return state
-    return state.with_keyed(subscription, replace(keyed, skipped_to=_mark_delete(state, subscription)))
+    return state.with_keyed(subscription, replace(keyed, skipped_to=mark_delete(state, subscription)))
 
 
 def is_stalled_by_skip(state: Consumption, subscription: SubscriptionId) -> bool:
     """Whether nothing made the broker look at recently joined consumers since a skip, nor moved mark-delete."""
     skipped_to = state.keyed_of(subscription).skipped_to
-    return skipped_to is not None and _mark_delete(state, subscription) <= skipped_to
+    return skipped_to is not None and mark_delete(state, subscription) <= skipped_to
 
 
-def _mark_delete(state: Consumption, subscription: SubscriptionId) -> Position:
+def mark_delete(state: Consumption, subscription: SubscriptionId) -> Position:
     return max(one.mark_delete for one in state.cursors[subscription].possible)
 
 

@@ -100,7 +100,9 @@ def starved(
 
     ``stalled``: the entries that a deviation keeps in the replay queue, and its name.
     """
-    left = {message[1].position for message, why in state.due(subscription).items() if why == "left"}
+    replays = state.keyed_of(subscription).replays
+    due_again = {message[1].position for message, why in state.due(subscription).items() if why == "left"}
+    left = due_again.intersection(replays)  # without consumers there is no replay queue
     without_hash = owner_of(LOWEST_HASH, receivers)
     is_blocked = without_hash is not None and without_hash.permits <= 0
     explained: Broken | None = None

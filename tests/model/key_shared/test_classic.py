@@ -88,6 +88,8 @@ def test_a_leavers_message_may_wait_for_the_consumer_of_the_lowest_hashes_only()
     assert broken(*begin, look(permits=(9, 9)), known=known) == "KEY-16"
     never_delivered = [*classic(HIGH), *joins("c", "d")]
     assert broken(*never_delivered, look(permits=(0, 9)), known=known) == "KEY-16"
+    all_left = [*begin, leaves("c"), leaves("d"), *joins("c", "d"), look(permits=(0, 9))]
+    assert broken(*all_left, known=known) == "KEY-16", "it is read again"
 
 
 def test_a_look_ahead_may_skip_the_replay_queue_after_a_new_message() -> None:

@@ -379,10 +379,11 @@ def test_a_skipped_rewind_may_starve_a_joining_consumer_only_after_a_replay_read
     quiet = [*sent(A), *joins("c"), gathers(share("c", 1))]
     stalled = gathers(share("d", ranges=ALL, permits=1))
     assert broken(*quiet, leaves("c"), *joins("d"), stalled) == "KEY-13"
-    answer = judged(*quiet, permits("c"), leaves("c"), *joins("d"), stalled)
+    assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=REWIND_SKIPPED_AFTER_REPLAY_READ)
+    answer = judged(*quiet, fails("c", 1), leaves("c"), *joins("d"), stalled)
     assert isinstance(answer, Broken)
     assert answer.deviation == REWIND_SKIPPED_AFTER_REPLAY_READ
-    assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=answer.deviation) is None
+    assert broken(*quiet, fails("c", 1), leaves("c"), *joins("d"), stalled, known=answer.deviation) is None
 
 
 def test_head_of_line_blocking_in_replay_is_a_deviation_only_with_out_of_order_delivery() -> None:

@@ -1,0 +1,99 @@
+"""What is found beside the deviations that keep due messages in the replay queue."""
+
+from __future__ import annotations
+
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import (
+    LEAVE_TRIGGERS_NO_READ,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+    REPLAY_HEAD_OF_LINE_BLOCKING,
+    REWIND_SKIPPED_AFTER_REPLAY_READ,
+)
+from model.key_shared.hashes import sticky_hash
+from model.log import Position
+from model.vocabulary import HashRange
+from tests.model.key_shared.test_order import (
+    ALL,
+    NONE,
+    A,
+    B,
+    acknowledges,
+    broken,
+    fails,
+    gathers,
+    joins,
+    leaves,
+    more,
+    permits,
+    sent,
+    share,
+)
+from tests.verdicts import Happened, deviates
+
+LOW, HIGH = sorted((A, B), key=lambda key: sticky_hash(key.encode()))
+MIDDLE = sticky_hash(LOW.encode())
+HALVES = ((HashRange(1, MIDDLE),), (HashRange(MIDDLE + 1, 65535),))
+
+
+def halves(*permits: int, c: tuple[int, ...] = (), d: tuple[int, ...] = ()) -> Happened:
+    """What ``c`` and ``d`` receive, and the permits that they have then; ``c`` has the lower half of the hashes."""
+    shares = zip("cd", (c, d), HALVES, permits, strict=True)
+    return gathers(*(share(name, *got, ranges=own, permits=count) for name, got, own, count in shares))
+
+
+def test_a_hash_that_is_kept_after_an_ack_blocks_only_what_is_read_once_mark_delete_passed_the_message() -> None:
+    stalled = gathers(share("c", ranges=ALL, permits=1))
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, ranges=ALL)), fails("c", 1), acknowledges("c", 1)]
+    assert deviates(REPLAY_HASH_KEPT_AFTER_ACK, *begin, stalled)
+    assert broken(*begin, stalled, stalled, known=DEVIATIONS) is None, "nothing has ended it"
+    assert broken(*begin, stalled, permits("c"), stalled, known=DEVIATIONS) == "KEY-13", "the queue was read"
+    after_another = [*sent(B, A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
+    after_another += [fails("c", 2), acknowledges("c", 2)]
+    assert broken(*after_another, stalled, known=DEVIATIONS) == "KEY-13", "mark-delete did not pass it"
+
+
+def test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read() -> None:
+    begin = [*sent(LOW), *joins("c", "d"), halves(0, 1)]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    assert deviates(LEAVE_TRIGGERS_NO_READ, *begin, leaves("c"), stalled)
+    assert broken(*begin, leaves("c"), permits("d"), stalled, known=DEVIATIONS) == "KEY-13", "permits trigger a read"
+    nothing_there = [*sent(), *joins("c", "d")]
+    message = more(Position(1, 0), 1, LOW)
+    assert broken(*nothing_there, halves(0, 1), message, leaves("c"), stalled, known=DEVIATIONS) is None
+    assert broken(*nothing_there, halves(0, 1), leaves("c"), message, stalled, known=DEVIATIONS) == "KEY-13"
+    assert broken(*nothing_there, halves(1, 1), message, leaves("c"), stalled, known=DEVIATIONS) == "KEY-13", (
+        "it was not blocked, as c had permits"
+    )
+
+
+def test_another_read_ends_the_stall_after_a_leave() -> None:
+    begin = [*sent(HIGH, LOW), *joins("c", "d", "e"), halves(0, 1, d=(1,)), leaves("c")]
+    stalled = gathers(share("d", ranges=ALL, permits=1), share("e", ranges=NONE))
+    assert broken(*begin, stalled, known=DEVIATIONS) is None
+    came = gathers(share("d", 1, ranges=ALL, permits=1, again=True), share("e", ranges=NONE))
+    assert broken(*begin, fails("d", 1), came, known=DEVIATIONS) == "KEY-13", "a redelivery was requested"
+    takes_over = gathers(share("e", 1, ranges=ALL, permits=1))
+    assert broken(*begin, leaves("d"), takes_over, known=DEVIATIONS) == "KEY-13", "a consumer left with a message"
+
+
+def test_only_a_message_whose_consumer_has_no_permits_blocks_later_ones_in_replay() -> None:
+    anyhow = joins("c", "d", out_of_order=True)
+    assert deviates(REPLAY_HEAD_OF_LINE_BLOCKING, *sent(LOW, HIGH), *anyhow, halves(0, 1))
+    assert broken(*sent(HIGH, LOW), *anyhow, halves(0, 1), known=DEVIATIONS) == "KEY-13", "it is before the blocked one"
+    left = [*sent(LOW), *anyhow, halves(0, 1), leaves("c")]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    assert broken(*left, stalled, known=DEVIATIONS) is None, "another deviation stalls the first one"
+    assert broken(*left, more(Position(1, 1), 2, HIGH), stalled, known=DEVIATIONS) == "KEY-13", "d has permits for both"
+
+
+def test_a_skipped_rewind_excuses_nothing_without_a_replay_read_or_after_a_new_message() -> None:
+    begin = [*sent(A, B), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1)]
+    joined, new_message = [leaves("c"), *joins("d")], more(Position(1, 2), 3, A)
+    replayed = gathers(share("d", 1, ranges=ALL, permits=1))
+    assert deviates(REWIND_SKIPPED_AFTER_REPLAY_READ, *begin, *joined, replayed)
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    assert broken(*begin, *joined, replayed, stalled, known=DEVIATIONS) is None, "it still waits"
+    assert broken(*begin, *joined, replayed, new_message, stalled, known=DEVIATIONS) == "KEY-13"
+    assert broken(*begin, *joined, new_message, replayed, known=DEVIATIONS) == "KEY-13"
+    no_replay = [*sent(A, B), *joins("c"), gathers(share("c", 1, 2)), permits("c")]
+    assert broken(*no_replay, *joined, stalled, known=DEVIATIONS) == "KEY-13"
