@@ -55,6 +55,12 @@ DEVIATIONS = (
         releases=("==4.0.4",),
         seen=("4.0.4",),
         gone=("4.0.8",),
+        shadow=Shadow(
+            name="test_a_hash_that_moved_away_again_has_twice_its_pending_messages_and_is_blocked_for_others_only",
+            by="small history",
+            statement="A part of the pending messages is counted twice, an ack does not lower the count, or the hash is blocked for the consumer at which it drains.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
@@ -66,6 +72,12 @@ DEVIATIONS = (
         releases=(">=4.0.1,<=4.0.4",),
         seen=("4.0.4", "4.0.1"),
         gone=("4.0.8",),
+        shadow=Shadow(
+            name="test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cleared_total",
+            by="small history",
+            statement="The total omits a hash that drained because its messages were acknowledged.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=NEW_MESSAGE_OVERTAKES_REPLAY,

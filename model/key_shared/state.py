@@ -40,6 +40,14 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedTwice:
+    """A hash that drains at a consumer, where the broker counts so many pending messages too many."""
+
+    consumer: str
+    surplus: int
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed:
     """The state since the dispatcher last began to read: after a reset, an unload, or the leave of the last consumer.
 
@@ -64,9 +72,9 @@ class Keyed:
     delivered all the same, and to which consumer. The broker counts them as pending there until the consumer leaves or
     acknowledges them too.
 
-    ``counted_twice``: hashes that a deviation counts twice, so they never drain. ``uncounted``: hashes that returned to
-    this consumer without being counted as cleared, by another deviation. ``stalled``: due entries that are not
-    dispatched, and the deviation that stalls each.
+    ``counted_twice``: hashes that a deviation counts twice, so they never drain at their consumer. ``uncounted``:
+    hashes that returned to this consumer without being counted as cleared, by another deviation. ``stalled``: due
+    entries that are not dispatched, and the deviation that stalls each.
 
     ``read_to``: the last entry of the log at the last look at which the broker had read all and waited for a new entry.
     Since the last look: ``is_woken``, a permit, a leave, an ack or a redelivery request triggered a read of the replay
@@ -102,7 +110,7 @@ class Keyed:
     ranges: Map[str, tuple[HashRange, ...]] = Map()
     passed: frozenset[Position] = frozenset()
     acked_by_others: Map[Position, str] = Map()
-    counted_twice: frozenset[int] = frozenset()
+    counted_twice: Map[int, CountedTwice] = Map()
     uncounted: frozenset[tuple[int, str]] = frozenset()
     stalled: Map[Position, str] = Map()
     read_to: Position | None = None
@@ -125,6 +133,16 @@ class Keyed:
     def ready(self) -> frozenset[str]:
         """The consumers that had permits at the last look and are still there."""
         return frozenset(name for name, count in self.permits.items() if count > 0)
+
+    @property
+    def may_be_back(self) -> Map[int, str]:
+        """The draining hashes that may have returned to their consumer, and that may have moved away again since."""
+        return self.back.update(self.draining) if self.has_left else self.back
+
+    def never_drains(self, hashed: int, consumer: str) -> bool:
+        """Whether a hash stays blocked for this consumer, because another one has it and it is counted twice."""
+        twice = self.counted_twice.get(hashed)
+        return twice is not None and twice.consumer != consumer
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""

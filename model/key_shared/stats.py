@@ -11,15 +11,18 @@ a live broker (``tests/quality/draining_heap.py``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from immutables import Map
 
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import ConsumerRead, DueReceived
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
+from model.key_shared.state import CountedTwice, Keyed
 from model.rules.catalogue import carries
 
 
@@ -66,6 +69,10 @@ class Mismatch:
     waits_for: int
     shown: int
 
+    @property
+    def surplus(self) -> int:
+        return self.shown - self.waits_for
+
     def __str__(self) -> str:
         what = f"hash {self.hashed} drains for {self.waits_for} entries that are unacknowledged at {self.consumer}"
         return f"{what}, but the stats show {self.shown}"
@@ -84,19 +91,101 @@ def mismatches(
                 yield Mismatch(hashed, read.consumer, own.get(hashed, 0), shown.get(hashed, 0))
 
 
+def counted(
+    keyed: Keyed,
+    outcome: DueReceived,
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    unsure: frozenset[int],
+    known: frozenset[str],
+) -> Allowed[Keyed] | Broken:
+    """The stats are right, except for hashes that known deviations miscount. ``unsure`` hashes are not judged."""
+    before = keyed.draining.update(keyed.back)
+    if keyed.has_left:  # a hash that moved away and back since the last look is known only by its pending entries
+        before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
+    back = lingering(outcome, entries, receivers, before)
+    counted_twice = _still_counted_twice(keyed, outcome, back, unsure)
+    deviations: tuple[str, ...] = ()
+    for mismatch in mismatches(outcome, entries, receivers, before):
+        if mismatch.hashed in unsure:
+            continue
+        broken = wrong(mismatch, outcome, keyed)
+        if broken.deviation not in known:
+            return broken
+        if broken.deviation == DRAINING_REFCOUNT_DOUBLED:
+            counted_twice[mismatch.hashed] = CountedTwice(mismatch.consumer, mismatch.surplus)
+        deviations = (*deviations, str(broken.deviation))
+    not_judged = unsure.union(keyed.counted_twice, counted_twice)
+    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in not_judged}
+    sums = wrong_sums(outcome)
+    if sums is not None:
+        return sums
+    missing = list(miscounted(outcome, entries, receivers, drained, keyed.cleared))
+    if unknown := [one.broken for one in missing if one.broken.deviation not in known]:
+        return unknown[0]
+    drains = draining(entries, receivers)
+    after = replace(
+        keyed,
+        draining=Map(drains),
+        back=Map(back),
+        blocked=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
+        cleared=Map({read.consumer: read.cleared for read in outcome.consumers}),
+        counted_twice=Map(counted_twice),
+        uncounted=keyed.uncounted.difference(_no_longer_shown(outcome, drained)).union(*(one.back for one in missing)),
+    )
+    deviations += tuple(str(one.broken.deviation) for one in missing)
+    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations, ("KEY-11",) * len(unsure))
+
+
+def _still_counted_twice(
+    keyed: Keyed, outcome: DueReceived, back: Mapping[int, str], unsure: frozenset[int]
+) -> dict[int, CountedTwice]:
+    """The hashes that were counted twice, and of which the stats do not show that they are right again.
+
+    The stats show nothing of consumers that left. A dispatch of a hash that returned to its consumer ends its count.
+    """
+    there = {read.consumer for read in outcome.consumers}
+    return {
+        hashed: twice
+        for hashed, twice in keyed.counted_twice.items()
+        if hashed in unsure or twice.consumer not in there or back.get(hashed) == twice.consumer
+    }
+
+
 @carries("KEY-11")
-def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tuple[int, str]]) -> Broken:
-    """The violation of a mismatch. ``back``: the hashes that had returned by the last look, and their consumers.
+def wrong(mismatch: Mismatch, outcome: DueReceived, keyed: Keyed) -> Broken:
+    """The violation of a mismatch.
 
     A hash that moves away a second time may be counted in addition to its first count. A hash that returned without
-    being counted (``uncounted``, with its consumer) stays on that consumer's list. It is shown there again when it
-    drains for another consumer.
+    being counted stays on that consumer's list. It is shown there again when it drains for another consumer, with the
+    same count.
     """
-    if (mismatch.hashed, mismatch.consumer) in uncounted and mismatch.waits_for == 0:
+    shown_elsewhere = [
+        one.unacknowledged
+        for read in outcome.consumers
+        for one in read.draining
+        if read.consumer != mismatch.consumer and one.hashed == mismatch.hashed
+    ]
+    is_uncounted = (mismatch.hashed, mismatch.consumer) in keyed.uncounted and mismatch.waits_for == 0
+    if is_uncounted and mismatch.shown in shown_elsewhere:
         return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(str(mismatch))
-    if back.get(mismatch.hashed) == mismatch.consumer and mismatch.shown > mismatch.waits_for > 0:
+    if _is_counted_twice(mismatch, keyed):
         return DEVIATIONS[DRAINING_REFCOUNT_DOUBLED].broken(str(mismatch))
     return Broken("KEY-11", str(mismatch))
+
+
+def _is_counted_twice(mismatch: Mismatch, keyed: Keyed) -> bool:
+    """Whether a hash that returned moved away again, which adds its pending entries of that time to its count.
+
+    The surplus then stays the same. It has at least the entries that are still pending, and no part of them if none has
+    been acknowledged since.
+    """
+    waits, surplus = mismatch.waits_for, mismatch.surplus
+    may_be_back = keyed.may_be_back.get(mismatch.hashed) == mismatch.consumer
+    twice = keyed.counted_twice.get(mismatch.hashed)
+    if twice is not None and twice.consumer == mismatch.consumer:
+        return surplus == twice.surplus or (may_be_back and surplus > twice.surplus)
+    return may_be_back and 0 < waits <= surplus and (keyed.is_woken or surplus % waits == 0)
 
 
 def lingering(
@@ -142,17 +231,34 @@ def wrong_sums(outcome: DueReceived) -> Broken | None:
     return None
 
 
-def no_longer_shown(outcome: DueReceived, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
+def _no_longer_shown(outcome: DueReceived, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
     """The hashes of connected consumers that drained before and are no longer shown, and their consumers."""
     shown = {read.consumer: {one.hashed for one in read.draining} for read in outcome.consumers}
     return frozenset((hashed, name) for hashed, name in before.items() if name in shown and hashed not in shown[name])
 
 
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """A total of cleared hashes that lacks some, and the hashes with their consumer that returned by a dispatch."""
+
+    broken: Broken
+    back: frozenset[tuple[int, str]]
+
+
 @carries("KEY-11")
 def miscounted(
-    outcome: DueReceived, receivers: Sequence[Receiver], before: Mapping[int, str], cleared: Mapping[str, int]
-) -> Broken | None:
-    """A hash that no longer drains for a consumer counts as cleared."""
+    outcome: DueReceived,
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    before: Mapping[int, str],
+    cleared: Mapping[str, int],
+) -> Iterator[Uncounted]:
+    """A hash that no longer drains for a consumer counts as cleared.
+
+    By a deviation, a hash does not that returned to the consumer and no longer drains because of a dispatch. Then the
+    consumer has messages of it, whereas a hash that has drained has none.
+    """
+    pending = {(entry.hashed, entry.holder) for entry in entries}
     for read in outcome.consumers:
         if read.consumer not in cleared:
             continue
@@ -164,9 +270,12 @@ def miscounted(
                 f"{len(gone)} hashes of {read.consumer} were cleared after the stats had shown {cleared[read.consumer]}"
             )
             because = f"{what}, but they now show {read.cleared}"
-            owners = [owner_of(hashed, receivers) for hashed in gone]
-            back = [owner for owner in owners if owner is not None and owner.name == read.consumer]
-            if missing <= len(back):
-                return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(because)
-            return Broken("KEY-11", because)
-    return None
+            owners = {hashed: owner_of(hashed, receivers) for hashed in gone}
+            back = frozenset(
+                (hashed, read.consumer)
+                for hashed, owner in owners.items()
+                if owner is not None and owner.name == read.consumer and (hashed, read.consumer) in pending
+            )
+            is_explained = missing <= len(back)
+            deviation = DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL]
+            yield Uncounted(deviation.broken(because) if is_explained else Broken("KEY-11", because), back)

@@ -14,9 +14,8 @@ from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.key_shared import stalls, stats
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
-from model.key_shared.liveness import Open, Receiver, draining, due
+from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stalls import Look
-from model.key_shared.state import Keyed
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscription_operations import ReceiveDue
@@ -67,7 +66,8 @@ def not_dispatched(
         return arrived
     state = arrived.state
     keyed, unsure = state.keyed_of(subscription), _unsure_hashes(state, subscription)
-    entries = [entry for entry in _open(state, subscription) if entry.hashed not in unsure | keyed.counted_twice]
+    entries = [entry for entry in _open(state, subscription) if entry.hashed not in unsure]
+    entries = [entry for entry in entries if not keyed.never_drains(entry.hashed, name)]
     alone = [Receiver(name, len(entries), (AUTO_SPLIT_HASHES,))]
     owed = due(entries, alone, drains=invariant.is_ordered(state, subscription))
     if not owed and any(entry.holder is None for entry in _open(state, subscription)):
@@ -282,9 +282,8 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
     )
     is_ordered = invariant.is_ordered(state, subscription)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[subscription.topic].look_ahead)
-    owed = {
-        at: name for at, name in owed.items() if invariant.hash_of(state, subscription, at) not in keyed.counted_twice
-    }
+    hashes = {entry.position: entry.hashed for entry in entries}
+    owed = {at: name for at, name in owed.items() if not keyed.never_drains(hashes[at], name)}
     late = Allowed(keyed.stalled, excused=("KEY-13",) if owed else ())
     if outcome.withheld is None:  # otherwise the stats do not separate the replay queue from what was not read yet
         look = replace(
@@ -298,7 +297,7 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
         late, keyed = judged, replace(keyed, unread=(), stalled=judged.state)
     if not is_ordered or invariant.claims_hashes(state, subscription):
         return Allowed(state.with_keyed(subscription, keyed)).after(split, late)
-    counted = _counted(keyed, outcome, entries, receivers, unsure, known)
+    counted = stats.counted(keyed, outcome, entries, receivers, unsure, known)
     if isinstance(counted, Broken):
         return counted
     return counted.of(state.with_keyed(subscription, counted.state)).after(split, late)
@@ -424,51 +423,6 @@ def _may_be_passed_over(
     is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
     is_skipped = (keyed.is_woken and has_read_new_message) or (is_skip_kept and keyed.is_permitted)
     return is_skipped and outcome.is_waiting and outcome.in_replay >= len(owed)
-
-
-def _counted(
-    keyed: Keyed,
-    outcome: DueReceived,
-    entries: Sequence[Open],
-    receivers: Sequence[Receiver],
-    unsure: frozenset[int],
-    known: frozenset[str],
-) -> Allowed[Keyed] | Broken:
-    """The stats are right, except for hashes that a known deviation counts twice. ``unsure`` hashes are not judged."""
-    before = keyed.draining.update(keyed.back)
-    if keyed.has_left:  # a hash that moved away and back since the last look is known only by its pending entries
-        before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
-    # A hash that drained at the last look may have returned and moved away again.
-    back = keyed.back.update(keyed.draining) if keyed.has_left else keyed.back
-    counted_twice, deviations = keyed.counted_twice, tuple[str, ...]()
-    excused = ("KEY-11",) * len(unsure)
-    for mismatch in stats.mismatches(outcome, entries, receivers, before):
-        if mismatch.hashed in counted_twice | unsure:
-            excused += ("KEY-11",) if mismatch.hashed in counted_twice else ()
-            continue
-        broken = stats.wrong(mismatch, back, keyed.uncounted)
-        if broken.deviation not in known:
-            return broken
-        counted_twice, deviations = counted_twice | {mismatch.hashed}, (*deviations, str(broken.deviation))
-    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in counted_twice | unsure}
-    wrong = stats.wrong_sums(outcome) or stats.miscounted(outcome, receivers, drained, keyed.cleared)
-    if wrong is not None and wrong.deviation not in known:
-        return wrong
-    uncounted = keyed.uncounted
-    if wrong is not None:
-        uncounted |= stats.no_longer_shown(outcome, drained)
-        deviations = (*deviations, str(wrong.deviation))
-    drains = draining(entries, receivers)
-    after = replace(
-        keyed,
-        draining=Map(drains),
-        back=Map(stats.lingering(outcome, entries, receivers, before)),
-        blocked=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
-        cleared=Map({read.consumer: read.cleared for read in outcome.consumers}),
-        counted_twice=counted_twice,
-        uncounted=uncounted,
-    )
-    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations, excused)
 
 
 def _split(
