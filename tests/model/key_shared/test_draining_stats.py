@@ -44,16 +44,18 @@ def moved_back() -> list[Happened]:
 def test_a_hash_that_moved_away_again_has_twice_its_pending_messages_and_is_blocked_for_others_only() -> None:
     begin = [*moved_back(), gathers(share("c", ranges=ALL, draining=of_a(2))), *joins("e")]
     assert deviates(DRAINING_REFCOUNT_DOUBLED, *begin, at_e(4))
-    assert broken(*begin, at_e(3), known=DEVIATIONS) == "KEY-11", "no message is counted alone"
+    for part in (3, 5):
+        assert broken(*begin, at_e(part), known=DEVIATIONS) == "KEY-11", "all or none are counted again"
+    assert broken(*begin, permits("e"), at_e(3, 4), known=DEVIATIONS) == "KEY-11"
     assert broken(*begin, at_e(4), acknowledges("c", 1), at_e(3), known=DEVIATIONS) is None
     assert broken(*begin, at_e(4), acknowledges("c", 1), at_e(4), known=DEVIATIONS) == "KEY-11", "an ack counts"
     stuck = [*begin, at_e(4), acknowledges("c", 1, 2), at_e(2, 4, permits=1)]
     assert broken(*stuck, known=DEVIATIONS) is None, "it never drains"
-    returned = [*stuck, leaves("e"), permits("c")]
+    returned = [*stuck, acknowledges("e", 4), leaves("e"), permits("c")]
     blocked = gathers(share("c", ranges=ALL, permits=1, draining=of_a(2)))
     assert broken(*returned, blocked, known=DEVIATIONS) == "KEY-13", "it belongs to c"
     right_again = [*returned, gathers(share("c", 3, ranges=ALL)), *joins("f")]
-    wrong = gathers(share("c", ranges=NONE, draining=of_a(2)), share("f", ranges=ALL))
+    wrong = gathers(share("c", ranges=NONE, draining=of_a(3)), share("f", ranges=ALL))
     assert broken(*right_again, wrong, known=DEVIATIONS) == "KEY-11", "the dispatch ended the count"
 
 
@@ -81,3 +83,15 @@ def test_an_uncounted_hash_is_shown_with_the_count_of_the_consumer_where_it_drai
     assert broken(*begin, both(2), known=DEVIATIONS) == "KEY-11"
     drained = gathers(share("c", ranges=NONE), share("e", ranges=NONE, cleared=1), share("f", ranges=ALL, permits=1))
     assert broken(*begin, both(1), acknowledges("e", 3), drained, known=DEVIATIONS) == "KEY-05", "it has drained"
+
+
+def test_a_hash_is_on_the_list_of_a_consumer_only_until_it_is_cleared_there() -> None:
+    away = gathers(share("c", 1, ranges=NONE, draining=of_a(1)), share("d", ranges=ALL))
+    uncounted = [*sent(A, A), *joins("c", "d"), away, leaves("d"), gathers(share("c", 2, ranges=ALL)), *joins("e")]
+    cleared = share("c", ranges=NONE, cleared=1)
+    drained = [*uncounted, at_e(2), acknowledges("c", 1, 2), gathers(cleared, share("e", ranges=ALL))]
+    begin = [*drained, more(Position(1, 2), 3, A), gathers(cleared, share("e", 3, ranges=ALL)), *joins("f")]
+    of_e = share("e", ranges=NONE, draining=of_a(1))
+    assert broken(*begin, gathers(cleared, of_e, share("f", ranges=ALL)), known=DEVIATIONS) is None
+    listed = share("c", ranges=NONE, draining=of_a(1), cleared=1)
+    assert broken(*begin, gathers(listed, of_e, share("f", ranges=ALL)), known=DEVIATIONS) == "KEY-11"
