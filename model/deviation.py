@@ -65,7 +65,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
     seen: tuple[str, ...]
     gone: tuple[str, ...] = ()
     occurrence: str = ""
-    shadow: Shadow | None = None
+    shadow: Shadow
     has_history: bool = True
 
     def broken(self, because: str | None = None) -> Broken:

@@ -37,7 +37,8 @@ HYPOTHESES: tuple[tuple[frozenset[str], ChunksVariant], ...] = (
 @carries("CHUNK-13")
 def judged(state: ProducerState, entry: Entry, answer: Answer, around: Circumstances) -> Iterator[ProducerState]:
     """The possible states after a chunk and its answer."""
-    parts = [one for one in state.entries[state.since :] if one.entry.is_part and one.highest > state.stored]
+    whole = state.stored
+    parts = [one for one in state.entries[state.since :] if one.highest > whole and one.entry.is_part]
     unfinished = [one for one in parts if one.highest == parts[-1].highest]
     for requires, variant in HYPOTHESES:
         if any(one.counts_at_once is not variant.each_deduplicated for one in unfinished):

@@ -175,7 +175,7 @@ DEVIATIONS = (
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
-            name="a-lower-id-than-any-sent",
+            name="test_an_account_below_the_latest_id_is_found_while_the_deviations_are_known",
             by="small history",
             statement="After a duplicate, last_sequence_id of the producer is below the id of that duplicate.",
         ),
@@ -190,7 +190,7 @@ DEVIATIONS = (
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
-            name="the-first-id-of-a-batch",
+            name="test_the_first_id_of_a_batch_is_found_while_the_deviations_are_known",
             by="small history",
             statement="After a batch, last_sequence_id of the producer is the lowest id of the batch.",
         ),

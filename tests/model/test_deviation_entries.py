@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
+from typing import assert_never
 
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from conformance.faults.catalogue import defects
 from conformance.known import HISTORIES
 from model.deviation import MAX_STATEMENT, Deviation
 from model.deviations import BY_DOCUMENT, DEVIATIONS, current_name
@@ -80,3 +83,23 @@ def test_the_known_releases_are_those_that_showed_the_deviation(deviation: Devia
 def test_exactly_the_entries_with_a_history_have_a_file() -> None:
     with_history = {one.name for one in DEVIATIONS.values() if one.has_history}
     assert {Path(path).stem for path in HISTORIES.iterdir()} == with_history
+
+
+@each
+def test_the_shadow_is_tried(deviation: Deviation) -> None:
+    """Those of simulated brokers are compared in ``tests/stateful/test_shadows.py``."""
+    match deviation.shadow.by:
+        case "small history":
+            assert deviation.shadow.name in _tests_of_small_histories()
+        case "seeded defect":
+            assert deviation.shadow.name in {one.name for one in defects()}
+        case "simulated broker":
+            pass
+        case _:
+            assert_never(deviation.shadow.by)
+
+
+@cache
+def _tests_of_small_histories() -> frozenset[str]:
+    modules = Path(__file__).parent.rglob("test_*.py")
+    return frozenset(name for one in modules for name in re.findall(r"^def (test_\w+)", one.read_text("utf-8"), re.M))

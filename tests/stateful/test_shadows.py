@@ -144,9 +144,5 @@ def test_a_shadow_is_found_while_its_deviation_is_known(deviation: str, shadow: 
 
 
 def test_every_entry_of_a_deviation_names_the_shadow_that_is_tried_here() -> None:
-    of_brokers = {
-        name: one.shadow.name
-        for name, one in DEVIATIONS.items()
-        if one.shadow is not None and one.shadow.by == "simulated broker"
-    }
+    of_brokers = {name: one.shadow.name for name, one in DEVIATIONS.items() if one.shadow.by == "simulated broker"}
     assert of_brokers == {name: next(iter(shadows)) for name, shadows in SHADOWS.items()}

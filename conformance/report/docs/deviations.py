@@ -49,16 +49,13 @@ def _shadows(entries: tuple[Deviation, ...]) -> str:
             "no" if one.shadow.missed_before else "yes",
         )
         for one in entries
-        if one.shadow is not None
     ]
-    without = ", ".join(f"`{one.name}`" for one in entries if one.shadow is None)
     return "\n\n".join(
         (
             "## Shadow defects",
             "A defect that breaks the rule of a deviation nearby in another way. The tests find each one while the "
             "deviation is known. *before*: whether it was found before the precondition of the deviation was narrowed.",
             grid(("deviation", "shadow", "in", "before"), rows),
-            f"Without a shadow: {without}.",
         )
     )
 
