@@ -159,7 +159,10 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         yield from winding_up_clusters(lambda: lockstep.state.replication, topic)
     for topic in list(lockstep.state.topics):
         yield from tracker.settling(lambda: lockstep.state.applications, topic)
-        if any(session.pending for session in lockstep.state.sessions.values()) or _unsettled(lockstep.state, topic):
+        # The log of a terminated topic is final, and nobody can publish to it.
+        is_open = not lockstep.state.consumption.topics[topic].is_terminated
+        has_pending = any(session.pending for session in lockstep.state.sessions.values())
+        if is_open and (has_pending or _unsettled(lockstep.state, topic)):
             yield from _reopening(lockstep, topic)
             yield from _barrier(lockstep, topic)
             yield from _reopening(lockstep, topic)

@@ -78,8 +78,9 @@ def met(
                 consumer = _asked(topic, consumer, positions)
             case CommandSubscribe():
                 subscription = replace(subscription, assignment=subscription.assignment.without(name))
-                consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
-                consumer = replace(consumer, skipped=frozenset(), unsure=frozenset(), is_returning=False)
+                consumer = replace(consumer, is_rewound=True, requests=0, asked_after=None, last=None)
+                consumer = replace(consumer, holds=frozenset(), skipped=frozenset(), unsure=frozenset())
+                consumer = replace(consumer, is_returning=False)
     return subscription, consumer, tuple(deviations)
 
 
@@ -95,7 +96,8 @@ def _asked(topic: ChunkTopic, consumer: TrackedConsumer, positions: tuple[Positi
         last = consumer.last or EARLIEST
         # A read that waits for new entries is cancelled, unlike one in progress.
         asked_after = last if topic.end > last or topic.has_unanswered else None
-        return replace(consumer, is_rewound=True, asked_after=asked_after, holds=frozenset(), skipped=frozenset())
+        asking = replace(consumer, is_rewound=True, requests=consumer.requests + 1, asked_after=asked_after)
+        return replace(asking, holds=frozenset(), skipped=frozenset())
     if not positions:
         return replace(consumer, is_rewound=True, is_returning=True, holds=frozenset())
     return replace(consumer, holds=consumer.holds - frozenset(positions))
@@ -118,15 +120,16 @@ def _is_of_the_log(name: str, came: CommandMessage, stored: Mapping[Position, Lo
 def _sent(
     topic: ChunkTopic, subscription: ChunkSubscription, name: str, consumer: TrackedConsumer, came: CommandMessage
 ) -> TrackedConsumer | Broken:
-    """An ordered consumer is sent the next unacknowledged entry, or the first one after a redelivery request."""
+    """An ordered consumer is sent the next unacknowledged entry, or the first one once for each redelivery request."""
     sent = replace(consumer, holds=consumer.holds | {came.position})
     if consumer.is_returning:
         sent = replace(sent, unsure=sent.unsure | {came.position})
     if consumer.kind not in IN_ORDER:
         return sent
     at, last = came.position, consumer.last
-    if consumer.is_rewound and not _between(topic, subscription, None, at):
-        return replace(consumer, last=at, is_rewound=False, holds=frozenset({at}))
+    if (consumer.is_rewound or consumer.requests) and not _between(topic, subscription, None, at):
+        left = max(0, consumer.requests - 1)
+        return replace(consumer, last=at, is_rewound=False, requests=left, holds=frozenset({at}))
     if last is not None and at > last and not _between(topic, subscription, last, at):
         return replace(consumer, last=at) if consumer.is_rewound else replace(sent, last=at)
     if consumer.asked_after is not None and topic.end > consumer.asked_after:

@@ -131,7 +131,8 @@ class TrackedConsumer:
     """A consumer: its hypotheses, the unacknowledged messages of its application, and the progress of its dispatch.
 
     ``last``: the last entry sent since everything was requested. ``is_rewound``: everything was requested, and nothing
-    was sent since. ``holds``: its pending entries.
+    was sent since. ``requests``: how many requests for everything have not had the broker begin again, which it does at
+    most once for each; one request may overtake what the broker sends for another. ``holds``: its pending entries.
     """
 
     topic: str
@@ -143,6 +144,7 @@ class TrackedConsumer:
     unacknowledged: tuple[tuple[Delivery, AssembledMessage], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
+    requests: int = 0
     asked_after: Position | None = None
     """The last entry sent to an ordered consumer when it requested redelivery while there may have been others to read.
     Until everything due arrived."""

@@ -445,6 +445,19 @@ def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to
 
 
 @pytest.mark.parametrize(
+    ("requests", "restarts", "is_allowed"), [(2, 2, True), (2, 1, True), (2, 3, False), (1, 2, False)]
+)
+def test_a_broker_begins_again_at_most_once_for_each_redelivery_request(
+    requests: int, restarts: int, *, is_allowed: bool
+) -> None:
+    everything = (entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2"))
+    partly = everything[:2] * (restarts - 1)
+    assert (
+        sent_by_broker("a0/2 x a1/2", *everything, *[CommandRedeliver(())] * requests, *partly, *everything) is None
+    ) is (is_allowed)
+
+
+@pytest.mark.parametrize(
     ("log", "before", "then", "is_explained"),
     [
         ("a0/2 x a1/2", [entry(0, "a0/2"), CommandRedeliver(())], [entry(0, "a0/2"), entry(0, "a0/2")], True),
