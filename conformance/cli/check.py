@@ -16,7 +16,7 @@ from conformance.cli.parameters.output import NAME, consoles
 from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine
-from model.rules.catalogue import Selection
+from model.rules.catalogue import FAMILIES, Selection
 
 MOST_LANES = 64
 """More lanes are no faster on one machine: each has a process and connections of its own."""
@@ -25,8 +25,8 @@ MOST_LANES = 64
 @click.command()
 @options.broker_option()
 @options.size_options(1)
-@click.option("--rules", type=Rules(), default="DEDUP,ACK", show_default=True, help="Ids or families of rules.")
-@click.option("--budget", type=Duration(), default="270s", show_default=True, help="How long to run: 90s, 10m, 2h.")
+@click.option("--rules", type=Rules(), default=",".join(FAMILIES), show_default=True, help="Ids or families of rules.")
+@click.option("--budget", type=Duration(), default="10m", show_default=True, help="How long to run: 90s, 10m, 2h.")
 @options.seed_option("a run")
 @options.known_option
 @options.report_option("the report")
@@ -35,7 +35,7 @@ MOST_LANES = 64
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
 @click.option(
-    "--lanes", type=click.IntRange(1, MOST_LANES), default=1, show_default=True, help="How many examples run at once."
+    "--lanes", type=click.IntRange(1, MOST_LANES), default=8, show_default=True, help="How many examples run at once."
 )
 @options.client_option
 @options.setting_option

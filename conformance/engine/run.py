@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.brokers.settings import Base
-from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s
+from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s, time_share
 from conformance.engine.example import crashed
 from conformance.engine.findings import Findings
 from conformance.engine.found import FoundViolation
@@ -360,9 +360,8 @@ class Run:
         if self._deadline is None:
             return None
         now = time.monotonic()
-        shares_left = sum(machine.share for machine in self._later)
-        share = sum(machine.share for machine in machines) / shares_left if shares_left > 0 else 1.0
-        return now + max(0.0, self._deadline - now) * min(1.0, share)
+        share = time_share(machines, self._later, lambda one: self.plan.lanes if one.title in self._groups else 1)
+        return now + max(0.0, self._deadline - now) * share
 
     def _have_run(self, machines: Sequence[Machine]) -> None:
         self._ran += machines

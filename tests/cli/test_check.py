@@ -73,7 +73,7 @@ def test_a_run_without_violations_prints_one_line_per_rule_and_the_summary_last(
     assert (
         ran.out
         == f"""\
-Seed 7, broker 4.0.8, 2 rules, budget 270 s
+Seed 7, broker 4.0.8, 2 rules, budget 600 s
 
 Pulsar 4.0.8 with pulsar-client 3.13.0: 500 operations in 20 s, seed 7
 Rule      Verdict  Exercised  Excused

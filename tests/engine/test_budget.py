@@ -258,3 +258,12 @@ def test_rules_that_are_overdue_get_half_of_the_time_of_the_machines_without_mis
     assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=70.0) == 0.0
     assert budget.again_s(80.0, later[1:], {"DEDUP-06"}, spent_s=0.0) == 0.0
     assert budget.again_s(80.0, [], {"DEDUP-06"}, spent_s=0.0) == 0.0
+
+
+def test_machines_in_lanes_need_less_of_the_time_than_those_that_run_alone() -> None:
+    alone, together = machine("alone", share=2.0), machine("together", share=6.0)
+    both = [alone, together]
+    assert budget.time_share([alone], both, lambda _: 1) == 0.25
+    assert budget.time_share([alone], both, lambda one: 2 if one is together else 1) == 0.4
+    assert budget.time_share([alone], both, lambda one: 32 if one is together else 1) == 0.5
+    assert budget.time_share([together], [together], lambda _: 8) == 1.0
