@@ -142,6 +142,7 @@ class Poller:
     """The chunks that were not dispatched in time; shared by all pollers of the subscription."""
     polls: int = 0
     _counts: object = None
+    _polled_s: float = 0.0
     _changed_s: float = field(default_factory=time.monotonic)
     _since_s: float = field(default_factory=time.monotonic)
     _missing_chunks: frozenset[Position] = frozenset()
@@ -158,7 +159,7 @@ class Poller:
                 member.pump()
         if cursor is None or subscription is None:
             return None
-        now_s = time.monotonic()
+        now_s = self._polled_s = time.monotonic()
         view = SubscriptionView(internal, cursor, subscription)
         if view.counts != self._counts:
             self._counts, self._changed_s, self._since_s = view.counts, now_s, now_s
@@ -171,8 +172,8 @@ class Poller:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the counts have been the same for a while, and all messages have arrived."""
-        return time.monotonic() - self._since_s >= QUIET_S
+        """Whether at the last poll the counts had been the same for a while, and all messages had arrived."""
+        return self._polled_s - self._since_s >= QUIET_S
 
     @property
     def misses_chunks(self) -> bool:
