@@ -254,16 +254,23 @@ def _are_blocked_by_first_chunks(
     """Whether a Key_Shared consumer held the first chunks of each message owed when another one joined or left.
 
     The hash may then drain at that consumer until it acknowledges these chunks, which it does with the whole message.
-    Entries that are not read because so many chunks wait for replay may be owed, too. In the classic implementation the
-    one that joined waits for these chunks, and nothing more is read.
+    Until then, later messages of the same key are not dispatched, either. Entries that are not read because so many
+    chunks wait for replay may be owed, too. In the classic implementation the one that joined waits for these chunks,
+    and nothing more is read.
     """
     if len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
         return False
     waiting: set[Position] = set()
-    for whole in ([entry.position for entry in whole] for whole in wholes(topic.log)):
-        rest = [position for position in whole if position in owed]
-        first = set(whole) - set(rest)
-        if first and rest and max(first) < rest[0] and any(first <= one.holds & one.reassigned for one in consumers):
+    blocked: set[str] = set()
+    for whole in sorted(wholes(topic.log), key=lambda entries: entries[0].position):
+        rest = [entry.position for entry in whole if entry.position in owed]
+        first = {entry.position for entry in whole} - set(rest)
+        key = topic.sticky_key(whole[0])
+        is_held = any(first <= one.holds & one.reassigned for one in consumers)
+        if first and rest and max(first) < rest[0] and is_held:
+            waiting.update(rest)
+            blocked.update(() if key is None else {key})
+        elif not first and key in blocked:
             waiting.update(rest)
     limit = topic.look_ahead.limit(len(consumers))
     is_full = not topic.drains or (limit is not None and len(waiting) >= limit)

@@ -61,6 +61,7 @@ def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]
             error=answer.code if isinstance(answer, Refused) else "",
             compression=session.compression,
             is_crafted=is_crafted,
+            sticky_key=entry.sticky_key,
         )
 
 

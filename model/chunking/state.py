@@ -36,6 +36,7 @@ class SentMessage:
     error: str = ""
     compression: Compression = "none"
     is_crafted: bool = False
+    sticky_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class ChunkTopic:
         """The last position that is known to be stored; EARLIEST if there is none."""
         confirmed = (position for producer in self.producers.values() for position in producer.confirmed)
         return max((*(entry.position for entry in self.log), *confirmed), default=EARLIEST)
+
+    def sticky_key(self, entry: LoggedPart) -> str | None:
+        """The key of an entry's message, if its application gave it one."""
+        sent = self.producers.get(entry.producer, ChunkingProducer()).of(entry.part.sequence_id)
+        return None if sent is None else sent.sticky_key
 
     @property
     def has_unanswered(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from model.chunking.deliveries import fresh_hypotheses
+from model.chunking.state import TrackedConsumer
 from model.log import Position
 from model.payloads import digest_of
 from model.traffic import CommandMessage, Delivery, Life, LoggedPart, Part
@@ -57,3 +59,9 @@ def digest(name: str) -> str:
 def digests(names: str) -> dict[tuple[str, int], str]:
     """Those of several."""
     return {(PRODUCER, ord(name)): digest(name) for name in names}
+
+
+def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsumer:
+    """An Exclusive consumer of pulsar-client that has received nothing."""
+    hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
+    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)

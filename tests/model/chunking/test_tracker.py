@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from model.chunking import deliveries, dispatch, producers, sends, stored_chunks
-from model.chunking.deliveries import compared, fresh_hypotheses, met
+from model.chunking.deliveries import compared, met
 from model.chunking.state import (
     Chunking,
     ChunkingProducer,
@@ -15,20 +15,14 @@ from model.chunking.state import (
     ChunkTopic,
     Reloaded,
     SentMessage,
-    TrackedConsumer,
 )
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
-    CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     CHUNK_REPEATED_DISCARDS_BUFFER,
-    CHUNKS_DISPATCHED_ONE_BY_ONE,
-    DRAINING_HASH_BLOCKS_CHUNKS,
-    HASH_REASSIGNED_BETWEEN_CHUNKS,
-    RECENTLY_JOINED_WAITS_FOR_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
@@ -43,8 +37,8 @@ from model.traffic import (
     LoggedPart,
     Part,
 )
-from model.vocabulary import Entry, LookAhead, Message, SubscriptionId, SubscriptionType
-from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
+from model.vocabulary import Entry, Message
+from tests.model.chunking.histories import at, consumer, digests, dispatched, given, life, logged, part
 
 PLAIN, DEDUPLICATING = ChunkTopic(100, deduplication=False), ChunkTopic(100, deduplication=True)
 ALL = "a0/2 a1/2"
@@ -194,11 +188,6 @@ def test_a_confirmed_message_is_complete_in_the_log() -> None:
 # --------------------------------------------------------------------------------------------- the receiving client
 
 
-def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsumer:
-    hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
-    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
-
-
 def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
     """The deviations that explain what was received, given what was sent, or the rule that is broken."""
     one = consumer(pending=pending)
@@ -295,128 +284,6 @@ def test_a_broker_sends_the_log_in_order_and_from_its_start_after_a_redelivery_r
     passed: list[ConsumerCommand], acknowledged: tuple[int, ...], rule: str | None
 ) -> None:
     assert sent_by_broker("a0/2 x a1/2", *passed, acknowledged=acknowledged) == rule
-
-
-def test_a_complete_message_of_a_shared_subscription_is_due_at_some_consumer() -> None:
-    log = logged("a0/2 b0/2 x a1/2")
-    assert dispatch.due("Shared", log, [{at(0)}, {at(2)}]) == [at(3)]
-    assert dispatch.due("Shared", log, [{at(0), at(2), at(3)}]) == []
-    assert dispatch.due("Exclusive", log, [{at(0), at(2), at(3)}]) == [at(1)]
-    assert dispatch.due("Shared", log, []) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "queue", "holds", "deviation"),
-    [
-        ("Shared", 2, [{0, 1}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),
-        ("Shared", 2, [set(), {0, 1}], CHUNK_ASSIGNED_BEYOND_PERMITS),
-        ("Shared", 1, [{0}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),  # two chunks are beyond the permits
-        ("Shared", 3, [{0, 1}, set()], None),  # it has permits for all
-        ("Shared", 2, [{0, 1}], None),  # there is nobody else whose permits could have been counted
-        ("Shared", 2, [{0}, {1}], None),
-        ("Shared", 2, [{0, 2}, {3}], None),  # one in the middle
-        ("Shared", 2, [set(), set()], None),  # nobody has the first one
-        ("Shared", 2, [{0, 1, 2}, set()], None),  # the message after it
-        ("Key_Shared", 2, [{0, 1}, set()], None),
-    ],
-)
-def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_permits_explain_it(
-    kind: SubscriptionType, queue: int, holds: list[set[int]], deviation: str | None
-) -> None:
-    log = logged("a0/3 a1/3 a2/3 x")
-    topic, consumers = (
-        replace(PLAIN, log=log),
-        [replace(consumer(), kind=kind, queue=queue, holds=frozenset(map(at, one))) for one in holds],
-    )
-    sent = {position for one in consumers for position in one.holds}
-    owed = [one.position for one in log if one.position not in sent]
-    assert dispatch.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
-
-
-@pytest.mark.parametrize(
-    ("holds", "reassigned", "owed", "is_explained"),
-    [
-        ([{0, 1}, set()], {0, 1}, {2}, True),
-        ([{0}, set()], {0}, {1, 2}, True),
-        ([{0, 1}, set()], set(), {2}, False),  # nobody joined or left since
-        ([{0, 1}, set()], {0}, {2}, False),  # a chunk was dispatched since: its hash does not drain
-        ([set(), set()], set(), {0, 1, 2}, False),  # nobody has the first chunk
-        ([{0, 1}, set()], {0, 1}, {2, 3}, False),  # the message of another hash
-        ([{0, 1}], {0, 1}, {2}, False),  # the consumer is alone
-    ],
-)
-def test_chunks_that_a_draining_hash_does_not_block_are_due(
-    holds: list[set[int]], reassigned: set[int], owed: set[int], is_explained: bool
-) -> None:
-    topic = replace(PLAIN, log=logged("a0/3 a1/3 a2/3 x"))
-    consumers = [
-        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
-        for one in holds
-    ]
-    positions = sorted(map(at, owed))
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, positions, is_stuck=False)
-    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_explained else None)
-    is_full = replace(topic, look_ahead=LookAhead(0, 1))
-    broken = dispatch.starved(SubscriptionId("t", "s"), is_full, consumers, positions, is_stuck=False)
-    is_after = bool(reassigned) and holds[0] == reassigned and len(holds) > 1
-    assert broken.deviation == (DRAINING_HASH_BLOCKS_CHUNKS if is_after else None)
-
-
-@pytest.mark.parametrize(
-    ("holds", "reassigned", "owed", "is_explained"),
-    [
-        ([{1, 2}, set()], {1, 2}, {3}, True),
-        ([{1, 2}, set()], {1, 2}, {3, 4}, True),  # nothing more is read
-        ([{1, 2}, set()], set(), {3}, False),  # nobody joined or left since
-        ([{1, 2}, set()], {1}, {3}, False),  # a chunk was dispatched since
-        ([{1, 2}, set()], {1, 2}, {0, 3}, False),  # an earlier message
-        ([{1, 2}, set()], {1, 2}, {4}, False),  # only a later one
-        ([{1, 2}], {1, 2}, {3}, False),  # the consumer is alone
-    ],
-)
-def test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due(
-    holds: list[set[int]], reassigned: set[int], owed: set[int], is_explained: bool
-) -> None:
-    topic = replace(PLAIN, log=logged("x a0/3 a1/3 a2/3 y"), drains=False)
-    consumers = [
-        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, one)), reassigned=frozenset(map(at, reassigned)))
-        for one in holds
-    ]
-    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, sorted(map(at, owed)), is_stuck=False)
-    assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "reassigned", "deviation"),
-    [
-        ("Key_Shared", {0, 1}, HASH_REASSIGNED_BETWEEN_CHUNKS),
-        ("Key_Shared", {0}, None),
-        ("Key_Shared", set(), None),
-    ],
-)
-def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment(
-    kind: SubscriptionType, reassigned: set[int], deviation: str | None
-) -> None:
-    first, second = (replace(consumer(), kind=kind, holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
-    first = replace(first, reassigned=frozenset(map(at, reassigned)))
-    broken = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
-    assert broken is not None
-    assert (broken.rule, broken.deviation) == ("CHUNK-14", deviation)
-    later = dispatch.scattered(
-        logged("a0/3 a1/3 a2/3 b0/2 b1/2"),
-        {"c": replace(first, holds=first.holds | {at(3)}), "d": replace(second, holds=second.holds | {at(4)})},
-    )
-    assert later is not None
-    assert later.deviation is None, "another message was split without a reassignment"
-
-
-def test_a_shared_subscription_of_early_releases_scatters_chunks() -> None:
-    first, second = (replace(consumer(), kind="Shared", holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
-    broken = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
-    assert broken is not None
-    assert (broken.rule, broken.deviation) == ("CHUNK-14", CHUNKS_DISPATCHED_ONE_BY_ONE)
-    kept = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": replace(first, holds=first.holds | second.holds)})
-    assert kept is None
 
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:
