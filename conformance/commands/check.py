@@ -13,6 +13,7 @@ from rich.console import Console
 
 from conformance.brokers.settings import Choice
 from conformance.brokers.size import SMALLEST, Size
+from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
@@ -92,7 +93,7 @@ def _demand_decided(asked: CheckOptions) -> None:
 
 
 def _check(asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
-    command = [*engine.command, *_order(asked, folder).options()]
+    command = [*engine.command, *_order(asked, folder, engine.security).options()]
     with (
         on_cluster(asked.broker, asked.footprint, engine.security, err=err),
         display(asked.rules, budget_s=asked.budget_s, console=err) as shown,
@@ -164,14 +165,33 @@ def release_of(broker: str) -> str | None:
     return named[1] if named else None
 
 
-def _order(asked: CheckOptions, folder: Path) -> Order:
+def _release(asked: CheckOptions, security: Security) -> str | None:
+    """The release that ``--broker`` names, or that a running cluster reports; None if neither does.
+
+    A cluster that does not answer is for the engine to report.
+    """
+    if asked.footprint is None:
+        return release_of(asked.broker)
+    from conformance.brokers.external import ANSWER_TIMEOUT_S
+    from conformance.brokers.select import parse_broker
+    from conformance.clients.admin.client import Admin
+
+    try:
+        admin_at = parse_broker(asked.broker, security=security).addresses.admin
+        with Admin(admin_at, timeout_s=ANSWER_TIMEOUT_S) as admin:
+            return admin.broker_version()
+    except HarnessError:
+        return None
+
+
+def _order(asked: CheckOptions, folder: Path, security: Security) -> Order:
     return Order(
         broker=asked.broker,
         seed=asked.seed,
         budget_s=asked.budget_s,
         rules=asked.rules,
         report=folder,
-        known=known_of(asked.known, release_of(asked.broker)),
+        known=known_of(asked.known, _release(asked, security)),
         defect=asked.defect,
         machines=asked.machines,
         settings=asked.settings,

@@ -23,6 +23,9 @@ from conformance.cli.parameters.output import NAME
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Security, Service
 from conformance.clients.wire.client import WireClient
+from conformance.commands.check import read_events
+from conformance.events import RunStarted
+from conformance.known import known_of, shipped
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.place import RunPlace
@@ -90,6 +93,9 @@ def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path:
     )
     assert "Changes nothing else on the cluster." in err
     assert status == 0, out
+    (report,) = (tmp_path / "reports").iterdir()
+    (started,) = (event for event in read_events(report) if isinstance(event, RunStarted))
+    assert set(started.known) == {one.name for one in known_of(shipped(), started.release)}
 
 
 def test_an_interrupted_check_that_changed_a_setting_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
