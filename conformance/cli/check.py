@@ -18,6 +18,8 @@ from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine
 from model.rules.catalogue import FAMILIES, Selection
 
+LANES = 8
+"""On a broker of its own. A running cluster has other users, and what a run leaves there takes time to remove."""
 MOST_LANES = 64
 """More lanes are no faster on one machine: each has a process and connections of its own."""
 
@@ -35,7 +37,9 @@ MOST_LANES = 64
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
 @click.option(
-    "--lanes", type=click.IntRange(1, MOST_LANES), default=8, show_default=True, help="How many examples run at once."
+    "--lanes",
+    type=click.IntRange(1, MOST_LANES),
+    help=f"How many examples run at once.  [default: {LANES}; on a running cluster 1]",
 )
 @options.client_option
 @options.setting_option
@@ -59,7 +63,7 @@ def check(
     history: Path | None,
     defect: str | None,
     machines: tuple[str, ...],
-    lanes: int,
+    lanes: int | None,
     client: str | None,
     settings: tuple[tuple[str, str], ...],
     verbose: bool,
@@ -74,6 +78,7 @@ def check(
 
     seed = options.seed_or_new(seed)
     size = Size(brokers=brokers, bookies=bookies)
+    footprint = options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget)
     asked = checking.CheckOptions(
         broker=broker,
         rules=rules.rules,
@@ -87,14 +92,14 @@ def check(
         machines=machines,
         client=client,
         history=history,
-        lanes=lanes,
+        lanes=lanes or (LANES if footprint is None else 1),
         settings=settings,
         verbose=verbose,
         choice=choice,
         size=size,
         connection=tuple(security.options()),
         command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
-        footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
+        footprint=footprint,
     )
     out, err = consoles()
     deployment = broker if size == SMALLEST else f"{broker}, {size}"

@@ -86,7 +86,7 @@ def run(stock: Stock, folder: Path, command: str, *arguments: str) -> tuple[int,
 
 def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
     status, out, err = run(
-        stock, tmp_path, "check", "--rules", "ACK-01,KEY-01", "--machines", "acknowledgment,keys", "--budget", "20s"
+        stock, tmp_path, "check", "--rules", "ACK-01,KEY-01", "--machines", "acknowledgment,keys", "--budget", "30s"
     )
     assert re.search(
         rf"^Creates the tenant {NAME}-\S+ with namespaces and topics, and removes it at the end\.$", err, re.M
