@@ -12,7 +12,8 @@ from typing import Final
 from conformance.engine.machines import Machine
 
 LANES_GAIN: Final = 3.0
-"""How many times as many operations lanes perform, at least: with eight lanes on two cores 3.6 to 4.5 were measured."""
+"""How many times as many operations lanes perform, at least. Seen on 4.0.8 with eight lanes on two cores: 350 to 400 a
+second of all documents, against 80 of two documents with one example at a time."""
 ON_TOP_AT_MOST_S = 300.0
 """The longest time that a run may take beyond its budget."""
 

@@ -133,7 +133,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         examples=2,
         affects="broker",
     ),
-    # An operation on several clusters takes twenty times as long as others, most of it waiting for replication.
+    # An operation on several clusters costs about twenty times as much as others, hence these shares.
     Description(
         name="clusters",
         summary="Publishes, consumes and acknowledges in any cluster, fails over, breaks links, unloads topics.",

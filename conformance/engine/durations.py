@@ -68,11 +68,9 @@ class Durations:
         if finishing:
             took_s = (finishing[-1].completed_ms - finishing[0].invoked_ms) / 1000
             self._finishing_s[machine] = max(self.of_finishing(machine), took_s)
-        match tuple(_left(_done(steps))):
-            case (kind,):
-                self._learn(kind, ending_s)
-            case _:  # nothing, or several things, of which each took an unknown part
-                pass
+        left = _left(_done(steps))
+        if len(left) == 1:  # of several, each took an unknown part
+            self._learn(left.pop(), ending_s)
 
     def _learn(self, kind: type, took_s: float) -> None:
         if kind in self._longest_s:

@@ -78,9 +78,17 @@ def met(
                 consumer = _asked(topic, consumer, positions)
             case CommandSubscribe():
                 subscription = replace(subscription, assignment=subscription.assignment.without(name))
-                consumer = replace(consumer, is_rewound=True, requests=0, asked_after=None, last=None)
-                consumer = replace(consumer, holds=frozenset(), skipped=frozenset(), unsure=frozenset())
-                consumer = replace(consumer, is_returning=False)
+                consumer = replace(
+                    consumer,
+                    is_rewound=True,
+                    requests=0,
+                    asked_after=None,
+                    last=None,
+                    holds=frozenset(),
+                    skipped=frozenset(),
+                    unsure=frozenset(),
+                    is_returning=False,
+                )
     return subscription, consumer, tuple(deviations)
 
 

@@ -22,10 +22,8 @@ from model.deviations.service import (
 )
 from model.events import ConsumerRead, CursorRead, Delivery, Done, Range, Starved
 from model.judgement import Allowed
-from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.subscription_operations import Expire, ReadCursor, Skip
-from model.vocabulary import HashRange
 from tests.model import test_subscriptions as shared
 from tests.model.key_shared.test_order import (
     ALL,
@@ -44,14 +42,10 @@ from tests.model.key_shared.test_order import (
     sent,
     share,
 )
+from tests.model.key_shared.test_stalls import HALVES, HIGH, LOW
 from tests.verdicts import Happened
 
 EVERYTHING = frozenset(DEVIATIONS)
-LOW, HIGH = sorted((A, B), key=lambda key: sticky_hash(key.encode()))
-HALVES = (
-    (HashRange(1, sticky_hash(LOW.encode())),),
-    (HashRange(sticky_hash(LOW.encode()) + 1, 65535),),
-)
 
 
 def skips(number: int) -> Happened:

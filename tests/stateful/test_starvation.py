@@ -15,7 +15,8 @@ from model.operations import AnyOperation
 from model.subscription_operations import ReadCursor
 from stateful import test_cursors, test_key_shared
 from tests.model.key_shared.test_order import A, broken, gathers, joins, leaves, sent, share
-from tests.model.test_ended_excuses import HIGH, LOW, left_with_nothing
+from tests.model.key_shared.test_stalls import HIGH, LOW
+from tests.model.test_ended_excuses import left_with_nothing
 from tests.stateful.test_service import Change, found_first
 from tests.verdicts import Happened
 
