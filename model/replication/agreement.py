@@ -360,32 +360,46 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
 @carries("REPL-14")
 def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Every acknowledged message was acknowledged by a consumer in some cluster, so a failover loses nothing."""
-    by_snapshots = misled(logs)
-    without_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
-    without_restricted = {label: topic.restricted_elsewhere(label) for label in logs}
     for log in logs.values():
         for cursor in log.read.cursors:
             passed = log.passed(cursor)
-            missed = passed - topic.acknowledged(cursor.subscription)
-            existed = topic.created_before_updates(cursor.subscription)
-            first = next((entry for entry in log.entries if entry.message in missed), None)
-            if first is not None:
-                because = (
-                    f"{log.cluster} has {first.message} as acknowledged for {cursor.subscription} (mark-delete "
-                    f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
-                )
-                if missed <= passed_without_having(logs, cursor.subscription, without_large):
-                    yield Deviating(TOO_LARGE_TO_REPLICATE, because)
-                elif missed <= by_snapshots.get(cursor.subscription, {}).keys():
-                    yield Deviating(min(by_snapshots[cursor.subscription][message] for message in missed), because)
-                elif missed <= passed_without_having(logs, cursor.subscription, without_restricted):
-                    yield Deviating(UPDATE_PASSES_RESTRICTED_MESSAGES, because)
-                elif missed <= skipped_where_created(logs, cursor.subscription, log.cluster, existed):
-                    yield Deviating(UPDATE_CREATES_AT_LATEST, because)
-                else:
-                    yield because
+            if missed := passed - topic.acknowledged(cursor.subscription):
+                yield from _missed(topic, logs, log, cursor, missed)
             elif (cursor.subscription, log.cluster) not in topic.own and passed:
                 yield None
+
+
+def _missed(
+    topic: ReplicatedTopic, logs: Logs, log: Log, cursor: ClusterCursor, missed: frozenset[str]
+) -> Iterator[CheckResult]:
+    """The first missed message that no deviation explains, or else the first one of each deviation.
+
+    Several deviations may each have acknowledged some of them.
+    """
+    explained = _explained(topic, logs, log.cluster, cursor.subscription)
+    first: dict[str | None, str] = {}
+    for entry in log.entries:
+        if entry.message in missed:
+            first.setdefault(explained.get(entry.message), entry.message)
+    for deviation, message in first.items() if None not in first else [(None, first[None])]:
+        because = (
+            f"{log.cluster} has {message} as acknowledged for {cursor.subscription} (mark-delete "
+            f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
+        )
+        yield because if deviation is None else Deviating(deviation, because)
+
+
+def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: str) -> Mapping[str, str]:
+    """The messages that a deviation may acknowledge without a consumer, and its name."""
+    too_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
+    restricted = {label: topic.restricted_elsewhere(label) for label in logs}
+    existed = topic.created_before_updates(subscription)
+    return {
+        **dict.fromkeys(skipped_where_created(logs, subscription, cluster, existed), UPDATE_CREATES_AT_LATEST),
+        **dict.fromkeys(passed_without_having(logs, subscription, restricted), UPDATE_PASSES_RESTRICTED_MESSAGES),
+        **misled(logs).get(subscription, {}),
+        **dict.fromkeys(passed_without_having(logs, subscription, too_large), TOO_LARGE_TO_REPLICATE),
+    }
 
 
 @carries("REPL-17")

@@ -18,7 +18,9 @@ from model.vocabulary import SubscriptionId
 def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consumption:
     """A consumer is about to join. Other consumers may have been sent messages before, if they had permits."""
     keyed = state.keyed_of(subscription)
-    if not (keyed.got or keyed.is_permitted) or not any(state.consumers_of(subscription)):
+    others = [consumer for _, consumer in state.consumers_of(subscription)]
+    had_permits = keyed.is_permitted or keyed.ready or any(consumer.had_permits_left for consumer in others)
+    if not others or not (keyed.got or had_permits):
         return state
     joined = Joined(delivered=max(keyed.got, default=EARLIEST), last=state.log(subscription.topic).last)
     return state.with_keyed(subscription, replace(keyed, joined=keyed.joined.set(name, joined)))

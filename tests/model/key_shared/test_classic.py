@@ -11,11 +11,11 @@ from model.deviations.key_shared import (
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
 )
-from model.events import Done, DueReceived
+from model.events import Done, DueReceived, Subscribed
 from model.judgement import Broken
 from model.key_shared.hashes import CLASSIC_HASHES, keys_of, sticky_hash
 from model.log import Position
-from model.subscription_operations import Skip
+from model.subscription_operations import Skip, Subscribe
 from model.vocabulary import HashRange
 from tests.model.key_shared.test_look_ahead import waiting
 from tests.model.key_shared.test_order import (
@@ -227,3 +227,8 @@ def test_a_consumer_may_be_recently_joined_if_another_one_had_permits_before_it_
     given = look(c=(1,), permits=(0, 9))
     assert broken(*begin, permits("c"), *joins("d"), given) is None
     assert broken(*begin, *joins("d"), permits("c"), given) == "KEY-16"
+    nothing_sent = [*classic()[:3], *joins("c"), gathers(share("c", permits=1, ranges=(CLASSIC_HASHES,)))]
+    news = [more(Position(1, 0), 1, LOW), more(Position(1, 1), 2, HIGH)]
+    assert broken(*nothing_sent, *news, *joins("d"), given) is None
+    queue = (Subscribe("c", "t", "s", kind="Key_Shared", queue=3), Subscribed())
+    assert broken(*classic(LOW, HIGH), queue, *joins("d"), given) is None
