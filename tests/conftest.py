@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from conformance.brokers.interface import Broker
-from tests.scheduling import BROKERS, ShareScheduling, check_shares, share_of
+from tests.scheduling import WITH_BROKERS, ShareScheduling, check_shares, share_of
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("slow days")
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     check_shares(items)
     for item in items:
-        if share_of(item.nodeid) == BROKERS:
+        if share_of(item.nodeid) in WITH_BROKERS:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -1,8 +1,9 @@
 """The scheduling of tests to the processes of ``make test`` (``-n``, pytest-xdist).
 
-All tests that start brokers are one share, so that only one broker (or one set of clusters) runs at a time, as without
-processes. Tests that start Spark are another share, because starting it takes seconds. Every other module is a share,
-because each process sets up the fixtures of a module again.
+The tests that start brokers are two shares, because they wait more than they compute: those that perform histories and
+seeded defects, and all others. So at most two brokers (or sets of clusters) run at a time. Tests that start Spark are
+another share, because starting it takes seconds. Every other module is a share, because each process sets up the
+fixtures of a module again.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 BROKERS = "brokers"
+HISTORIES = "histories"
 SPARK = "spark"
 
 SHARES = {
     "tests/brokers": BROKERS,
     "tests/engine": BROKERS,
-    "tests/faults": BROKERS,
-    "tests/lockstep": BROKERS,
-    "tests/replays": BROKERS,
+    "tests/faults": HISTORIES,
+    "tests/lockstep": HISTORIES,
+    "tests/replays": HISTORIES,
     "tests/security": BROKERS,
     "tests/soak": BROKERS,
     "tests/clients": BROKERS,
@@ -41,11 +43,14 @@ SHARES = {
 }
 """The share of the tests in a folder or a module."""
 
+WITH_BROKERS = {BROKERS, HISTORIES}
+"""The shares whose tests may start brokers."""
+
 ASKING = {
-    "broker": {BROKERS},
-    "pulsar_broker": {BROKERS},
-    "world": {BROKERS},
-    "seeded": {BROKERS},
+    "broker": WITH_BROKERS,
+    "pulsar_broker": WITH_BROKERS,
+    "world": WITH_BROKERS,
+    "seeded": WITH_BROKERS,
     "spark": {SPARK, BROKERS},
 }
 """By a fixture's name, the shares whose tests may request it."""
@@ -75,7 +80,8 @@ def check_shares(items: Iterable[pytest.Item]) -> None:
 class ShareScheduling(LoadScopeScheduling):
     """Gives each process the next share when it has nearly finished its last one, in the order of the tests.
 
-    The longest share, that of brokers, has the first tests, so that it does not delay the end.
+    The longest share, that of brokers, has the first tests, and the other long one begins soon after, so that neither
+    delays the end.
     """
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:

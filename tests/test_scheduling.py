@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import BROKERS, SPARK, share_of
+from tests.scheduling import BROKERS, HISTORIES, SPARK, WITH_BROKERS, share_of
 from tests.test_pytest_plugin import pytest_run
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
         ("tests/soak/test_soak.py::test_ctrl_c", BROKERS),
         ("tests/brokers/test_external.py::TestContract::test_it_is_alive[tests/pipeline]", BROKERS),
         ("tests/test_pytest_plugin.py::test_the_shared_broker", BROKERS),
+        ("tests/replays/test_defects.py::test_found[ack-dropped]", HISTORIES),
         ("tests/pipeline/test_summary.py::test_rules", SPARK),
         ("tests/pipeline/test_anomalies.py::test_an_anomaly[tests/soak]", "tests/pipeline/test_anomalies.py"),
         ("tests/model/key_shared/test_selectors.py::test_one", "tests/model/key_shared/test_selectors.py"),
@@ -66,4 +67,4 @@ def of_two_processes(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_only_tests_with_brokers_are_retried_when_they_fail(request: pytest.FixtureRequest) -> None:
     for item in request.session.items:
-        assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) == BROKERS), item.nodeid
+        assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) in WITH_BROKERS), item.nodeid

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformance.brokers.deployment import Deployment, deployment_of
-from conformance.brokers.external import ExternalBroker
+from conformance.brokers.external import ANSWER_TIMEOUT_S, ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
 from conformance.brokers.settings.known import demand_known, known_settings
 from conformance.brokers.size import MOST, SMALLEST, Size
 from conformance.brokers.standalone import StandaloneBroker
+from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.clients.security.transport import BINARY, WEB, addresses_of
 from conformance.harness_error import HarnessError
@@ -29,6 +30,34 @@ _EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
 def is_running_cluster(text: str) -> bool:
     """Whether ``text`` names a running cluster."""
     return _EXTERNAL.fullmatch(text) is not None
+
+
+def releases_of(text: str, *, security: Security = NO_SECURITY) -> tuple[str, ...]:
+    """The releases of the named broker: those of its name, of its build, or that a running cluster reports.
+
+    None if only the started broker knows (a container by another tag), or if a running cluster does not answer, which
+    is for its start to report.
+
+    Raises:
+        HarnessError: the folder is no distribution.
+    """
+    plain = text.removeprefix(_STANDALONE)
+    if _VERSION.fullmatch(plain) or _SEVERAL_VERSIONS.fullmatch(plain):
+        return tuple(plain.split(","))
+    if (tag := text.removeprefix("container:")) != text:
+        return (tag,) if _VERSION.fullmatch(tag) else ()
+    if (cluster := _external(text, security)) is not None:
+        return _reported_by(cluster)
+    release = _release(text)
+    return () if release is None else (release.version,)
+
+
+def _reported_by(cluster: ExternalBroker) -> tuple[str, ...]:
+    try:
+        with Admin(cluster.addresses.admin, timeout_s=ANSWER_TIMEOUT_S) as admin:
+            return (admin.broker_version(),)
+    except HarnessError:
+        return ()
 
 
 def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from conformance.brokers.select import releases_of
 from conformance.brokers.settings import Choice
 from conformance.brokers.size import SMALLEST, Size
 from conformance.clients.security.service import Security
@@ -31,8 +31,6 @@ from conformance.report.progress import display
 from conformance.tenancy.footprint import Footprint
 from conformance.verdicts import verdicts
 from model.rules.catalogue import RULES, Rule
-
-_RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,31 +157,6 @@ def read_events(folder: Path) -> Iterator[AnyEvent]:
         raise HarnessError(f"{file} does not have the events of a run: {error}") from error
 
 
-def release_of(broker: str) -> str | None:
-    """The release that ``--broker`` names; None if only the broker knows it."""
-    named = _RELEASE.fullmatch(broker)
-    return named[1] if named else None
-
-
-def _release(asked: CheckOptions, security: Security) -> str | None:
-    """The release that ``--broker`` names, or that a running cluster reports; None if neither does.
-
-    A cluster that does not answer is for the engine to report.
-    """
-    if asked.footprint is None:
-        return release_of(asked.broker)
-    from conformance.brokers.external import ANSWER_TIMEOUT_S
-    from conformance.brokers.select import parse_broker
-    from conformance.clients.admin.client import Admin
-
-    try:
-        admin_at = parse_broker(asked.broker, security=security).addresses.admin
-        with Admin(admin_at, timeout_s=ANSWER_TIMEOUT_S) as admin:
-            return admin.broker_version()
-    except HarnessError:
-        return None
-
-
 def _order(asked: CheckOptions, folder: Path, security: Security) -> Order:
     return Order(
         broker=asked.broker,
@@ -191,7 +164,7 @@ def _order(asked: CheckOptions, folder: Path, security: Security) -> Order:
         budget_s=asked.budget_s,
         rules=asked.rules,
         report=folder,
-        known=known_of(asked.known, _release(asked, security)),
+        known=known_of(asked.known, releases_of(asked.broker, security=security)),
         defect=asked.defect,
         machines=asked.machines,
         settings=asked.settings,

@@ -12,7 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from conformance.commands.check import read_events, release_of
+from conformance.brokers.select import releases_of
+from conformance.commands.check import read_events
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
@@ -70,7 +71,7 @@ def _run(asked: HuntOptions, defect: Defect, folder: Path, engine: Engine, err: 
         budget_s=asked.budget_s,
         rules=select(RULES[defect.breaks].family),
         report=folder,
-        known=known_of(asked.known, release_of(asked.broker)),
+        known=known_of(asked.known, releases_of(asked.broker, security=engine.security)),
         defect=defect.name,
         settings=defect.settings,
         size=defect.size,

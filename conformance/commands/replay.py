@@ -12,9 +12,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from conformance.brokers.select import releases_of
 from conformance.brokers.settings import Base
 from conformance.brokers.size import Size
-from conformance.commands.check import read_events, release_of
+from conformance.commands.check import read_events
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
@@ -115,7 +116,7 @@ def _replay(
         shortening_s=asked.shortening_s,
         rules=rules,
         report=folder,
-        known=known_of(asked.known, release_of(asked.broker)),
+        known=known_of(asked.known, releases_of(asked.broker, security=engine.security)),
         defect=defect.name if defect is not None else None,
         settings=tuple({**({} if asked.base else history.settings), **dict(asked.settings)}.items()),
         choice=asked.base or history.base,

@@ -8,7 +8,7 @@ leaves out are those of the shipped entry.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -128,9 +128,9 @@ def _completed(written: KnownDeviation, path: Path) -> KnownDeviation:
     return completed
 
 
-def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple[KnownDeviation, ...]:
-    """Those that concern a release; all of them if the release is unknown."""
-    return tuple(deviation for deviation in deviations if release is None or deviation.concerns(release))
+def known_of(deviations: Iterable[KnownDeviation], releases: Collection[str]) -> tuple[KnownDeviation, ...]:
+    """Those that concern one of these releases; all of them if no release is named."""
+    return tuple(deviation for deviation in deviations if not releases or any(map(deviation.concerns, releases)))
 
 
 def _is_among(specifier: str, version: str) -> bool:

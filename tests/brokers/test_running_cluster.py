@@ -95,7 +95,7 @@ def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path:
     assert status == 0, out
     (report,) = (tmp_path / "reports").iterdir()
     (started,) = (event for event in read_events(report) if isinstance(event, RunStarted))
-    assert set(started.known) == {one.name for one in known_of(shipped(), started.release)}
+    assert set(started.known) == {one.name for one in known_of(shipped(), [started.release])}
 
 
 def test_an_interrupted_check_that_changed_a_setting_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:

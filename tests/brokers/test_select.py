@@ -10,7 +10,7 @@ from conformance.brokers.container import ContainerBroker
 from conformance.brokers.deployment import Deployment
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Capability
-from conformance.brokers.select import parse_broker
+from conformance.brokers.select import parse_broker, releases_of
 from conformance.brokers.size import Size
 from conformance.clients.security.service import Security
 from conformance.harness_error import HarnessError
@@ -22,6 +22,30 @@ def test_two_addresses_are_a_running_cluster(text: str) -> None:
     assert isinstance(broker, ExternalBroker)
     assert broker.addresses == Addresses(service_url="pulsar://h:6650", admin_url="http://h:8080")
     assert broker.name == "pulsar://h:6650,http://h:8080"
+
+
+@pytest.mark.parametrize(
+    ("text", "releases"),
+    [
+        ("4.0.8", ("4.0.8",)),
+        ("standalone:5.0.0-M1", ("5.0.0-M1",)),
+        ("3.3.6,4.0.8", ("3.3.6", "4.0.8")),
+        ("container:4.0.8", ("4.0.8",)),
+        ("container:registry.example:5000/mine:4.0.8", ()),
+        ("pulsar://127.0.0.1:1,http://127.0.0.1:2", ()),
+    ],
+)
+def test_a_name_tells_the_releases_of_most_brokers(text: str, releases: tuple[str, ...]) -> None:
+    assert releases_of(text) == releases
+
+
+@pytest.mark.parametrize("kind", ["dist:", "standalone:dist:"])
+def test_the_jar_of_a_build_tells_its_release(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "standalone.conf").touch()
+    (tmp_path / "lib" / "org.apache.pulsar-pulsar-broker-4.1.0-SNAPSHOT.jar").touch()
+    assert releases_of(f"{kind}{tmp_path}") == ("4.1.0-SNAPSHOT",)
 
 
 def test_a_container_is_named_by_tag_or_image() -> None:

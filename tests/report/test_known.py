@@ -91,8 +91,8 @@ def test_an_entry_may_use_a_former_name(tmp_path: Path) -> None:
 
 
 def test_every_deviation_may_apply_to_an_unknown_release() -> None:
-    assert known_of([QUIRK], None) == (QUIRK,)
-    assert known_of([QUIRK], "2.11.0") == ()
+    assert known_of([QUIRK], []) == (QUIRK,)
+    assert known_of([QUIRK], ["2.11.0"]) == ()
 
 
 @pytest.mark.parametrize(
