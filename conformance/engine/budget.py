@@ -1,4 +1,5 @@
-"""How the time of a run is divided: the reserve for its end, the time beyond its budget, and that for missing rules.
+"""How the time of a run is divided: the reserve for its end, the time beyond its budget, and the times for missing
+rules and for shortening histories.
 
 Machines run one after the other, each for its share. If one ends without having exercised all of its rules, it runs
 again: before later machines whose rules are all exercised, and in their time.
@@ -14,6 +15,8 @@ from conformance.engine.machines import Machine
 LANES_GAIN: Final = 3.0
 """How many times as many operations lanes perform, at least. Seen on 4.0.8 with eight lanes on two cores: 350 to 400 a
 second of all documents, against 80 of two documents with one example at a time."""
+SHORTENING_SHARE: Final = 0.25
+"""The largest part of the remaining budget for shortening the first violation's history."""
 ON_TOP_AT_MOST_S = 300.0
 """The longest time that a run may take beyond its budget."""
 
@@ -29,6 +32,14 @@ def on_top_s(budget_s: float) -> float:
     As long as the budget itself, within a limit: thirty replays of one example take minutes.
     """
     return min(ON_TOP_AT_MOST_S, budget_s)
+
+
+def shortening_s(left_s: float, shortened: int) -> float:
+    """How long the history of a violation may be shortened, after those of so many others were.
+
+    Each further one gets half as much of the time left, so that many violations leave most of it to the machines.
+    """
+    return max(0.0, left_s) * SHORTENING_SHARE * 0.5**shortened
 
 
 def time_share(machines: Sequence[Machine], later: Sequence[Machine], in_lanes: Callable[[Machine], int]) -> float:

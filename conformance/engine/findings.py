@@ -11,7 +11,7 @@ from pathlib import Path
 
 from conformance import events
 from conformance.brokers.settings import Base
-from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
+from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s, shortening_s
 from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
@@ -26,10 +26,8 @@ from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from model.deviations import DEVIATIONS
 
-MINIMISE_SHARE = 0.25
-"""The largest part of the remaining budget for shortening one violation's history."""
-MINIMISE_WITHOUT_BUDGET_S = 60.0
-"""The same, in seconds, for a run without a budget."""
+SHORTENING_WITHOUT_BUDGET_S = 60.0
+"""The longest time for shortening one violation's history in a run without a budget."""
 RECORDING_AT_MOST_S = 10.0
 """The longest time for shortening one recording with the model; at most a quarter of the time for shortening."""
 SLOW_S = 8.0
@@ -67,6 +65,7 @@ class Findings:
         self._on_failure = on_failure
         self._found: list[FoundViolation] = []
         self._doubted: list[tuple[FoundViolation, Shortest]] = []
+        self._shortened = 0
         self._checked_in: Counter[str] = Counter()
         self._deviated: set[str] = set()
         self._longest_s: dict[str, float] = {}
@@ -176,6 +175,7 @@ class Findings:
         recording = self._recording(one.attempt)
         try:
             shortest = self._shortest(one, recording)
+            self._shortened += 1
         except HarnessError as harness_error:
             self.emit_harness_error(f"The history of {one.violation.rule} was not replayed: {harness_error}")
             self._on_failure(harness_error)
@@ -189,7 +189,7 @@ class Findings:
             self._replay_soundly(one, shortest.attempt, self._seeded)
 
     def _recording(self, attempt: Attempt) -> Recording | None:
-        limit_s = min(RECORDING_AT_MOST_S, self._limit_s() / 4)
+        limit_s = min(RECORDING_AT_MOST_S, self.shortening_s() / 4)
         return shorten_recording(attempt, self.plan.known, limit_s=limit_s)
 
     def _shortest(self, one: FoundViolation, recording: Recording | None) -> Shortest:
@@ -200,7 +200,7 @@ class Findings:
             shortest = minimise(
                 attempt,
                 self._rounds.attempt,
-                limit_s=self._limit_s() - (0.0 if recording is None else recording.stage.seconds),
+                limit_s=self.shortening_s() - (0.0 if recording is None else recording.stage.seconds),
                 replay_limit_s=self._replay_limit_s(),
                 recording=recording if number == 0 else self._recording(attempt),
             )
@@ -249,12 +249,13 @@ class Findings:
             )
         )
 
-    def _limit_s(self) -> float:
+    def shortening_s(self) -> float:
+        """How long the next history may be shortened."""
         if self.plan.shortening_s is not None:
             return self.plan.shortening_s
         if self._deadline is None:
-            return MINIMISE_WITHOUT_BUDGET_S
-        return max(0.0, self._deadline - time.monotonic()) * MINIMISE_SHARE
+            return SHORTENING_WITHOUT_BUDGET_S
+        return shortening_s(self._deadline - time.monotonic(), self._shortened)
 
     def _replay_limit_s(self) -> float:
         """The time for shortening one history and its replays: that of the plan, or the remaining budget."""

@@ -22,8 +22,11 @@ from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.engine import budget, findings, rounds, run
 from conformance.engine.durations import Durations
+from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
+from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.replays import Shortest, only_recorded
 from conformance.history.document import Step, Violation
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed
@@ -267,3 +270,33 @@ def test_machines_in_lanes_need_less_of_the_time_than_those_that_run_alone() -> 
     assert budget.time_share([alone], both, lambda one: 2 if one is together else 1) == 0.4
     assert budget.time_share([alone], both, lambda one: 32 if one is together else 1) == 0.5
     assert budget.time_share([together], [together], lambda _: 8) == 1.0
+
+
+def test_each_further_history_may_be_shortened_for_half_as_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limits: list[float] = []
+
+    def minimise(attempt: Attempt, *_: object, limit_s: float, **__: object) -> Shortest:
+        limits.append(limit_s)
+        return only_recorded(attempt, None)
+
+    monkeypatch.setattr(findings, "shorten_recording", lambda *_, **__: None)
+    monkeypatch.setattr(findings, "minimise", minimise)
+    violation = Violation(rule="ACK-01", because="it does not hold", step=1)
+    one = FoundViolation("by hand", Attempt((), 0, violation), violation, tmp_path / "ACK-01-1.json")
+    its = findings.Findings(
+        Plan(broker="", seed=1, rules=frozenset(), report=tmp_path),
+        cast(rounds.Rounds, SimpleNamespace(attempt=None)),
+        events.Emitter(tmp_path / "events.jsonl", began=0.0),
+        began=time.monotonic(),
+        deadline=time.monotonic() + 1000.0,
+        base="quick",
+        seeded=None,
+        is_interrupted=lambda: False,
+        on_failure=lambda _: None,
+    )
+    for _ in range(3):
+        its.shorten(one)
+    assert limits == pytest.approx([250.0, 125.0, 62.5], abs=1.0)
+    assert budget.shortening_s(-1.0, 0) == 0.0

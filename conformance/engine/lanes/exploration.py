@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from conformance.engine.findings import MINIMISE_SHARE, Findings
+from conformance.engine.findings import Findings
 from conformance.engine.found import FoundViolation
 from conformance.engine.lanes.lanes import Lanes, Taken
 from conformance.engine.lanes.protocol import RoundEnded, RunRound
@@ -119,7 +119,7 @@ class SideBySide:
         found_before = len(found)
         self._findings.ended(machine, ended, found)
         if len(found) > found_before and self._deadline is not None and self._turns.until is not None:
-            kept_s = MINIMISE_SHARE * (self._deadline - time.monotonic())
+            kept_s = self._findings.shortening_s()
             self._turns.until = min(self._turns.until, self._deadline - kept_s)
 
 
