@@ -16,6 +16,7 @@ REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
 RECENTLY_JOINED_OUTLIVES_SKIP = "recently-joined-outlives-skip"
 REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
 PERMITS_OF_STUCK_CONSUMER_IGNORED = "permits-of-stuck-consumer-ignored"
+UNCLAIMED_HASH_READ_AGAIN = "unclaimed-hash-read-again"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 REPLAY_READ_OVERTAKES_LEAVER = "replay-read-overtakes-leaver"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
@@ -235,6 +236,23 @@ DEVIATIONS = (
             name="test_permits_are_ignored_only_of_a_consumer_that_had_none_while_another_one_has_none",
             by="small history",
             statement="A consumer is starved although it had permits before, no other one lacks permits, no other one had any, a consumer is recently joined, or something else triggered a read.",
+        ),
+    ),
+    Deviation(
+        name=UNCLAIMED_HASH_READ_AGAIN,
+        rule="KEY-16",
+        statement="The broker reads a message whose hash no STICKY consumer claims, and from then on no new message: it reads that one again and again.",
+        cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers puts the message into the replay queue, sends nothing, and finds no consumer without permits. So it does not set isDispatcherStuckOnReplays (line 329, 2.11.0), and the next read replays the message again: 8,250 times in 3 s in the debug log. apache/pulsar#20335, in 2.10.5, 2.11.2 and 3.0.1, sets the flag in that case, too (read in the sources of 2.10.4, 2.10.5, 3.0.0 and 3.2.2).",
+        upstream=("apache/pulsar#20335",),
+        side="broker",
+        releases=(">=2.10.1,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
+        seen=("2.11.0", "2.10.1"),
+        gone=("3.3.6",),
+        occurrence="Every time, in 7 steps.",
+        shadow=Shadow(
+            name="test_an_unclaimed_hash_keeps_only_later_messages_from_being_read_and_only_while_the_broker_reads",
+            by="small history",
+            statement="A message is not dispatched although no earlier one is unclaimed, although an earlier one is of a consumer without permits, or although the broker waits for a new entry.",
         ),
     ),
     Deviation(

@@ -21,6 +21,7 @@ from model.deviations.key_shared import (
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
+    UNCLAIMED_HASH_READ_AGAIN,
 )
 from model.key_shared.liveness import Open, Receiver, owner_of
 from model.key_shared.state import Keyed
@@ -129,6 +130,28 @@ def stuck(
     before = _continuing(keyed, has_dispatched=any(received.values()))
     continued = {at for at, name in before.items() if name == PERMITS_OF_STUCK_CONSUMER_IGNORED}
     return Map({at: PERMITS_OF_STUCK_CONSUMER_IGNORED for at, name in owed.items() if name in names or at in continued})
+
+
+def behind_unclaimed(
+    owed: Iterable[Position], entries: Iterable[Open], receivers: Sequence[Receiver]
+) -> Map[Position, str]:
+    """The entries that the classic implementation does not read, because it replays one without a consumer for ever.
+
+    A dispatch that sends nothing makes the dispatcher look ahead only if it found a consumer without permits.
+    """
+    owed = frozenset(owed)
+    is_unclaimed, found = False, dict[Position, str]()
+    for entry in entries:
+        if entry.holder is not None:
+            continue
+        owner = owner_of(entry.hashed, receivers)
+        if owner is None:
+            is_unclaimed = True
+        elif owner.permits <= 0:
+            break  # it is looked ahead of
+        elif is_unclaimed and entry.position in owed:
+            found[entry.position] = UNCLAIMED_HASH_READ_AGAIN
+    return Map(found)
 
 
 def _continuing(keyed: Keyed, *, has_dispatched: bool) -> dict[Position, str]:

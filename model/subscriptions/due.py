@@ -348,7 +348,10 @@ def _with_classic(
     in_replay = outcome.in_replay if outcome.is_waiting else 0
     crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
     stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
-    possible = (lasting.update(crowded_out), stuck)
+    unclaimed = stalls.behind_unclaimed(
+        () if outcome.is_waiting else owed, _hashed_before_4(state, subscription, entries), receivers
+    )
+    possible = (lasting.update(crowded_out), stuck, unclaimed)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))
@@ -357,6 +360,10 @@ def _with_classic(
         return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved
     is_tested = any(entry.holder is not None for entry in entries)
     return Allowed(state, ("KEY-16",) if is_tested else ())
+
+
+def _hashed_before_4(state: Consumption, subscription: SubscriptionId, entries: Sequence[Open]) -> list[Open]:
+    return [replace(entry, hashed=invariant.hash_before_4(state, subscription, entry.position)) for entry in entries]
 
 
 def _stuck(
@@ -374,11 +381,10 @@ def _stuck(
         or recently_joined.is_anybody_surely_recent(state, subscription)
     ):
         return Map()
-    hashes = {entry.position: invariant.hash_before_4(state, subscription, entry.position) for entry in entries}
     return stalls.stuck(
         state.keyed_of(subscription),
         owed,
-        [replace(entry, hashed=hashes[entry.position]) for entry in entries],
+        _hashed_before_4(state, subscription, entries),
         receivers,
         received={read.consumer: len(read.messages) for read in outcome.consumers},
     )

@@ -10,10 +10,11 @@ from model.deviations.key_shared import (
     PERMITS_OF_STUCK_CONSUMER_IGNORED,
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
+    UNCLAIMED_HASH_READ_AGAIN,
 )
 from model.events import Done, DueReceived, Subscribed
 from model.judgement import Broken
-from model.key_shared.hashes import CLASSIC_HASHES, keys_of, sticky_hash
+from model.key_shared.hashes import CLASSIC_HASHES, STICKY_HASHES, keys_of, sticky_hash
 from model.log import Position
 from model.subscription_operations import Skip, Subscribe
 from model.vocabulary import HashRange
@@ -232,3 +233,29 @@ def test_a_consumer_may_be_recently_joined_if_another_one_had_permits_before_it_
     assert broken(*nothing_sent, *news, *joins("d"), given) is None
     queue = (Subscribe("c", "t", "s", kind="Key_Shared", queue=3), Subscribed())
     assert broken(*classic(LOW, HIGH), queue, *joins("d"), given) is None
+
+
+def test_an_unclaimed_hash_keeps_only_later_messages_from_being_read_and_only_while_the_broker_reads() -> None:
+    """c claims a quarter of the hashes, d another one, and nobody the rest."""
+    known = UNCLAIMED_HASH_READ_AGAIN
+    quarter = (STICKY_HASHES.last + 1) // 4
+    first, second, rest = (HashRange(n * quarter, (n + 1) * quarter - 1) for n in range(3))
+    of_c, of_d, of_nobody = (next(keys_of(own, within=STICKY_HASHES)) for own in (first, second, rest))
+    claims = [
+        (Subscribe(name, "t", "s", kind="Key_Shared", sticky=((own.first, own.last),)), Subscribed())
+        for name, own in (("c", first), ("d", second))
+    ]
+
+    def reads(permits_of_d: int = 9) -> Happened:
+        return gathers(share("c", ranges=(first,), permits=9), share("d", ranges=(second,), permits=permits_of_d))
+
+    blocked = [*classic(of_nobody, of_c), *claims]
+    answer = judged(*blocked, reads())
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert broken(*blocked, reads(), known=known) is None
+    assert broken(*blocked, waiting(reads()), known=known) == "KEY-16", "the broker waits for a new entry"
+    assert broken(*classic(of_c, of_nobody), *claims, reads(), known=known) == "KEY-16", "it comes before"
+    between = [*classic(of_nobody, of_d, of_c), *claims]
+    assert broken(*between, reads(), known=known) is None
+    assert broken(*between, reads(permits_of_d=0), known=known) == "KEY-16", "d lacks permits"
