@@ -7,7 +7,7 @@ newer messages from it. Once it is the only consumer, it waits for nothing.
 
 An entry is due if its hash is assigned to a consumer with permits, and no earlier entry of its hash waits. While a
 consumer is recently joined, the dispatcher reads no further and keeps what it read in the replay queue. So only the
-first unacknowledged entry is due. Entries without a key are not judged, because releases before 4.0 hash them in
+first entry that may be unacknowledged is due. Entries without a key are not judged, because releases before 4.0 hash them in
 another way.
 """
 
@@ -64,7 +64,8 @@ def owed(
     """
     keys = state.log(subscription.topic).keys
     if _is_anybody_recent(state, subscription):
-        entries = entries[:1]
+        first = min((message[1].position for message in state.all_left(subscription)), default=None)
+        entries = [entry for entry in entries[:1] if first is None or entry.position <= first]
     judged = (one for one in entries if one.hashed not in unsure and keys[one.position].key is not None)
     return due(judged, receivers, drains=False)
 

@@ -12,11 +12,11 @@ from model.deviations.key_shared import (
     REPLAY_FILTERED_AFTER_LIMIT,
     UNCLAIMED_HASH_READ_AGAIN,
 )
-from model.events import Done, DueReceived, Subscribed
+from model.events import Acknowledged, Done, DueReceived, Subscribed
 from model.judgement import Broken
 from model.key_shared.hashes import CLASSIC_HASHES, STICKY_HASHES, keys_of, sticky_hash
 from model.log import Position
-from model.subscription_operations import Skip, Subscribe
+from model.subscription_operations import Acknowledge, Skip, Subscribe
 from model.vocabulary import HashRange
 from tests.model.key_shared.test_look_ahead import waiting
 from tests.model.key_shared.test_order import (
@@ -27,6 +27,7 @@ from tests.model.key_shared.test_order import (
     gathers,
     joins,
     leaves,
+    message,
     more,
     permits,
     share,
@@ -65,6 +66,18 @@ def test_while_a_consumer_is_recently_joined_only_the_first_message_left_must_co
     assert broken(*begin, leaves("c"), gathers(share("d", permits=9, ranges=(CLASSIC_HASHES,)))) == "KEY-16"
     assert broken(*begin, acknowledges("c", 1), look()) == "KEY-16"
     assert broken(*begin, acknowledges("c", 1), look(c=(2,))) is None
+
+
+def test_a_recently_joined_consumer_may_wait_for_a_message_whose_ack_may_be_lost() -> None:
+    begin = [*classic(LOW, HIGH), *joins("c"), gathers(share("c", 1)), *joins("d", "e")]
+    may_be_lost: Happened = (Acknowledge("c", (0,)), Acknowledged((message(1),)))
+
+    def then(*of_d: int) -> Happened:
+        return gathers(share("d", *of_d, ranges=(HALVES[0],), permits=9), share("e", ranges=(HALVES[1],), permits=9))
+
+    assert broken(*begin, may_be_lost, leaves("c"), then(1)) is None
+    assert broken(*begin, may_be_lost, leaves("c"), then()) is None
+    assert broken(*begin, acknowledges("c", 1), leaves("c"), then()) == "KEY-16"
 
 
 def test_once_everything_read_before_is_acknowledged_a_consumer_that_joined_waits_for_nothing() -> None:
