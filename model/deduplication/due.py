@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from model.deviations import DEVIATIONS
+from model.deviations.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.events import SnapshotRead
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import SnapshotSchedule
@@ -38,8 +40,8 @@ class DueSnapshots:
 
 
 @carries("DEDUP-11a")
-def awaited(due: DueSnapshots, read: SnapshotRead) -> tuple[DueSnapshots, bool] | Broken:
-    """Judges a snapshot that had time to be taken, and returns whether one was due."""
+def awaited(due: DueSnapshots, read: SnapshotRead, known: frozenset[str]) -> Allowed[DueSnapshots] | Broken:
+    """Judges a snapshot that had time to be taken; it exercises the rule if one was due."""
     schedule, before = due.schedule, due.settled
     after = replace(due, settled=read.position, stored=0)
     is_due = before is not None and due.stored >= schedule.entries
@@ -49,12 +51,14 @@ def awaited(due: DueSnapshots, read: SnapshotRead) -> tuple[DueSnapshots, bool] 
             f"{due.stored} entries were stored after the snapshot at {before}, and none was taken, although one is due "
             f"after {schedule.entries}",
         )
+    rules = ("DEDUP-11a",)
     if schedule.period_s is None or read.last is None:
-        return after, is_due
+        return Allowed(after, rules if is_due else ())
     if read.position < read.last:
-        return Broken(
-            "DEDUP-11a",
+        if TIMER_FAILS_WITHOUT_DEDUPLICATION in known:
+            return Allowed(after, rules if is_due else (), (TIMER_FAILS_WITHOUT_DEDUPLICATION,))
+        return DEVIATIONS[TIMER_FAILS_WITHOUT_DEDUPLICATION].broken(
             f"{read.waited_s:.0f} s after the log's end at {read.last}, the snapshot is at {read.position}, although "
-            f"the timer takes one every {schedule.period_s:g} s",
+            f"the timer takes one every {schedule.period_s:g} s"
         )
-    return after, is_due or due.stored > 0
+    return Allowed(after, rules if is_due or due.stored > 0 else ())

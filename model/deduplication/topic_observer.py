@@ -396,10 +396,10 @@ def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) 
         view = view.with_states(name, after)
     exercised = ["DEDUP-10"] if producers else []
     if is_due and view.enabled and view.snapshots is not None:
-        awaited = due.awaited(view.snapshots, read)
+        awaited = due.awaited(view.snapshots, read, view.known)
         if isinstance(awaited, Broken):
             return awaited
-        snapshots, was_due = awaited
-        view = replace(view, snapshots=snapshots)
-        exercised += ["DEDUP-11a"] if was_due else []
+        view = replace(view, snapshots=awaited.state)
+        exercised += awaited.exercised
+        deviations += awaited.deviations
     return Allowed(view, tuple(exercised), deviations)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from model.deviations.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.events import Created
 from model.judgement import Broken
 from model.vocabulary import SnapshotSchedule
 from tests.notation import steps
-from tests.verdicts import Happened, exercised, judged
+from tests.verdicts import Happened, deviates, exercised, judged
 
 EMPTY = "snapshot-due @-1 of @0"
 
@@ -53,3 +54,12 @@ def test_the_timer_comes_after_snapshots_have_failed() -> None:
     failed = "t fails-snapshots; p sends 1@0"
     assert not is_broken(failed, "snapshot-due @-1 of @0", period_s=2.0)
     assert is_broken(failed, "t cleared; p sends 2@1; snapshot-due @-1 of @1", period_s=2.0)
+
+
+def test_a_timer_that_fails_excuses_no_snapshot_that_is_due_by_entries() -> None:
+    by_timer = history(2.0, "p sends 1@0; snapshot-due @-1 of @0")
+    assert deviates(TIMER_FAILS_WITHOUT_DEDUPLICATION, *by_timer)
+    by_entries = history(2.0, EMPTY, "p sends 1@0 2@1 3@2; snapshot-due @-1 of @2")
+    verdict = judged(*by_entries, known=TIMER_FAILS_WITHOUT_DEDUPLICATION)
+    assert isinstance(verdict, Broken)
+    assert (verdict.rule, verdict.deviation) == ("DEDUP-11a", None)
