@@ -35,6 +35,7 @@ from model.deviations.deduplication import (
     PUSHED_ID_IN_PRODUCER_SUCCESS,
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
+    TOPIC_POLICY_APPLIED_LATE,
 )
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.log import Position
@@ -90,8 +91,11 @@ def _judge(
     """The states after the broker judged an entry that, according to it, ends with the id ``highest``."""
     match answer:
         case Stored(position):
-            is_next = is_new(state, entry.lowest) and is_after(state, position)
-            return (store(state, entry, highest, position, around),) if is_next else ()
+            if not is_after(state, position):
+                return ()
+            if is_new(state, entry.lowest):
+                return (store(state, entry, highest, position, around),)
+            return (_without_policy(_keep(state, entry, position)),) if around.may_lack_policy else ()
         case Duplicate():
             return tuple(_confirm(state, entry.lowest, highest))
         case Refused(code):
@@ -185,6 +189,8 @@ def _send_without_deduplication(
     match answer:
         case Stored(position):
             return (_keep(state, entry, position),) if is_after(state, position) else ()
+        case Duplicate() | Refused() if around.may_lack_policy and _is_judged(state, entry, answer):
+            return (_without_policy(state),)
         case Duplicate():
             return ()
         case Refused():
@@ -194,6 +200,17 @@ def _send_without_deduplication(
             return (replace(state, entries=stored),)
         case _:
             assert_never(answer)
+
+
+def _is_judged(state: ProducerState, entry: Entry, answer: Duplicate | Refused) -> bool:
+    """Whether the answer is one of deduplication: the producer has sent an id as high, confirmed or not."""
+    is_known = isinstance(answer, Duplicate) or answer.code == UNKNOWN_STATUS
+    return is_known and any(entry.lowest <= stored.highest for stored in state.entries)
+
+
+def _without_policy(state: ProducerState) -> ProducerState:
+    """The same state if the broker has not read the policies of the topic yet."""
+    return replace(state, requires=state.requires | {TOPIC_POLICY_APPLIED_LATE})
 
 
 @carries("DEDUP-01", "DEDUP-05")

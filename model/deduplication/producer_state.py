@@ -119,13 +119,15 @@ class Circumstances:
 
     ``enabled``: deduplication is on. ``may_fail``: a write may fail. ``by_pulsar_client``: the client silently resends
     unconfirmed entries, also after an error, and its batches lack the highest id. ``switched_on``: deduplication was
-    off at the send, and was switched on before the answer.
+    off at the send, and was switched on before the answer. ``may_lack_policy``: another broker process has just loaded
+    a topic that has its own policy.
     """
 
     enabled: bool = True
     may_fail: bool = False
     by_pulsar_client: bool = False
     switched_on: bool = False
+    may_lack_policy: bool = False
 
     def leaves_open(self, entry: Entry) -> bool:
         """Whether the client sends an entry without its highest id."""

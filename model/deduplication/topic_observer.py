@@ -70,6 +70,8 @@ class TopicView:
     reloads: int = 0
     loaded_ms: float | None = None
     """The latest time at which the topic was loaded: when the broker accepted a producer."""
+    may_lack_policy: bool = False
+    """A topic with its own policy was loaded by another process, which may not have read the policy yet."""
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
     remote: frozenset[str] = frozenset()
@@ -125,7 +127,12 @@ def sent(
 
     ``confirmed_before``: the last position that was confirmed on the topic before they were sent.
     """
-    around = replace(around, enabled=view.enabled, switched_on=around.switched_on and view.enabled)
+    around = replace(
+        around,
+        enabled=view.enabled,
+        switched_on=around.switched_on and view.enabled,
+        may_lack_policy=view.may_lack_policy,
+    )
     before = view.state(producer)
     if (broken := _positions_follow(answers, confirmed_before)) is not None:
         return broken
@@ -289,13 +296,14 @@ def replicated(view: TopicView, producers: frozenset[str], stored: int) -> Topic
     return replace(_due_after(view, stored), remote=producers)
 
 
-def unloaded(view: TopicView) -> Allowed[TopicView]:
+def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[TopicView]:
     """The topic was reloaded, after an unload or a kill: every state is recovered from the log."""
     recover = partial(
         observer.recover, may_be_unknown=view.is_crowded, may_race=view.has_policy, ledger_room=view.ledger_room
     )
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
+    after = replace(after, may_lack_policy=view.has_policy and by_another_process)
     return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))
 
 
@@ -303,7 +311,7 @@ def has_recovered(view: TopicView, now_ms: float) -> TopicView:
     """The view at a time: a topic that was loaded more than ``RECOVERY_MS`` ago has recovered."""
     if view.loaded_ms is None or now_ms <= view.loaded_ms + RECOVERY_MS:
         return view
-    return view.on_each_state(observer.has_recovered)
+    return replace(view.on_each_state(observer.has_recovered), may_lack_policy=False)
 
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:

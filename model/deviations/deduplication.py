@@ -16,6 +16,7 @@ ROLLOVER_REOPENS_CLOSED_LEDGER = "rollover-reopens-closed-ledger"
 LAST_SEQUENCE_ID_FALLS = "last-sequence-id-falls"
 CONSECUTIVE_BATCH_ASSUMED = "consecutive-batch-assumed"
 MARKER_PRODUCER_IN_SNAPSHOT = "marker-producer-in-snapshot"
+TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
 TIMER_FAILS_WITHOUT_DEDUPLICATION = "timer-fails-without-deduplication"
 
 DEVIATIONS = (
@@ -33,6 +34,23 @@ DEVIATIONS = (
             name="test_a_timer_that_fails_excuses_no_snapshot_that_is_due_by_entries",
             by="small history",
             statement="No snapshot is taken after the number of entries that it is due after.",
+        ),
+    ),
+    Deviation(
+        name=TOPIC_POLICY_APPLIED_LATE,
+        rule="DEDUP-01",
+        also=("DEDUP-02",),
+        statement="After a restart, a topic that switches deduplication off by its own policy, in a namespace that switches it on, is deduplicated until the broker has read the policy. A topic that switches it on is not.",
+        cause="The broker reads the policies of a namespace's topics from its topic __change_events once it has loaded a topic of that namespace, and accepts producers of that topic before it has read them. Its log says that deduplication is enabled, and nothing about the policy yet (2.11.0).",
+        side="broker",
+        releases=("==2.11.0",),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+        occurrence="In 6 of 6 replays of 6 steps.",
+        shadow=Shadow(
+            name="test_a_policy_that_is_applied_late_excuses_only_the_first_two_seconds_after_a_restart",
+            by="small history",
+            statement="A message is refused or confirmed as a duplicate although no earlier one had its sequence id, after an unload without a restart, or more than two seconds after the load.",
         ),
     ),
     Deviation(

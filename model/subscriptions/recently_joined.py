@@ -7,8 +7,8 @@ newer messages from it. Once it is the only consumer, it waits for nothing.
 
 An entry is due if its hash is assigned to a consumer with permits, and no earlier entry of its hash waits. While a
 consumer is recently joined, the dispatcher reads no further and keeps what it read in the replay queue. So only the
-first entry that may be unacknowledged is due. Entries without a key are not judged, because releases before 4.0 hash them in
-another way.
+first entry that may be unacknowledged is due. Entries without a key are not judged, because releases before 4.0 hash
+them in another way.
 """
 
 from __future__ import annotations
