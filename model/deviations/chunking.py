@@ -179,7 +179,8 @@ DEVIATIONS = (
         cause="The dispatcher selects a consumer for each chunk by its hash. Chunks that wait for replay when a consumer joins are not held back from it. Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=("==3.3.6", "==2.11.0"),
+        releases=("==3.3.6",),
+        seldom=("==2.11.0",),
         seen=("3.3.6", "2.11.0"),
         shadow=Shadow(
             name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",
