@@ -24,7 +24,7 @@ from conformance.brokers.select import parse_broker
 from conformance.brokers.size import Size
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
-from conformance.wait import wait_until
+from conformance.wait import retry, wait_until
 
 TOPIC = "persistent://public/default/measured"
 PATIENCE_S = 120.0
@@ -34,7 +34,11 @@ Measured = tuple[float, float, float]
 
 
 def await_confirmation(broker: Broker) -> None:
-    """Have a message stored."""
+    """Have a message stored; an owner that is not ready yet is asked again."""
+    retry(lambda: _confirm(broker), PATIENCE_S)
+
+
+def _confirm(broker: Broker) -> None:
     client = WireClient.connect(broker.addresses.service, timeout_s=PATIENCE_S)
     try:
         producer = client.open_producer(TOPIC, name=None, timeout_s=PATIENCE_S)
