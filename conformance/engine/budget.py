@@ -12,6 +12,9 @@ from typing import Final
 
 from conformance.engine.machines import Machine
 
+InLanes = Callable[[Machine], int]
+"""In how many lanes a machine runs."""
+
 LANES_GAIN: Final = 3.0
 """How many times as many operations lanes perform, at least. Seen on 4.0.8 with eight lanes on two cores: 350 to 400 a
 second of all documents, against 80 of two documents with one example at a time."""
@@ -42,14 +45,15 @@ def shortening_s(left_s: float, shortened: int) -> float:
     return max(0.0, left_s) * SHORTENING_SHARE * 0.5**shortened
 
 
-def time_share(machines: Sequence[Machine], later: Sequence[Machine], in_lanes: Callable[[Machine], int]) -> float:
-    """The part of the time left that these machines get, of all that run ``later``; machines ``in_lanes`` need less."""
+def time_share(machines: Sequence[Machine], later: Sequence[Machine], in_lanes: InLanes) -> float:
+    """The part of the time left that these machines get, of all that run ``later``."""
+    left = _weight(later, in_lanes)
+    return min(1.0, _weight(machines, in_lanes) / left) if left > 0 else 1.0
 
-    def weight(machine: Machine) -> float:
-        return machine.share / min(in_lanes(machine), LANES_GAIN)
 
-    left = sum(map(weight, later))
-    return min(1.0, sum(map(weight, machines)) / left) if left > 0 else 1.0
+def _weight(machines: Iterable[Machine], in_lanes: InLanes) -> float:
+    """The sum of their shares; machines in lanes need less."""
+    return sum(machine.share / min(in_lanes(machine), LANES_GAIN) for machine in machines)
 
 
 def overdue(ran: Iterable[Machine], later: Iterable[Machine], missing: Set[str]) -> frozenset[str]:
@@ -67,7 +71,7 @@ def is_relied_on(machine: Machine) -> bool:
     return machine.document is not None and not machine.on_shipped
 
 
-def again_s(left_s: float, later: Sequence[Machine], missing: Set[str], spent_s: float) -> float:
+def again_s(left_s: float, later: Sequence[Machine], missing: Set[str], in_lanes: InLanes, *, spent_s: float) -> float:
     """How long machines may run again for overdue rules, before the first of those that run ``later``.
 
     At most half of the time of later machines without ``missing`` rules, minus what was ``spent_s`` on this before.
@@ -75,6 +79,6 @@ def again_s(left_s: float, later: Sequence[Machine], missing: Set[str], spent_s:
     """
     if not later or not missing.isdisjoint(later[0].decides):
         return 0.0
-    shares = [machine.share for machine in later if missing.isdisjoint(machine.decides)]
-    theirs_s = left_s * sum(shares) / sum(machine.share for machine in later)
+    without_missing = [machine for machine in later if missing.isdisjoint(machine.decides)]
+    theirs_s = left_s * time_share(without_missing, later, in_lanes)
     return max(0.0, (theirs_s - spent_s) / 2)

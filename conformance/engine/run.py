@@ -189,7 +189,11 @@ class Run:
         missing = self._missing()
         missing -= overdue(self._ran, self._later, missing)
         now = time.monotonic()
-        return now + again_s(max(0.0, self._deadline - now), self._later, missing, self._again.spent_s)
+        left_s = max(0.0, self._deadline - now)
+        return now + again_s(left_s, self._later, missing, self._lanes_of, spent_s=self._again.spent_s)
+
+    def _lanes_of(self, machine: Machine) -> int:
+        return self.plan.lanes if machine.title in self._groups else 1
 
     def _explore_again(self, until: float | None) -> list[FoundViolation]:
         """Run machines again until their overdue rules are exercised or the time is up."""
@@ -360,7 +364,7 @@ class Run:
         if self._deadline is None:
             return None
         now = time.monotonic()
-        share = time_share(machines, self._later, lambda one: self.plan.lanes if one.title in self._groups else 1)
+        share = time_share(machines, self._later, self._lanes_of)
         return now + max(0.0, self._deadline - now) * share
 
     def _have_run(self, machines: Sequence[Machine]) -> None:

@@ -256,11 +256,16 @@ def test_a_rule_is_overdue_once_no_machine_that_is_relied_on_is_left() -> None:
 
 def test_rules_that_are_overdue_get_half_of_the_time_of_the_machines_without_missing_rules() -> None:
     later = [OTHER, machine("missing", "DEDUP-06", share=3.0), machine("more", "DEDUP-02", share=4.0)]
-    assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=0.0) == 25.0
-    assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=30.0) == 10.0
-    assert budget.again_s(80.0, later, {"DEDUP-06"}, spent_s=70.0) == 0.0
-    assert budget.again_s(80.0, later[1:], {"DEDUP-06"}, spent_s=0.0) == 0.0
-    assert budget.again_s(80.0, [], {"DEDUP-06"}, spent_s=0.0) == 0.0
+
+    def again_s(later: Sequence[Machine], spent_s: float = 0.0, lanes: int = 1) -> float:
+        return budget.again_s(80.0, later, {"DEDUP-06"}, lambda one: 1 if one is OTHER else lanes, spent_s=spent_s)
+
+    assert again_s(later) == 25.0
+    assert again_s(later, spent_s=30.0) == 10.0
+    assert again_s(later, spent_s=70.0) == 0.0
+    assert again_s(later, lanes=2) == pytest.approx(80.0 * (OTHER.share + 2.0) / (OTHER.share + 3.5) / 2)
+    assert again_s(later[1:]) == 0.0
+    assert again_s([]) == 0.0
 
 
 def test_machines_in_lanes_need_less_of_the_time_than_those_that_run_alone() -> None:
