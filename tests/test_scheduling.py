@@ -68,3 +68,14 @@ def of_two_processes(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_only_tests_with_brokers_are_retried_when_they_fail(request: pytest.FixtureRequest) -> None:
     for item in request.session.items:
         assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) in WITH_BROKERS), item.nodeid
+
+
+def test_a_failure_is_printed_when_it_happens(tmp_path: Path) -> None:
+    """A run that is ended from outside has no summary."""
+    (tmp_path / "test_two.py").write_text(
+        "import os\n\ndef test_one():\n    assert 1 == 2\n\ndef test_that_ends_the_process():\n    os._exit(9)\n"
+    )
+    run = pytest_run(tmp_path, "-p", "tests.conftest")
+    assert run.returncode == 9
+    assert "failed: test_two.py::test_one" in run.stdout
+    assert "assert 1 == 2" in run.stdout
