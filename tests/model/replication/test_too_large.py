@@ -129,7 +129,12 @@ def test_a_large_message_excuses_no_other_missing_message_and_no_other_ack(
     logs = and_then(UPDATED, "A", *(("A", message) for message in of_a))
     logs = and_then(logs, "B", *(("A", message) for message in of_b))
     cursors = {**CURSORS_OF_B, "A": ClusterCursor(subscription="sub", mark_delete=at("A", at_a))}
-    topic = replace(OF_B, published={"A": ("big", *of_a), "B": ("b0",)}, nearly_full=frozenset({"big", "big2"}))
+    topic = replace(
+        OF_B,
+        published={"A": ("big", *of_a), "B": ("b0",)},
+        nearly_full=frozenset({"big", "big2"}),
+        own={("sub", "A"): False, **OF_B.own},  # no update created the subscription
+    )
     found = judged(logs, topic=topic, cursors=cursors, known=frozenset(DEVIATIONS))
     assert verdict(found) == expected
 
