@@ -73,7 +73,7 @@ def _no_longer_counted(
     messages = list(messages)
     positions = {place.position for _, place in messages}
     before = state.consumers[name]
-    recounted = sum(_acked_before(state, before, subscription, at) for at in positions)
+    recounted = sum(acked_before(state, before, subscription, at) for at in positions)
     consumer = before.acknowledging(messages)
     in_parts = {(subscription.topic, at) for at in positions if _completes(state, before, subscription, at, messages)}
     again = {(subscription.topic, at) for at in positions} & before.acked_in_parts
@@ -94,7 +94,7 @@ def _completes(
     return 0 < len(left) < len(batch) and all(message in acked for message in left)
 
 
-def _acked_before(state: Consumption, consumer: Consumer, subscription: SubscriptionId, position: Position) -> int:
+def acked_before(state: Consumption, consumer: Consumer, subscription: SubscriptionId, position: Position) -> int:
     """How many messages of a batch a consumer had acknowledged when others acknowledged the rest."""
     batch = messages_at(subscription.topic, state.log(subscription.topic), position)
     left = sum(message in consumer.acked_by_others for message in batch)

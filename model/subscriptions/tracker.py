@@ -6,7 +6,7 @@ administrators on subscriptions are judged here. Topics that were not created fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -453,8 +453,10 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     due = [message for message in mine if message in consumer.unacknowledged]
     is_quiet = consumer.is_settled or _is_gathered(state, consumer)
     twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
+    recounted = 0 if is_all else _acked_before(state, consumer, named)
     consumer = replace(
         consumer.without(due),
+        parts_recounted=consumer.parts_recounted + recounted,
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official" or (is_all and not is_quiet),
         requested_twice=consumer.requested_twice | twice,
@@ -467,6 +469,12 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
         again = [message for message in due if message[0] == subscription.topic]
         state = membership.nacked(state.free(subscription, again, "nacked"), subscription, again)
     return state
+
+
+def _acked_before(state: Consumption, consumer: Consumer, named: Iterable[Message]) -> int:
+    """How many parts of these batches a consumer had acknowledged when others acknowledged the rest."""
+    batches = {(SubscriptionId(topic, consumer.subscription), place.position) for topic, place in named}
+    return sum(acks.acked_before(state, consumer, subscription, position) for subscription, position in batches)
 
 
 def _in_flight(state: Consumption, consumer: Consumer) -> set[Message]:

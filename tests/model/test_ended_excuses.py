@@ -20,10 +20,10 @@ from model.deviations.service import (
     EXPIRY_STOPS_AT_ACKNOWLEDGED,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
 )
-from model.events import ConsumerRead, CursorRead, Delivery, Done, Range, Starved
+from model.events import ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
 from model.judgement import Allowed
 from model.log import Position
-from model.subscription_operations import Expire, ReadCursor, Skip
+from model.subscription_operations import Expire, Nack, ReadCursor, Skip
 from tests.model import test_subscriptions as shared
 from tests.model.key_shared.test_order import (
     ALL,
@@ -182,7 +182,10 @@ def test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part(
         assert isinstance(shared.judged(*acked, skipped, again, right), Allowed)
     too_few, fewer = (counts(number, backlog=1, mark_delete=shared.at(0)) for number in (-1, -4))
     assert shared.deviation_met(*acked, skipped, again, too_few, known=known)
-    assert shared.rule_broken(*acked, skipped, again, fewer, known=known) == "SERVE-04"
+    requested: Happened = (Nack("c1", (2,)), RedeliveryRequested((parts[2],)))
+    for counted_off in (again, requested):
+        assert shared.deviation_met(*acked, skipped, counted_off, too_few, known=known)
+        assert shared.rule_broken(*acked, skipped, counted_off, fewer, known=known) == "SERVE-04"
     assert shared.rule_broken(*acked, skipped, too_few, known=known) == "SERVE-04"
     not_skipped = counts(0, backlog=2, mark_delete=Position(0, -1))
     assert shared.rule_broken(*acked, again, not_skipped, known=known) == "ACK-12"
