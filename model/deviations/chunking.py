@@ -100,8 +100,8 @@ DEVIATIONS = (
         cause="The dispatcher remembers which consumer has the first chunk of a message until it dispatches the last chunk (AbstractPersistentDispatcherMultipleConsumers, assignChunk). It does not forget a consumer that left, and reads the entries that it cannot dispatch again and again. What it sends to a consumer that left counts as unacknowledged in the subscription, but at no consumer.",
         upstream=("apache/pulsar#26395", "apache/pulsar#25120"),
         side="broker",
-        releases=(">=2.11,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "2.11.0"),
+        releases=(">=2.5.1,<=4.2.4",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1"),
         shadow=Shadow(
             name="test_anything_else_starves_a_subscription_for_no_known_reason",
             by="small history",
@@ -212,7 +212,7 @@ DEVIATIONS = (
         statement="A consumer of pulsar-client that resubscribes, or requests redelivery of everything, keeps its chunk buffers. The redelivered first chunks count as repeated, and the consumer does not deliver their messages.",
         cause="ConsumerImpl clears its queue of messages when it resubscribes or requests redelivery of everything, but not chunkedMessageCache_ (pulsar-client 3.13.0). It matters only together with chunk-repeated-discards-buffer.",
         side="client",
-        releases=(">=2.10,<=5.0.0",),
+        releases=(">=2.7,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -229,7 +229,7 @@ DEVIATIONS = (
         statement="pulsar-client does not request redelivery of a chunked message that it discarded past the pending limit. Another consumer receives it, or the same one after a redelivery of everything.",
         cause="discardChunkMessages of ConsumerImpl leaves what it does not acknowledge to the tracker of unacknowledged messages. That tracker is off unless unacked_messages_timeout_ms is set (pulsar-client 3.13.0).",
         side="client",
-        releases=(">=2.10,<=5.0.0",),
+        releases=(">=2.7,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -246,7 +246,7 @@ DEVIATIONS = (
         statement="For a nacked chunked message of a Shared or Key_Shared subscription, pulsar-client requests redelivery of the last chunk only. The message is not redelivered until the consumer leaves.",
         cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0).",
         side="client",
-        releases=(">=2.10,<=5.0.0",),
+        releases=(">=2.7,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(

@@ -43,8 +43,8 @@ DEVIATIONS = (
         cause="A cursor that closes writes its batch index acks to the metadata store. If there is no cursor ledger, ManagedCursorImpl.recover restores mark-delete and the ranges, and does not read the batch index acks. Recovery from a cursor ledger reads them, so they survive a kill. Also reported as apache/pulsar#20585 and apache/pulsar#14982; fixed by apache/pulsar#26474, after 5.0.0-M1. In addition, batch index acks alone are not persisted at all, because asyncDelete returns early while there is no range of whole entries (apache/pulsar#26498). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         upstream=("apache/pulsar#26475",),
         side="broker",
-        releases=(">=2.10,<=5.0.0",),
-        seen=("5.0.0-M1", "4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+        releases=(">=2.6.0,<=5.0.0",),
+        seen=("5.0.0-M1", "4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.7.4", "2.6.0"),
         shadow=Shadow(
             name="unload-loses-ranges", statement="An unload loses the individually acknowledged entries, too."
         ),

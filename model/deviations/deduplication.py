@@ -86,8 +86,8 @@ DEVIATIONS = (
         statement="A reopened producer gets the sequence id of a write in flight as its last sequence id. The write fails afterwards, or is lost with its topic.",
         cause="MessageDeduplication.getLastPublishedSequenceId returns the highest id pushed, not the highest id persisted (4.0.8, lines 657 and 658). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "2.11.0"),
+        releases=(">=2.5.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1"),
         shadow=Shadow(name="no-reset-after-failure", statement="A failed write does not reset the highest id pushed."),
     ),
     Deviation(

@@ -125,7 +125,7 @@ DEVIATIONS = (
         cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers dispatches nothing and sets skipNextReplayToTriggerLookAhead. The read that it schedules 1 to 10 ms later skips the replay queue. Another read, which would replay, is lost in one of two ways. readMoreEntries does nothing during a dispatch (sendInProgress), which lasts from readEntriesComplete to the end of the dispatcher's thread. Or reScheduleReadInMs joins the scheduled read (isRescheduleReadInProgress), as RescheduleReadHandler does after a hash drained. apache/pulsar#26236 looks ahead only if there are more entries. apache/pulsar#24700 remembers a skipped read; it was closed because nobody could reproduce it. The flag is cleared only by a read that finds a consumer with permits: if every such consumer leaves before the scheduled read, the next permit triggers a read that skips the replay queue, without a new message. The classic dispatcher has the same flag (isDispatcherStuckOnReplays), sets it after a normal read, too, and also reads nothing during a dispatch.",
         upstream=("apache/pulsar#26236", "apache/pulsar#24700", "apache/pulsar#23845"),
         side="broker",
-        releases=("==4.0.4", "==4.0.8"),
+        releases=(">=4.0.4,<=4.0.8",),
         seldom=(">=2.11,<4.0",),
         seen=("4.0.8", "4.0.4", "4.0.8 classic"),
         occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. Without a new message (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code.",
@@ -160,7 +160,7 @@ DEVIATIONS = (
         cause="PersistentDispatcherMultipleConsumers.removeConsumer triggers a read only if it added messages of the consumer to the replay queue (notifyAddedToReplay, 4.0.8). Nothing looks at messages that are in that queue already and now belong to other consumers: the pending read waits at the end of the log (subscriptionHavePendingRead). apache/pulsar#23845 describes that state; apache/pulsar#24736, in 4.0.8, fixed one way to it.",
         upstream=("apache/pulsar#23845",),
         side="broker",
-        releases=("==4.0.4", "==4.0.8"),
+        releases=(">=4.0.4,<=4.0.8",),
         seen=("4.0.8", "4.0.4"),
         shadow=Shadow(
             name="test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read",
@@ -177,7 +177,7 @@ DEVIATIONS = (
         cause="PersistentStickyKeyDispatcherMultipleConsumers.ReplayPositionFilter accepts every position with out-of-order delivery, and every position without a hash. A nack or a redelivery request leaves such positions in the replay queue. getMessagesToReplayNow takes as many of the first ones as there are permits in all, whichever consumer they belong to (4.0.8). filterAndGroupEntriesForDispatching returns those without permits and requests a look-ahead, and the next read waits at the end of the log. Related to apache/pulsar#23845.",
         upstream=("apache/pulsar#23845",),
         side="broker",
-        releases=("==4.0.4", "==4.0.8"),
+        releases=(">=4.0.4,<=4.0.8",),
         seen=("4.0.8", "4.0.4"),
         occurrence="Nothing was dispatched in 25 seconds, with 30 messages in the replay queue.",
         shadow=Shadow(
