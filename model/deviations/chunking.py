@@ -64,8 +64,8 @@ DEVIATIONS = (
         statement="With deduplication, a chunked message that is in flight during an unload is confirmed and lost. Recovery counts its first chunks as the message, so the last chunk is a duplicate. If a chunk of an older message was stored again last, recovery falls back to that message, and later ones are stored again.",
         cause="MessageDeduplication.replayCursor takes the sequence id of every entry, also of chunks that are not the last, and the last one counts, not the highest (4.0.8, line 254). Recording a persisted entry checks that (line 531). 4.2.4 has the same code. It needs a recovery without a snapshot after the chunks.",
         side="broker",
-        releases=(">=3.0.1,<=4.2.4",),
-        seen=("4.0.8", "3.3.6"),
+        releases=(">=3.0.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "5.0.0-M1"),
         shadow=Shadow(
             name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
             by="small history",
@@ -100,8 +100,8 @@ DEVIATIONS = (
         cause="The dispatcher remembers which consumer has the first chunk of a message until it dispatches the last chunk (AbstractPersistentDispatcherMultipleConsumers, assignChunk). It does not forget a consumer that left, and reads the entries that it cannot dispatch again and again. What it sends to a consumer that left counts as unacknowledged in the subscription, but at no consumer.",
         upstream=("apache/pulsar#26395", "apache/pulsar#25120"),
         side="broker",
-        releases=(">=2.5.1,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1"),
+        releases=(">=2.5.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1", "5.0.0-M1"),
         shadow=Shadow(
             name="test_anything_else_starves_a_subscription_for_no_known_reason",
             by="small history",

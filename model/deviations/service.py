@@ -191,13 +191,13 @@ DEVIATIONS = (
         statement="On a Shared subscription, a chunk whose consumer has no permits keeps the dispatcher from sending anything new to the other consumers, although they have permits. The subscription recovers when that consumer adds permits.",
         cause="PersistentDispatcherMultipleConsumers puts a chunk back into the replay queue when the consumer that has the message has no permits, and replays that queue before it reads anything new. While another consumer has permits, it reads the chunk again and again (4.0.8, sendChunkedMessagesToConsumers).",
         side="broker",
-        releases=(">=2.5.1,<=4.0.8",),
+        releases=(">=2.5.1,<=5.0.0",),
         shadow=Shadow(
             name="test_another_starvation_of_a_shared_subscription_has_no_known_reason",
             by="small history",
             statement="A consumer is starved although no consumer has the first chunk of any message that is left, or no chunk of that message is left.",
         ),
-        seen=("4.0.8", "3.3.6", "2.7.4", "2.5.1"),
+        seen=("4.0.8", "3.3.6", "2.7.4", "2.5.1", "5.0.0-M1"),
     ),
     Deviation(
         name=SKIPPED_PARTS_COUNTED_OFF_AGAIN,

@@ -17,7 +17,7 @@ from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
-from model.subscription_operations import Acknowledge, CreateSubscription, DeleteSubscription, Subscribe
+from model.subscription_operations import AckById, Acknowledge, CreateSubscription, DeleteSubscription, Subscribe
 from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
@@ -53,7 +53,8 @@ def judge(
         because = f"{what} is refused with {outcome.code}: {outcome.message}"
         if _recursed(service, operation, outcome):
             return requires(RECONNECT_OVERFLOWS_STACK, None, known, because)
-        if isinstance(operation, Acknowledge) and operation.cumulative and MARKED_POSITION in outcome.message:
+        is_cumulative = isinstance(operation, Acknowledge | AckById) and operation.cumulative
+        if is_cumulative and MARKED_POSITION in outcome.message:
             return requires(ACK_BELOW_MARK_DELETE_REFUSED, None, known, because)
         return Broken("SERVE-01", because)
     match operation:

@@ -49,7 +49,14 @@ from model.operations import (
     UseProxy,
 )
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
-from model.subscription_operations import Acknowledge, CreateSubscription, DeleteSubscription, ReadCursor, Subscribe
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    CreateSubscription,
+    DeleteSubscription,
+    ReadCursor,
+    Subscribe,
+)
 from model.vocabulary import CutAt, Entry, Message, SubscriptionType
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
@@ -364,6 +371,8 @@ def test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation() -> 
     cumulative, individual = Acknowledge("c1", (0,), cumulative=True), Acknowledge("c1", (0,))
     unknown, known = after(CREATED, consumes), knowing_all(CREATED, consumes)
     assert unexcused(unknown, cumulative, marked) == ACK_BELOW_MARK_DELETE_REFUSED
-    assert met(known, cumulative, marked) == (ACK_BELOW_MARK_DELETE_REFUSED,)
-    assert unexcused(known, individual, marked) is None
+    for refused in (cumulative, AckById("c1", ("b1",), cumulative=True)):
+        assert met(known, refused, marked) == (ACK_BELOW_MARK_DELETE_REFUSED,)
+    for refused in (individual, AckById("c1", ("b1",))):
+        assert unexcused(known, refused, marked) is None
     assert unexcused(known, cumulative, Refused("UnknownError", "IOException")) is None
