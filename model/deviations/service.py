@@ -158,8 +158,8 @@ DEVIATIONS = (
         statement="If an administrator skips or expires messages that a consumer has, and the consumer acknowledges them afterwards, it still has them in its count of unacknowledged messages. The count never falls again, until the consumer leaves.",
         cause="When mark-delete has moved, PersistentDispatcherMultipleConsumers.readMoreEntries calls PendingAcksMap.removeAllUpTo for each consumer, which does not lower unackedMessages. The later ack finds no pending ack (Consumer.removePendingAcks), so it does not lower it either (read in the bytecode of 4.0.8). 3.3.6 removes nothing there.",
         side="broker",
-        releases=("==4.0.8",),
-        seen=("4.0.8",),
+        releases=(">=4.0.1,<=4.0.8",),
+        seen=("4.0.8", "4.0.1"),
         gone=("3.3.6",),
         shadow=Shadow(
             name="test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again",
