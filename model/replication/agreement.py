@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse
 from model.deviations.replication import (
@@ -19,6 +19,7 @@ from model.deviations.replication import (
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
     REQUEST_BEFORE_REPLICATOR_EXISTS,
+    SNAPSHOT_CACHE_KEEPS_OLDER,
     SNAPSHOT_CACHE_NOT_RECOVERED,
     SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
     TOO_LARGE_TO_REPLICATE,
@@ -309,7 +310,11 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
 
 @carries("REPL-11")
 def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """An update never has a snapshot that later ones had evicted from the cache."""
+    """An update never has a snapshot that later ones had evicted from the cache, the oldest first.
+
+    By a deviation a full cache evicts others. Even then, of the snapshots that were read before an update, no more than
+    the cache holds are in that update and later ones.
+    """
     for (subscription, cluster), reads in topic.reads.items():
         log = logs[cluster]
         for ahead in reads:
@@ -317,19 +322,34 @@ def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator
             kept = [one for at, one in log.taken if at < read and one.local >= ahead.first]
             if len(kept) > topic.made.cached:
                 yield None
+        published: list[tuple[int, int, Position]] = []
         for index, update in log.updates(subscription):
             alike = log.taken_with(update.positions)
             by_then = [one.last for one in reads if one.begun_ms <= log.entries[index].published_ms]
             if not alike or not by_then:
                 continue
-            read = log.count_up_to(max(by_then))
-            later = [one for at, one in log.taken if alike[-1][0] < at < read]
+            read, at = log.count_up_to(max(by_then)), log.entries[index].position
+            published.append((read, alike[-1][0], at))
+            later = [one for taken, one in log.taken if alike[-1][0] < taken < read]
             if len(later) >= topic.made.cached:
-                at = log.entries[index].position
-                yield (
+                because = (
                     f"the update of {subscription} by {cluster} at {at} has a snapshot that {len(later)} "
                     f"later ones had evicted from its cache of {topic.made.cached}"
                 )
+                yield Deviating(SNAPSHOT_CACHE_KEEPS_OLDER, because)
+        yield from _more_than_cached(f"{subscription} by {cluster}", published, topic.made.cached)
+
+
+def _more_than_cached(whose: str, published: Sequence[tuple[int, int, Position]], cached: int) -> Iterator[str]:
+    """``published``: of each update, how many entries were read by then, which snapshot it has, and where it is."""
+    for number, (read, _, at) in enumerate(published):
+        had = {taken for _, taken, _ in published[number:] if taken < read}
+        if len(had) > cached:
+            yield (
+                f"the updates of {whose} from {at} on have {len(had)} different snapshots that were read before, "
+                f"more than its cache of {cached}"
+            )
+            return
 
 
 @carries("REPL-13")

@@ -23,6 +23,7 @@ from model.cluster_events import (
 from model.cluster_operations import CatchUp, ReadClusters
 from model.deviations.replication import (
     REQUEST_BEFORE_REPLICATOR_EXISTS,
+    SNAPSHOT_CACHE_KEEPS_OLDER,
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -388,10 +389,24 @@ def two_snapshots() -> tuple[dict[str, list[Told]], ReplicatedTopic]:
 
 def test_an_update_refers_to_a_snapshot_in_the_cache() -> None:
     logs, topic = two_snapshots()
-    assert broken(judged(logs, topic=topic))[0] == "REPL-11"
+    because = deviates("REPL-11", SNAPSHOT_CACHE_KEEPS_OLDER, logs, topic=topic)
+    assert "has a snapshot that 1 later ones had evicted" in because
     right = judged({**logs, "A": logs["A"][:-1]}, topic=topic)
     assert isinstance(right, Allowed)
     assert "REPL-11" in right.exercised
+
+
+def test_updates_have_no_more_snapshots_than_the_cache_holds() -> None:
+    """Both snapshots were read before the first update, and another one follows with the second snapshot."""
+    logs, topic = two_snapshots()
+    both = {**logs, "A": [*logs["A"], ("A", SubscriptionUpdated("sub", {"B": at("B", 5)}))]}
+    known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
+    passed = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
+    rule, because = broken(judged(both, topic=topic, cursors=passed, known=known))
+    assert rule == "REPL-11"
+    assert "have 2 different snapshots that were read before, more than its cache of 1" in because
+    room_for_both = replace(topic, made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2))
+    assert isinstance(judged(both, topic=room_for_both, cursors=passed, known=known), Allowed)
 
 
 def test_the_last_snapshot_before_mark_delete_is_published() -> None:
