@@ -63,7 +63,8 @@ class Owners:
         self._topics = topics
         self._answers = answers
         self._deployment = deployment_of(world.broker)
-        self._frozen: list[DeploymentBroker] = []
+        self._frozen: dict[DeploymentBroker, tuple[str, ...]] = {}
+        """The frozen brokers, and the real names of the topics that each lost."""
         self._sessions: dict[str, WireSession] = {}
         self._members: dict[str, WireMember] = {}
         self._bookies = Bookies(world)
@@ -108,7 +109,7 @@ class Owners:
             owner.pause()
         else:
             owner.cut_off()
-        self._frozen.append(owner)
+        self._frozen[owner] = tuple(lost.values())
         owner.end_session()
         self._world.look_elsewhere()
         self._await_takeover(owner, lost)
@@ -193,7 +194,7 @@ class Owners:
             broker.resume()
         answers = tuple(self._last_answers())
         self._let_go()
-        late = [why for broker in self._frozen if (why := self._late_return(broker)) is not None]
+        late = [why for broker, lost in self._frozen.items() if (why := self._late_return(broker, lost)) is not None]
         self._frozen.clear()
         self._world.look_elsewhere()
         if late:
@@ -206,20 +207,26 @@ class Owners:
             for entry, answer in live.last_answers(deadline):
                 yield FormerAnswer(session, entry, answer)
 
-    def _late_return(self, broker: DeploymentBroker) -> str | None:
+    def _late_return(self, broker: DeploymentBroker, lost: Sequence[str] = ()) -> str | None:
         """Wait until a thawed broker is registered again; if it is not in time, start it again and say what is missing.
 
-        Depending on the release, a broker that lost its session shuts down or reconnects.
+        Depending on the release, a broker that lost its session shuts down or reconnects. Until it has noticed that it
+        lost its topics, too, it sends clients to itself, and answers for a topic that has changed since.
         """
-        registered = _Steady(lambda: broker.process.session())
+        registered, own_url = _Steady(lambda: broker.process.session()), broker.addresses.service_url
+
+        def has_lost(topic: str) -> bool:
+            return broker.process.probe.owner(topic) not in (None, own_url)
 
         def is_back() -> bool:
-            return not broker.process.is_running or (registered.is_steady() and broker.is_alive())
+            if not broker.process.is_running:
+                return True
+            return registered.is_steady() and broker.is_alive() and all(map(has_lost, lost))
 
         came_back = wait_until(is_back, RETURN_TIMEOUT_S, pause_s=_PAUSE_S)
         if not came_back or not broker.process.is_running:
             self._start_again(broker)
-        return None if came_back else registered.missing or "is registered again, but does not answer"
+        return None if came_back else registered.missing or "is registered again, but does not answer as it should"
 
     def _start_again(self, broker: DeploymentBroker) -> None:
         if broker.process.is_running:
@@ -257,9 +264,9 @@ class Owners:
             self._is_store_disturbed = False
         self._bookies.close()
         self._let_go()
-        for broker in self._frozen:
+        for broker, lost in self._frozen.items():
             broker.resume()
-            self._late_return(broker)
+            self._late_return(broker, lost)
         if self._frozen:
             self._frozen.clear()
             self._world.look_elsewhere()

@@ -70,8 +70,8 @@ DEVIATIONS = (
         statement="A draining hash that moves back to its consumer stops draining, but the totals of cleared draining hashes omit it.",
         cause="DrainingHashesTracker.shouldBlockStickyKeyHash removes the entry from its map without updating the statistics of the consumer (4.0.4). In 4.0.8 it clears the hash there, too.",
         side="broker",
-        releases=(">=4.0.1,<=4.0.4",),
-        seen=("4.0.4", "4.0.1"),
+        releases=(">=4.0.1,<=4.0.6",),
+        seen=("4.0.4", "4.0.1", "4.0.6"),
         gone=("4.0.8",),
         shadow=Shadow(
             name="test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cleared_total",

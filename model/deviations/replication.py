@@ -27,8 +27,8 @@ DEVIATIONS = (
         statement="An update also advances a subscription of the same name that is not replicated. Its consumers never receive the messages that it skips.",
         cause="ReplicatedSubscriptionsController.receiveSubscriptionUpdated finds the subscription by its name and acknowledges cumulatively, without a check whether it is replicated here.",
         side="broker",
-        releases=(">=2.11.0,<=4.0.8",),
-        seen=("4.0.8", "3.3.6", "2.11.0"),
+        releases=(">=2.11.0,<=4.2.4",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4"),
         shadow=Shadow(
             name="test_an_update_moves_an_unreplicated_subscription_only_up_to_its_position",
             by="small history",
@@ -131,8 +131,8 @@ DEVIATIONS = (
         statement="Among three clusters, a snapshot can have the position of a response that is not the last in the log. According to the model a consumer that fails over may miss a message.",
         cause="The replicator of each remote cluster handles the responses of that cluster (PersistentReplicator.checkReplicatedSubscriptionMarker), and reads the log with its own cursor at its own pace. ReplicatedSubscriptionsSnapshotBuilder.receivedSnapshotResponse takes the position of the response that completes the snapshot, not the highest position.",
         side="broker",
-        releases=(">=2.11.0,<=4.0.8",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "3.2.3"),
+        releases=(">=2.11.0,<=4.2.4",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "3.2.3", "4.0.1", "4.2.4"),
         occurrence="31 of 807 snapshots, more on a busy machine; one of 63 on 2.11.0. The lost message was not seen.",
         shadow=Shadow(
             name="test_a_snapshot_at_a_response_of_the_first_round_is_no_known_deviation",
@@ -253,7 +253,7 @@ DEVIATIONS = (
         cause="ReplicatedSubscriptionSnapshotCache.addNewSnapshot drops the oldest snapshots beyond replicatedSubscriptionsSnapshotMaxCachedPerSubscription when the dispatcher reads a new one. A consumer that is so many snapshots behind its dispatcher finds each snapshot dropped when it has acknowledged the messages before it (4.0.8). 3.3.6 has the same code (read).",
         side="broker",
         releases=(">=2.10.5,<=4.0.8",),
-        seen=("4.0.8", "3.2.3", "2.10.5"),
+        seen=("4.0.8", "3.2.3", "2.10.5", "4.0.1"),
         shadow=Shadow(
             name="cache-keeps-the-latest-only",
             by="seeded defect",

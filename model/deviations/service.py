@@ -159,7 +159,7 @@ DEVIATIONS = (
         cause="When mark-delete has moved, PersistentDispatcherMultipleConsumers.readMoreEntries calls PendingAcksMap.removeAllUpTo for each consumer, which does not lower unackedMessages. The later ack finds no pending ack (Consumer.removePendingAcks), so it does not lower it either (read in the bytecode of 4.0.8). 3.3.6 removes nothing there.",
         side="broker",
         releases=(">=4.0.1,<=4.0.8",),
-        seen=("4.0.8", "4.0.1"),
+        seen=("4.0.8", "4.0.1", "4.0.6"),
         gone=("3.3.6",),
         shadow=Shadow(
             name="test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again",
