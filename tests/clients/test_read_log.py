@@ -98,3 +98,11 @@ def test_a_deadline_that_is_too_short_is_kept(client: WireClient, topic: str) ->
     with pytest.raises(NoAnswer):
         read_log(client, topic, timeout_s=0)
     assert logged_ids(client, topic) == [1, 2, 3]
+
+
+def test_a_log_that_is_not_read_to_its_end_in_time_says_how_far_it_was_read(client: WireClient, topic: str) -> None:
+    write(client, topic, 1, 2)
+    beyond = Position(2**40, 0)
+    with pytest.raises(NoAnswer, match="after 2 messages nothing more came"):
+        read_log(client, topic, timeout_s=1.0, last=beyond)
+    assert logged_ids(client, topic) == [1, 2]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.outcomes import NoAnswer, ServerRefused
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import WireConsumer, WireDelivery
 from conformance.wait import Deadline
@@ -65,15 +66,24 @@ def each_entry(
 ) -> Iterator[ParsedEntry]:
     """The same as an iterator; the broker sends at most ``ahead`` messages ahead."""
     deadline = Deadline.after(timeout_s)
-    reader = _open_reader(client, topic, deadline)
-    try:
+    with _closed(_open_reader(client, topic, deadline), deadline) as reader:
         reader.flow(ahead)
         last = last or reader.last_message_id(timeout_s=deadline.left_s)
         if last is not None:
             for group in _read_up_to(last, reader, deadline, ahead):
                 yield _entry(group)
-    finally:
-        reader.close(timeout_s=deadline.left_s)
+
+
+@contextmanager
+def _closed(reader: WireConsumer, deadline: Deadline) -> Iterator[WireConsumer]:
+    """Close a reader at the end. If the reading failed, its error is raised, and not that of the close after it."""
+    try:
+        yield reader
+    except BaseException:
+        with suppress(ServerRefused, ConnectionLost, NoAnswer):
+            reader.close(timeout_s=deadline.left_s)
+        raise
+    reader.close(timeout_s=deadline.left_s)
 
 
 def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireConsumer:
