@@ -30,6 +30,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     reopened = frozenset(topic for topic, one in tracked.items() if one.is_reopened)
     may_roll = {topic for topic, one in tracked.items() if one.log.ends_full or not one.is_sure}
     rolling = frozenset(ending - reopened & may_roll) | fenced
+    lost_a_bookie = frozenset(topic for topic, log in state.service.confirmed.items() if log.losses and log.stored)
     reasons = Reasons(
         failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
         ending=frozenset(ending) | fenced,
@@ -41,6 +42,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         is_disturbed=state.is_disturbed,
         is_thawed=isinstance(operation, ThawOwners),
         are_sessions_expired=state.service.are_sessions_expired,
+        read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         known=state.known,
     )
     judged = service.unexpected(state.service, observed, reasons)

@@ -1,4 +1,4 @@
-"""Judges unexpected behavior of a broker: SERVE-01, SERVE-02, and what is overdue.
+"""Judges unexpected behavior of a broker: SERVE-01, SERVE-02, what is overdue, and an unreadable log (SERVE-07).
 
 An injected fault explains exactly its own effects. Failed writes on a topic explain refused clients on the binary
 protocol and closed producers, but no answer of the admin API. While a topic loads, the broker may refuse clients as the
@@ -67,6 +67,8 @@ class Reasons:
     """Brokers that lost their sessions while frozen run again."""
     are_sessions_expired: bool = False
     """The sessions of the brokers in the metadata store expired, and may not be replaced yet."""
+    read_after_loss: frozenset[str] = frozenset()
+    """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
     known: frozenset[str] = frozenset()
     """The known deviations."""
 
@@ -110,11 +112,13 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     return Broken("SERVE-01", because)
 
 
-@carries("SERVE-01")
+@carries("SERVE-01", "SERVE-07")
 def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
-    """An answer is missing only under a network fault."""
+    """An answer is missing only under a network fault. A log that lost a bookie can still be read to its end."""
     if silence.interface == "binary" and reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-01",))
+    if silence.topic in reasons.read_after_loss:
+        return Broken("SERVE-07", f"{silence.topic} is not read to its end after the loss of a bookie: {silence.why}")
     return Broken("SERVE-01", f"{silence.request} is not answered: {silence.why}")
 
 

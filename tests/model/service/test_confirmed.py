@@ -11,8 +11,8 @@ from model.deviations.service import SESSION_RECREATED_IN_A_LOOP
 from model.events import Abandoned, TakenOver
 from model.example import judge
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, TakeOver, ThawOwners
-from model.service.unexpected import Overdue
+from model.operations import AnyOperation, ReadLog, TakeOver, ThawOwners, Unload
+from model.service.unexpected import Overdue, Silence
 from tests.notation import steps
 from tests.verdicts import allowed_by, broken_by, judged
 
@@ -109,6 +109,20 @@ def test_a_topic_without_enough_bookies_may_refuse_and_loses_nothing() -> None:
     assert exercised(f"{history}; log p:1@3:0") == ("SERVE-07",)
     because = "1 (p1) of p, confirmed at 3:0 of topic t, is lost after the loss of a bookie"
     assert broken(f"{history}; log") == f"SERVE-07: {because}"
+
+
+def test_a_log_that_cannot_be_read_to_its_end_after_the_loss_of_a_bookie_breaks_the_rule() -> None:
+    silent = (Silence("binary", "ReadLog", "nothing more came", "t"),)
+    for history in (without_bookie("2/2/2"), f"{without_bookie('2/2/2')}; bookies 3"):
+        read = judge(allowed_by(*steps(history)).state, ReadLog("t"), Abandoned("no answer"), unexpected=silent)
+        assert isinstance(read, Broken)
+        assert read.rule == "SERVE-07"
+    nothing_stored, nothing_lost = "t off 2/2/2; bookies 2", "t off 2/2/2; p opens -1; p sends 1@3:0"
+    others = ((nothing_stored, ReadLog("t")), (nothing_lost, ReadLog("t")), (without_bookie("2/2/2"), Unload("t")))
+    for history, operation in others:
+        other = judge(allowed_by(*steps(history)).state, operation, Abandoned("no answer"), unexpected=silent)
+        assert isinstance(other, Broken)
+        assert other.rule == "SERVE-01"
 
 
 def test_writes_that_failed_without_enough_bookies_may_still_appear_when_these_are_back() -> None:
