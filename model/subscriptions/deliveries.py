@@ -197,9 +197,12 @@ def _delivering(
     return cursor.observed(lambda state: None if state.has_message(place) else state, known)
 
 
-@carries("ACK-12", "ACK-13")
+@carries("ACK-12", "ACK-13", "SERVE-03")
 def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
-    """A consumer received less than its permits allow. The broker must have nothing more for it."""
+    """A consumer received less than its permits allow. The broker must have nothing more for it.
+
+    ACK-12 requires the messages of a consumer that left, and ACK-13 the nacked ones. SERVE-03 requires all others.
+    """
     consumer = state.consumers[name]
     excused: tuple[str, ...] = ()
     if consumer.kind not in ("Exclusive", "Shared") or consumer.client != "wire":
@@ -216,12 +219,10 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
         excused = ("ACK-12",) if len(due) < len(left) else excused
         if due:
             reasons = state.due(subscription)
-            failed = any(reasons.get(message) == "nacked" for message in due)
+            why = {reasons.get(message) for message in due}
+            rule = "ACK-13" if "nacked" in why else "ACK-12" if why - {None} else "SERVE-03"
             words = diagnosis.some([state.words(message) for message in due])
-            return Broken(
-                "ACK-13" if failed else "ACK-12",
-                f"the broker did not dispatch {words} to {name}, although no consumer has it",
-            )
+            return Broken(rule, f"the broker did not dispatch {words} to {name}, although no consumer has it")
     return Allowed(None, excused=excused)
 
 

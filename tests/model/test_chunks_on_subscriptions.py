@@ -168,7 +168,7 @@ def test_a_last_chunk_is_lost_by_a_deviation_only_if_the_permits_may_have_been_u
         assert deviates(CHUNK_ASSIGNED_BEYOND_PERMITS, *history)
     else:
         broken = broken_by(*history, known=KNOWN)
-        assert (broken.rule, broken.deviation) == ("ACK-12", None)
+        assert (broken.rule, broken.deviation) == ("SERVE-03", None)
 
 
 def test_a_chunk_that_waits_for_its_consumer_is_not_due_to_another_one() -> None:

@@ -79,7 +79,7 @@ FOUND = {
     "delivered_to_two": (ACKNOWLEDGMENT, {"ACK-12"}),
     "left_forgotten": (ACKNOWLEDGMENT, {"ACK-01", "ACK-12"}),
     "nack_redelivers_all": (ACKNOWLEDGMENT, {"ACK-12", "ACK-13"}),
-    "nack_ignored": (ACKNOWLEDGMENT, {"ACK-12", "ACK-13"}),
+    "nack_ignored": (ACKNOWLEDGMENT, {"ACK-12", "ACK-13", "SERVE-03"}),
     "nack_uncounted": (ACKNOWLEDGMENT, {"ACK-13"}),
     "acknowledged_delivered": (ACKNOWLEDGMENT, {"ACK-01", "ACK-02", "ACK-03", "ACK-04"}),
     "trims_unacknowledged": (ACKNOWLEDGMENT, {"ACK-14"}),
