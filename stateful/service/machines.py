@@ -31,6 +31,8 @@ from stateful.cursors.plan import PlannedConsumer
 
 IN_ALL = Limits(in_all=3)
 LIMITS = st.sampled_from([None, None, Limits(consumers=2), Limits(unacknowledged=3), Limits(2, 4), IN_ALL, IN_ALL])
+ALL = tuple(range(40))
+"""The messages of a consumer by number, of which few have more."""
 SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s1"])
 
 
@@ -46,20 +48,28 @@ class ServiceMachine(OnSubscriptions):
         A limit on unacknowledged messages is reached at once, by consumers that share them.
         """
         self.limits = limits
-        is_limited = limits is not None and limits.unacknowledged + limits.in_all > 0
-        kind = kind if kind in SHARED or not is_limited else "Shared"
+        kind = kind if kind in SHARED or not self.counts_unacknowledged else "Shared"
         self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
         self.send_entries([1] * sum(sizes) if limits is not None else sizes)
         self.join("s0", "wire", 0)
-        if is_limited:
+        if self.counts_unacknowledged:
             self.take_up_to_the_limit(index=0, nth=nth)
 
     @rule(sizes=SIZES)
     def send(self, sizes: list[int]) -> None:
         """Send single messages, and batches where nobody counts them."""
+        self.send_more(sizes)
+
+    def send_more(self, sizes: list[int]) -> None:
+        """Send entries of these sizes, or as many single messages where a limit counts them."""
         self.send_entries(sizes if self.limits is None else [1] * sum(sizes))
 
-    @precondition(lambda self: self.limits is not None and self.limits.unacknowledged + self.limits.in_all > 0)
+    @property
+    def counts_unacknowledged(self) -> bool:
+        """Whether unacknowledged messages are limited, of a consumer or of a subscription."""
+        return self.limits is not None and self.limits.unacknowledged + self.limits.in_all > 0
+
+    @precondition(lambda self: self.counts_unacknowledged)
     @rule(index=INDEXES, nth=NTH)
     def take_up_to_the_limit(self, index: int, nth: tuple[int, ...]) -> None:
         """A consumer asks for more than it, or its subscription, may have, twice, acknowledges some or all, and asks
@@ -73,7 +83,7 @@ class ServiceMachine(OnSubscriptions):
         self.do(Receive(consumer=consumer.name, count=9))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
         self.do(Receive(consumer=consumer.name, count=2))
-        self.do(Acknowledge(consumer=consumer.name, nth=tuple(range(40))))
+        self.do(Acknowledge(consumer=consumer.name, nth=ALL))
         self.do(Receive(consumer=consumer.name, count=9))
         self.look(consumer.subscription)
 
@@ -119,15 +129,24 @@ class ServiceMachine(OnSubscriptions):
         self.do(Nack(consumer=consumer.name, nth=nth))
         self.do(Receive(consumer=consumer.name, count=count))
 
-    @rule(index=INDEXES, crashes=st.booleans(), count=COUNTS)
-    def leave(self, index: int, crashes: bool, count: int) -> None:
-        """A consumer leaves; another one of its subscription, or a new one, takes what there is."""
+    @rule(index=INDEXES, waits=st.booleans(), crashes=st.booleans(), sizes=SIZES, count=COUNTS)
+    def leave(self, index: int, waits: bool, crashes: bool, sizes: list[int], count: int) -> None:
+        """A consumer leaves; another one of its subscription, or a new one, takes what there is.
+
+        It may leave while it waits for messages and has acknowledged all; then more are sent.
+        """
         consumer = self.consumer(index)
+        waits = waits and not self.counts_unacknowledged
+        if waits:
+            self.do(Receive(consumer=consumer.name, count=len(self.plan.sent) + 1))
+            self.do(Acknowledge(consumer=consumer.name, nth=ALL))
         self.do(CrashConsumer(consumer.name) if crashes else CloseConsumer(consumer.name))
         if consumer in self.plan.consumers:
             self.plan.consumers.remove(consumer)
         left = [one for one in self.plan.consumers if one.subscription == consumer.subscription]
         successor = left[0] if left else self.join(consumer.subscription, "wire", 0)
+        if waits:
+            self.send_more(sizes)
         self.do(Receive(consumer=successor.name, count=count))
         self.look(consumer.subscription)
 
@@ -139,13 +158,26 @@ class ServiceMachine(OnSubscriptions):
         self.produce_again()
         self.do(Receive(consumer=self.consumer(index).name, count=count))
 
-    @rule(subscription=SUBSCRIPTIONS, entries=st.none() | st.integers(1, 5), index=INDEXES, count=COUNTS)
-    def skip(self, subscription: str, entries: int | None, index: int, count: int) -> None:
-        """An administrator skips some entries, or all, while consumers are connected."""
+    @rule(
+        subscription=SUBSCRIPTIONS,
+        entries=st.none() | st.integers(1, 5),
+        sizes=st.none() | SIZES,
+        index=INDEXES,
+        count=COUNTS,
+    )
+    def skip(self, subscription: str, entries: int | None, sizes: list[int] | None, index: int, count: int) -> None:
+        """An administrator skips some entries, or all, while consumers are connected; then more may be sent.
+
+        A consumer at its limit has nothing due then: the broker still counts what was skipped.
+        """
         skips = SkipAll(TOPIC, subscription) if entries is None else Skip(TOPIC, subscription, entries)
         self.do(skips)
         self.look(subscription)
-        self.do(Receive(consumer=self.consumer(index).name, count=count))
+        if sizes is not None and not self.counts_unacknowledged:
+            self.send_more(sizes)
+        there = [one for one in self.plan.consumers if one.subscription == subscription]
+        consumer = there[index % len(there)] if there else self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=count))
 
     @rule(subscription=SUBSCRIPTIONS, which=st.none() | INDEXES, count=COUNTS)
     def reset(self, subscription: str, which: int | None, count: int) -> None:
