@@ -151,6 +151,7 @@ DEVIATIONS = (
         releases=(">=4.2,<=5.0.0",),
         seen=("4.2.4",),
         gone=("4.0.8", "3.3.6"),
+        has_history=False,
         shadow=Shadow(
             name="test_updates_have_no_more_snapshots_than_the_cache_holds",
             by="small history",

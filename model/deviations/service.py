@@ -10,6 +10,8 @@ RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
+REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
+PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED = "partial-ack-leaves-consumer-blocked"
 SKIPPED_PARTS_COUNTED_OFF_AGAIN = "skipped-parts-counted-off-again"
 EXPIRY_STOPS_AT_ACKNOWLEDGED = "expiry-stops-at-acknowledged"
 UNREAD_MARKERS_COUNT = "unread-markers-count"
@@ -198,6 +200,37 @@ DEVIATIONS = (
             statement="A consumer is starved although no consumer has the first chunk of any message that is left, or no chunk of that message is left.",
         ),
         seen=("4.0.8", "3.3.6", "2.7.4", "2.5.1", "5.0.0-M1"),
+    ),
+    Deviation(
+        name=REDELIVERY_REQUEST_UNBLOCKS,
+        rule="SERVE-05",
+        also=("SERVE-03",),
+        statement="A consumer that has as many unacknowledged messages as allowed requests redelivery of messages that are not pending at it. The broker no longer counts it as blocked: it sends one message too many, or, without permits that it had held back, nothing, while the stats say that the consumer is not blocked.",
+        cause="Consumer.redeliverUnacknowledgedMessages sets blockedConsumerOnUnackedMsgs to false whatever it took from the pending acks, and grants the permits that came while the consumer was blocked. A dispatch sends at least one message to a consumer with permits (4.0.8).",
+        side="broker",
+        releases=("==4.0.8",),
+        seen=("4.0.8",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_for_one_message",
+            by="small history",
+            statement="A consumer at its limit is sent two messages, or one without a redelivery request, or starves without one.",
+        ),
+    ),
+    Deviation(
+        name=PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
+        rule="SERVE-05",
+        statement="A consumer that is blocked at its limit stays blocked after it acknowledged parts of batches, even if few of its messages are left, until it acknowledges a whole batch or message.",
+        cause="Consumer.individualAckNormal lowers the count for a part of a batch. Whether the consumer can be unblocked is looked at only when an entry is removed from its pending acks (4.0.8).",
+        side="broker",
+        releases=("==4.0.8",),
+        seen=("4.0.8",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_consumer_stays_blocked_only_after_an_ack_of_parts",
+            by="small history",
+            statement="A consumer stays blocked after an ack of a whole message or of the rest of a batch.",
+        ),
     ),
     Deviation(
         name=SKIPPED_PARTS_COUNTED_OFF_AGAIN,

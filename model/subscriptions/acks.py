@@ -79,10 +79,23 @@ def _no_longer_counted(
     again = {(subscription.topic, at) for at in positions} & before.acked_in_parts
     recounted += sum(len(messages_at(topic, state.log(topic), at)) for topic, at in again)
     acked_in_parts = (before.acked_in_parts | in_parts) - again
-    consumer = replace(consumer, parts_recounted=consumer.parts_recounted + recounted, acked_in_parts=acked_in_parts)
+    consumer = replace(
+        consumer,
+        parts_recounted=consumer.parts_recounted + recounted,
+        acked_in_parts=acked_in_parts,
+        left_parts=all(_leaves_part(state, before, subscription, at, messages) for at in positions),
+    )
     counted = {place.position for topic, place in consumer.acked_by_others if topic == subscription.topic}
     state = state.with_consumer(name, consumer)
     return membership.acknowledged(state, subscription, name, positions - counted)
+
+
+def _leaves_part(
+    state: Consumption, consumer: Consumer, subscription: SubscriptionId, position: Position, acked: Collection[Message]
+) -> bool:
+    """Whether a consumer still has a message of this entry after these acks."""
+    entry = messages_at(subscription.topic, state.log(subscription.topic), position)
+    return any(message in consumer.unacknowledged and message not in acked for message in entry)
 
 
 def _completes(

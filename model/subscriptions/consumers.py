@@ -70,6 +70,10 @@ class Consumer:
     """How many messages it received once more while they were pending here."""
     parts_recounted: int = 0
     """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
+    is_unblocked: bool = False
+    """It requested redelivery while it kept as many unacknowledged messages as allowed, and was sent none since."""
+    left_parts: bool = False
+    """Its last ack left a part of each batch that it named."""
     acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
     """The batches that it acknowledged in several acks, and not again since."""
 

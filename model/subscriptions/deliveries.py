@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from immutables import Map
 
@@ -17,7 +18,11 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.deviations import requires
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
-from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
+from model.deviations.service import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
+    REDELIVERY_REQUEST_UNBLOCKS,
+)
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
@@ -25,6 +30,8 @@ from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId, Withheld
+
+S = TypeVar("S")
 
 EXERCISED_BY: dict[RedeliveryReason, tuple[str, ...]] = {"left": ("ACK-12",), "nacked": ("ACK-13",), "unloaded": ()}
 
@@ -244,14 +251,28 @@ def limited(
     had, has = consumer.least, after.consumers[name].most
     if limit and had >= limit and outcome.messages:
         given = f"is given {len(outcome.messages)} more"
-        return Broken("SERVE-05", f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}")
+        because = f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}"
+        if consumer.is_unblocked and len({one.position for one in outcome.messages}) == 1:
+            return requires(REDELIVERY_REQUEST_UNBLOCKS, None, known, because)
+        return Broken("SERVE-05", because)
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
         if limit and has + after.consumers[name].acked_again > limit // 2:
             return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, None, known, because)
+        if limit and after.consumers[name].left_parts:
+            return requires(PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, None, known, because)
         return Broken("SERVE-05", because)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())
+
+
+def starved_at_limit(
+    consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+) -> Allowed[S] | Broken:
+    """The same answer; the state ``after`` if a consumer starves at its limit that the broker has unblocked."""
+    if not isinstance(judged, Broken) or judged.deviation is not None or not consumer.is_unblocked:
+        return judged
+    return requires(REDELIVERY_REQUEST_UNBLOCKS, after, known, judged.because)
 
 
 # ---------------------------------------------------------------------------------- limits of a subscription as a whole

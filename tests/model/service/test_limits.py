@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import pytest
 
+from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
     Acknowledged,
+    AnyOutcome,
     ConsumerRead,
     Created,
     CursorRead,
     Delivery,
     ReceivedMessages,
+    RedeliveryRequested,
     Sent,
+    Starved,
     Stored,
     Subscribed,
 )
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import CreateTopic, Send
-from model.subscription_operations import Acknowledge, ReadCursor, Receive
+from model.operations import AnyOperation, CreateTopic, Send
+from model.subscription_operations import Acknowledge, Nack, ReadCursor, Receive
 from model.vocabulary import Entry, Limits, Message, SubscriptionType, Withheld
-from tests.model.service.test_reasons import BUSY, OPENED, SUBSCRIPTION, Happened, after, answer, subscribing
+from tests.model.service.test_reasons import (
+    BUSY,
+    OPENED,
+    SUBSCRIPTION,
+    Happened,
+    after,
+    answer,
+    knowing_all,
+    met,
+    subscribing,
+)
 
 MESSAGES = tuple(Delivery(Position(1, number), -1, 0, f"b{number}", 0) for number in range(10))
 
@@ -65,6 +81,52 @@ def test_a_consumer_that_acknowledged_enough_is_not_blocked() -> None:
     assert answer(half, *received(4, 5, blocked=True)) != "SERVE-05"
     more = after(*FOUR, received(0, 1, 2, 3, blocked=True), acknowledged(0))
     assert answer(more, *received(blocked=True)) != "SERVE-05"
+
+
+def deviation_of(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | None:
+    """The deviation, if it has one, of a step that breaks a rule on limits or on due messages."""
+    judged = judge(state, operation, outcome)
+    assert isinstance(judged, Broken)
+    assert judged.rule in ("SERVE-05", "SERVE-03")
+    return judged.deviation
+
+
+def nacked(*numbers: int) -> Happened:
+    return Nack("c1", numbers), RedeliveryRequested(tuple(MESSAGES[number] for number in numbers))
+
+
+STARVED: Happened = (Receive("c1", 5), Starved("5 entries that no consumer has are not delivered"))
+
+
+def test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_for_one_message() -> None:
+    """It acknowledged the first message, so none of those that it requests is pending."""
+    name = REDELIVERY_REQUEST_UNBLOCKS
+    first: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
+    at_limit = (*FOUR, first, acknowledged(0), received(1, 2, 3, 4, blocked=True))
+    requested = (*at_limit, nacked(0))
+    for shown in (received(5, blocked=True), STARVED):
+        assert deviation_of(after(*requested), *shown) == name
+        assert set(met(knowing_all(*requested), *shown)) == {name}
+        assert deviation_of(knowing_all(*at_limit), *shown) is None, "nothing was requested"
+        sent_one = judge(knowing_all(*requested), *received(5, blocked=True))
+        assert isinstance(sent_one, Allowed)
+        assert deviation_of(sent_one.state, *received(6)) is None, "it was sent one already"
+    assert deviation_of(knowing_all(*requested), *received(5, 6)) is None, "two messages"
+
+
+def test_a_consumer_stays_blocked_only_after_an_ack_of_parts() -> None:
+    name, blocked = PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, (Receive("c1", 5), ReceivedMessages((), blocked=True))
+    parts = tuple(Delivery(Position(1, 0), number, 4, f"b{number}", 0) for number in range(4))
+    batch = Entry(tuple(Message(number, f"b{number}") for number in range(4)))
+    create, opened, subscription, _, subscribed = FOUR
+    send = Send("s1", (batch,)), Sent((Stored(Position(1, 0)),))
+    full = (create, opened, subscription, send, subscribed, (Receive("c1", 1), ReceivedMessages(parts, blocked=True)))
+    half: Happened = (Acknowledge("c1", (0, 1)), Acknowledged(parts[:2], receipt=True))
+    rest: Happened = (Acknowledge("c1", (2, 3)), Acknowledged(parts[2:], receipt=True))
+    assert deviation_of(after(*full, half), *blocked) == name
+    assert met(knowing_all(*full, half), *blocked) == (name,)
+    assert deviation_of(knowing_all(*full, half, rest), *blocked) is None
+    assert deviation_of(knowing_all(*FOUR, received(0, 1, 2, 3, blocked=True), acknowledged(0, 1)), *blocked) is None
 
 
 def test_without_a_limit_nobody_is_blocked() -> None:
