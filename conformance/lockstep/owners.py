@@ -215,18 +215,23 @@ class Owners:
         """
         registered, own_url = _Steady(lambda: broker.process.session()), broker.addresses.service_url
 
-        def has_lost(topic: str) -> bool:
-            return broker.process.probe.owner(topic) not in (None, own_url)
+        def missing() -> str | None:
+            if not registered.is_steady():
+                return registered.missing
+            if not broker.is_alive():
+                return "is registered again, but does not answer"
+            wrong = {broker.process.probe.owner(topic) for topic in lost} & {None, own_url}
+            return (
+                f"is registered again, but takes {wrong.pop() or 'nobody'} for the owner of a topic" if wrong else None
+            )
 
-        def is_back() -> bool:
-            if not broker.process.is_running:
-                return True
-            return registered.is_steady() and broker.is_alive() and all(map(has_lost, lost))
-
-        came_back = wait_until(is_back, RETURN_TIMEOUT_S, pause_s=_PAUSE_S)
+        came_back = wait_until(
+            lambda: not broker.process.is_running or missing() is None, RETURN_TIMEOUT_S, pause_s=_PAUSE_S
+        )
+        why = None if came_back else missing() or "was not registered again"
         if not came_back or not broker.process.is_running:
             self._start_again(broker)
-        return None if came_back else registered.missing or "is registered again, but does not answer as it should"
+        return why
 
     def _start_again(self, broker: DeploymentBroker) -> None:
         if broker.process.is_running:
