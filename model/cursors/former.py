@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from model.cursors.bits import Bits
 from model.cursors.cursor import Ack, Cursor, Interval, Moment, is_opening, mixed, only_by_deviation
 from model.cursors.log import TopicLog
 from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
@@ -53,5 +54,8 @@ def recovered(before: Cursor, after: Cursor, former: FormerOwner, *, is_graceful
     after = replace(after, since=after.since | {"SERVE-06"})
     if is_graceful and before.ledger_since_ms is not None:
         return after
-    persisted = dict.fromkeys(mixed(former.past), FORMER_OWNER_PERSISTS_CURSOR)
+    # It may close the cursor, and then stores no acks of parts of batches (batch-index-acks-not-recovered).
+    in_memory = list(mixed(former.past))
+    whole = (replace(state, parts=Bits()) for state in in_memory)
+    persisted = dict.fromkeys((*in_memory, *whole), FORMER_OWNER_PERSISTS_CURSOR)
     return replace(after, deviating=only_by_deviation(after.possible, {**persisted, **after.deviating}))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
 from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
 from model.events import Acknowledged, Delivery, Range, TakenOver, Thawed
-from model.judgement import Allowed
+from model.judgement import Allowed, Broken
 from model.operations import AcknowledgeAtFrozen, FreezeOwner, TakeOver, ThawOwners
 from tests.model.test_subscriptions import (
     BEGINNING,
@@ -15,6 +16,7 @@ from tests.model.test_subscriptions import (
     deviation_met,
     exercised,
     judged,
+    part,
     read,
     rule_broken,
     single,
@@ -85,3 +87,15 @@ def test_acks_that_were_lost_when_the_owner_froze_stay_lost() -> None:
 def test_a_former_owner_persists_the_cursor_once() -> None:
     history = (*ACKED_AT_FROZEN, KILLED, has(), KILLED)
     assert rule_broken(*history, has(1), known=FORMER_OWNER_PERSISTS_CURSOR) == "ACK-09"
+
+
+def test_a_former_owner_may_persist_acks_of_whole_entries_without_those_of_parts() -> None:
+    """The frozen owner has the first entry acknowledged, and one of two messages of the second entry."""
+    second = tuple(Delivery(at(1), index, 2, f"b{index + 3}", 0) for index in range(2))
+    begun = (*topic(2, 2), taken(part(0, 2), part(1, 2), *second), acknowledged(part(0, 2), second[0]))
+    thawed = (*begun, FROZEN, acked_at_frozen(part(1, 2)), THAWED, KILLED, subscribed("c2"), taken(*second, by="c2"))
+    shown = read(at(0), backlog=1, unacknowledged=2)
+    known = (FORMER_OWNER_PERSISTS_CURSOR, BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED)
+    assert isinstance(judged(*thawed, shown, known=known), Allowed)
+    neither = read(at(1), backlog=0)
+    assert isinstance(judged(*thawed, neither, known=known), Broken)
