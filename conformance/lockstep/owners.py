@@ -34,7 +34,7 @@ from model.operations import (
     TakeOver,
     ThawOwners,
 )
-from model.service.unexpected import NOT_REGISTERED
+from model.service.unexpected import NOT_REGISTERED, STALE_OWNER
 from model.vocabulary import Entry
 
 TAKEOVER_TIMEOUT_S: Final = 30.0
@@ -221,9 +221,7 @@ class Owners:
             if not broker.is_alive():
                 return "is registered again, but does not answer"
             wrong = {broker.process.probe.owner(topic) for topic in lost} & {None, own_url}
-            return (
-                f"is registered again, but takes {wrong.pop() or 'nobody'} for the owner of a topic" if wrong else None
-            )
+            return f"is registered again, but takes {wrong.pop() or 'nobody'} {STALE_OWNER}" if wrong else None
 
         came_back = wait_until(
             lambda: not broker.process.is_running or missing() is None, RETURN_TIMEOUT_S, pause_s=_PAUSE_S

@@ -20,7 +20,7 @@ from model.deviations.service import (
 )
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
-from model.service.unexpected import NOT_REGISTERED, Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import NOT_REGISTERED, STALE_OWNER, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
 """The errors with which releases refuse clients while they load a topic; the client retries."""
@@ -81,7 +81,7 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
             return _silence(unexpected, reasons)
         case Closed():
             return _closed(unexpected, reasons)
-        case Overdue("SERVE-02", what) if reasons.is_thawed and NOT_REGISTERED in what:
+        case Overdue("SERVE-02", what) if reasons.is_thawed and (NOT_REGISTERED in what or STALE_OWNER in what):
             return requires(SESSION_RECREATED_IN_A_LOOP, None, reasons.known, what)
         case Overdue(rule, what):
             return Broken(rule, what)

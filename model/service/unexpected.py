@@ -13,6 +13,9 @@ from msgspec import Struct
 NOT_REGISTERED: Final = "is not registered"
 """In the words of an overdue return: a broker that lost its session has no other one, or not for long enough."""
 
+STALE_OWNER: Final = "for the owner of a topic that it lost"
+"""The same of a broker that has another session, and did not notice that others took over its topics."""
+
 Interface = Literal["binary", "admin"]
 """The interface of a request: Pulsar's binary protocol or its admin API."""
 

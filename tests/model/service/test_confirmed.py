@@ -12,7 +12,7 @@ from model.events import Abandoned, TakenOver
 from model.example import judge
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, ReadLog, TakeOver, ThawOwners, Unload
-from model.service.unexpected import Overdue, Silence
+from model.service.unexpected import STALE_OWNER, Overdue, Silence
 from tests.notation import steps
 from tests.verdicts import allowed_by, broken_by, judged
 
@@ -135,7 +135,14 @@ OWNER_FROZEN = allowed_by(*steps(f"{BEFORE}; t freezes"), known=DEVIATIONS).stat
 LOST_SESSION = "a broker that lost its session"
 
 
-@pytest.mark.parametrize("why", ["is not registered again", "is not registered for 3 s in one session"])
+@pytest.mark.parametrize(
+    "why",
+    [
+        "is not registered again",
+        "is not registered for 3 s in one session",
+        f"is registered again, but takes pulsar://h:1 {STALE_OWNER}",
+    ],
+)
 def test_a_thawed_broker_whose_sessions_are_lost_is_a_deviation(why: str) -> None:
     late = (Overdue("SERVE-02", f"{LOST_SESSION} {why} within 30 s"),)
     allowed = judge(OWNER_FROZEN, ThawOwners(), Abandoned("late"), unexpected=late)
