@@ -20,11 +20,19 @@ from model.vocabulary import SubscriptionId
 
 
 def acknowledged(
-    state: Consumption, name: str, outcome: Acknowledged, at: Interval, *, cumulative: bool, is_cut_off: bool = False
+    state: Consumption,
+    name: str,
+    outcome: Acknowledged,
+    at: Interval,
+    *,
+    cumulative: bool,
+    is_cut_off: bool = False,
+    by_id: bool = False,
 ) -> Consumption:
     """A consumer acknowledged messages. Without a receipt the client may not have sent the ack yet.
 
     ``is_cut_off``: its connection has ended since. An ack without a receipt has then taken effect or never will.
+    ``by_id``: an ack of a part of a batch contains no other parts; else those that the consumer acknowledged before.
     """
     for subscription, places in _by_subscription(state, state.consumers[name], outcome.messages).items():
         ack = Ack(places, cumulative)
@@ -36,7 +44,8 @@ def acknowledged(
             touched = [message for place in places for message in messages_at(subscription.topic, log, place.position)]
             if not cumulative:
                 state = _with_acked_not_pending(state, subscription, name, touched)
-                state = _no_longer_counted(state, subscription, name, [(subscription.topic, place) for place in places])
+                acked = [(subscription.topic, place) for place in places]
+                state = _no_longer_counted(state, subscription, name, acked, by_id=by_id)
             state = overtaken(state, subscription, before, () if cumulative else {place.position for place in places})
             state = taken_from(state, subscription, None if cumulative else touched, by=name)
         else:
@@ -67,9 +76,13 @@ def _with_acked_not_pending(
 
 
 def _no_longer_counted(
-    state: Consumption, subscription: SubscriptionId, name: str, messages: Iterable[Message]
+    state: Consumption, subscription: SubscriptionId, name: str, messages: Iterable[Message], *, by_id: bool
 ) -> Consumption:
-    """The broker no longer counts messages that a consumer acknowledged. It may subtract the rest of a batch again."""
+    """The broker no longer counts messages that a consumer acknowledged. It may subtract the rest of a batch again.
+
+    If the last parts were acknowledged by their ids, no ack of this consumer contains all parts of the batch. It then
+    stays pending, and the parts are subtracted with each further ack.
+    """
     messages = list(messages)
     positions = {place.position for _, place in messages}
     before = state.consumers[name]
@@ -78,11 +91,12 @@ def _no_longer_counted(
     in_parts = {(subscription.topic, at) for at in positions if _completes(state, before, subscription, at, messages)}
     again = {(subscription.topic, at) for at in positions} & before.acked_in_parts
     recounted += sum(len(messages_at(topic, state.log(topic), at)) for topic, at in again)
-    acked_in_parts = (before.acked_in_parts | in_parts) - again
+    acked_in_parts = (before.acked_in_parts | in_parts) - (again - before.acked_by_id)
     consumer = replace(
         consumer,
         parts_recounted=consumer.parts_recounted + recounted,
         acked_in_parts=acked_in_parts,
+        acked_by_id=before.acked_by_id | in_parts if by_id else before.acked_by_id,
         left_parts=all(_leaves_part(state, before, subscription, at, messages) for at in positions),
     )
     counted = {place.position for topic, place in consumer.acked_by_others if topic == subscription.topic}

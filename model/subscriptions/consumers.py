@@ -76,6 +76,8 @@ class Consumer:
     """Its last ack left a part of each batch that it named."""
     acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
     """The batches that it acknowledged in several acks, and not again since."""
+    acked_by_id: frozenset[tuple[str, Position]] = frozenset()
+    """Those whose last parts it acknowledged by their ids; the broker keeps them as pending at it."""
 
     @property
     def subscriptions(self) -> tuple[SubscriptionId, ...]:

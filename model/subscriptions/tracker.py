@@ -203,7 +203,8 @@ def judge(
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
             state = membership.woken(state, name, permits=False)
-            return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
+            by_id = isinstance(operation, AckById)
+            return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative, by_id=by_id))
         case Nack(name):
             if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
                 return Allowed(state)

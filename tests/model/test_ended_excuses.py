@@ -20,10 +20,10 @@ from model.deviations.service import (
     EXPIRY_STOPS_AT_ACKNOWLEDGED,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
 )
-from model.events import ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
+from model.events import Acknowledged, ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
 from model.judgement import Allowed
 from model.log import Position
-from model.subscription_operations import Expire, Nack, ReadCursor, Skip
+from model.subscription_operations import AckById, Expire, Nack, ReadCursor, Skip
 from tests.model import test_subscriptions as shared
 from tests.model.key_shared.test_order import (
     ALL,
@@ -204,6 +204,10 @@ def test_parts_are_counted_off_again_once_if_a_batch_was_acknowledged_in_parts_a
     assert shared.rule_broken(*given, *in_parts, too_low, known=known) == "SERVE-04", "nothing was acknowledged again"
     assert shared.rule_broken(*given, *in_parts, again, again, lower, known=known) == "ACK-12", "only once"
     assert shared.rule_broken(*given, whole, again, too_low, known=known) == "ACK-12", "not in parts"
+    by_id: Happened = (AckById("c1", ("b2",)), Acknowledged((second,), receipt=True))
+    assert shared.deviation_met(*given, in_parts[0], by_id, again, too_low, known=known)
+    lower_still = counts(-2, backlog=2, mark_delete=shared.at(0))
+    assert shared.deviation_met(*given, in_parts[0], by_id, again, again, lower_still, known=known), "each time"
 
 
 # ------------------------------------------------------------------------------------------------------- expiry
