@@ -165,7 +165,7 @@ def test_brokers_outlive_a_zookeeper_that_is_away_and_that_returns_by_itself(
     owner, store = topic.owner, deployment.zookeeper.store
     before = psutil.Process(deployment.zookeeper.require_running().pid())
     getattr(deployment.zookeeper, how)()
-    assert not before.is_running() or before.status() == psutil.STATUS_STOPPED
+    assert wait_until(lambda: not before.is_running() or before.status() == psutil.STATUS_STOPPED, SOON_S)
     topic.send(owner)
     deployment.zookeeper.await_return()
     assert store.answers()
