@@ -70,8 +70,9 @@ def test_only_tests_with_brokers_are_retried_when_they_fail(request: pytest.Fixt
         assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) in WITH_BROKERS), item.nodeid
 
 
-def test_a_failure_is_printed_when_it_happens(tmp_path: Path) -> None:
+def test_a_failure_is_printed_when_it_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run that is ended from outside has no summary."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # this test runs in one
     (tmp_path / "test_two.py").write_text(
         "import os\n\ndef test_one():\n    assert 1 == 2\n\ndef test_that_ends_the_process():\n    os._exit(9)\n"
     )
