@@ -159,7 +159,7 @@ DEVIATIONS = (
         name=TERMINATED_LAST_LEDGER_NOT_SKIPPED,
         aliases=("terminated-not-skipped",),
         rule="ACK-04",
-        statement="After a terminated topic is reloaded, a skip leaves the messages of its last ledger, and still answers success. A peek at one of them returns the last entry before that ledger.",
+        statement="After a terminated topic is reloaded, a skip leaves the messages of its last ledger, and still answers success. A peek at one of them returns the last entry before that ledger, or fails with an internal error where there is none.",
         cause="ManagedLedgerImpl.initialize makes the last ledger of a terminated topic the current one, with an entry counter (currentLedgerEntries) of 0. getPositionAfterN, which computes the end of a skip and the position of a peek, then considers the current ledger empty (4.0.8, lines 3802 to 3808). Other topics have a new ledger as the current one, and the counter is right. 2.11.0 has no current ledger for a terminated topic and skips correctly, but getLastMessageId fails there with a NullPointerException.",
         side="broker",
         releases=(">=3.3.6,<=4.0.8",),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from model.deviations import requires
+from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     SESSION_RECREATED_IN_A_LOOP,
@@ -29,6 +30,9 @@ NO_OWNER: Final = "412"
 FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
+PEEK: Final = "/position/"
+NO_SUCH_ENTRY: Final = "Incorrect parameter"
+"""The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
 OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
@@ -103,6 +107,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     if answer.topic in reasons.reopened and answer.request.startswith(STATS) and NO_CURRENT_LEDGER in answer.message:
         return requires(STATS_OF_TERMINATED_TOPIC_FAIL, None, reasons.known, because)
+    if answer.topic in reasons.reopened and PEEK in answer.request and NO_SUCH_ENTRY in answer.message:
+        return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)
     is_race = any(error in answer.message for error in OF_RACING_METADATA)
     if answer.topic in reasons.rolling and is_race and not answer.is_last:
         return requires(TERMINATION_RACES_WITH_ROLLOVER, None, reasons.known, because)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from model.deviations import requires
+from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import ACK_BELOW_MARK_DELETE_REFUSED, KEY_SHARED_POLICIES_MIXED, RECONNECT_OVERFLOWS_STACK
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
@@ -17,7 +18,14 @@ from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
-from model.subscription_operations import AckById, Acknowledge, CreateSubscription, DeleteSubscription, Subscribe
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    CreateSubscription,
+    DeleteSubscription,
+    PeekMessage,
+    Subscribe,
+)
 from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
@@ -56,6 +64,8 @@ def judge(
         is_cumulative = isinstance(operation, Acknowledge | AckById) and operation.cumulative
         if is_cumulative and MARKED_POSITION in outcome.message:
             return requires(ACK_BELOW_MARK_DELETE_REFUSED, None, known, because)
+        if isinstance(operation, PeekMessage) and _is_reopened(consumption, operation):
+            return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, known, because)
         return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():
@@ -73,6 +83,11 @@ def judge(
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
+
+
+def _is_reopened(consumption: Consumption, operation: PeekMessage) -> bool:
+    """Whether the topic was terminated and reloaded. The error that came first says more, and is judged elsewhere."""
+    return operation.topic in consumption.topics and consumption.topics[operation.topic].is_reopened
 
 
 def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:

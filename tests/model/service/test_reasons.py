@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from model.deviations import DEVIATIONS
+from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     RECONNECT_OVERFLOWS_STACK,
@@ -54,6 +55,7 @@ from model.subscription_operations import (
     Acknowledge,
     CreateSubscription,
     DeleteSubscription,
+    PeekMessage,
     ReadCursor,
     Subscribe,
 )
@@ -207,6 +209,27 @@ def test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviat
     ]
     for state, error in others:
         assert unexcused(state, read, given_up, error) is None
+
+
+def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
+    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
+    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
+    peek, why = PeekMessage("t0", "s0", 1), "Incorrect parameter input error code: -14"
+    refused = Refused("500", "--- An unexpected error occurred in the server ---")
+    answer = ErrorAnswer("admin", "GET subscription/s0/position/1 of topic t0", "500", why, "t0", is_last=False)
+    assert deviation_of_any(after(*history), peek, refused, answer) == TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    assert set(met(knowing_all(*history), peek, refused, answer)) == {TERMINATED_LAST_LEDGER_NOT_SKIPPED}
+    for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
+        assert deviation_of_any(state, peek, refused, answer) is None
+    another = replace_struct(answer, message="another reason")
+    assert deviation_of_any(knowing_all(*history), peek, refused, another) is None
+
+
+def deviation_of_any(state: Example, operation: AnyOperation, outcome: AnyOutcome, *observed: Unexpected) -> str | None:
+    """The deviation, if it has one, of a step that breaks a rule."""
+    judged = judge(state, operation, outcome, unexpected=observed)
+    assert isinstance(judged, Broken)
+    return judged.deviation
 
 
 def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
