@@ -198,7 +198,7 @@ class Owners:
         self._frozen.clear()
         self._world.look_elsewhere()
         if late:
-            raise LateToReturn(f"a broker that lost its session {late[0]} within {RETURN_TIMEOUT_S:g} s")
+            raise LateToReturn(f"{RETURN_TIMEOUT_S:g} s after it was thawed, a broker that lost its session {late[0]}")
         return Thawed(answers)
 
     def _last_answers(self) -> Iterator[FormerAnswer]:

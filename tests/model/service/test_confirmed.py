@@ -132,7 +132,7 @@ def test_writes_that_failed_without_enough_bookies_may_still_appear_when_these_a
 
 
 OWNER_FROZEN = allowed_by(*steps(f"{BEFORE}; t freezes"), known=DEVIATIONS).state
-LOST_SESSION = "a broker that lost its session"
+LOST_SESSION = "30 s after it was thawed, a broker that lost its session"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ LOST_SESSION = "a broker that lost its session"
     ],
 )
 def test_a_thawed_broker_whose_sessions_are_lost_is_a_deviation(why: str) -> None:
-    late = (Overdue("SERVE-02", f"{LOST_SESSION} {why} within 30 s"),)
+    late = (Overdue("SERVE-02", f"{LOST_SESSION} {why}"),)
     allowed = judge(OWNER_FROZEN, ThawOwners(), Abandoned("late"), unexpected=late)
     assert isinstance(allowed, Allowed)
     assert allowed.deviations == (SESSION_RECREATED_IN_A_LOOP,)
@@ -157,7 +157,7 @@ def test_a_thawed_broker_whose_sessions_are_lost_is_a_deviation(why: str) -> Non
 @pytest.mark.parametrize(
     ("operation", "late"),
     [
-        (ThawOwners(), Overdue("SERVE-02", f"{LOST_SESSION} is registered again, but does not answer within 30 s")),
+        (ThawOwners(), Overdue("SERVE-02", f"{LOST_SESSION} is registered again, but does not answer")),
         (ThawOwners(), Overdue("SERVE-02", "pulsar-client did not reconnect")),
         (TakeOver("t"), Overdue("SERVE-02", f"{LOST_SESSION} is not registered again within 30 s")),
     ],
