@@ -135,9 +135,11 @@ def _may_be_without_hash(state: Consumption, subscription: SubscriptionId, nacke
     """Whether the replay queue may not have the hash of a message whose redelivery was requested.
 
     It has none until the message is read for replay. With draining hashes, that is put off only by earlier messages in
-    the queue, which other consumers may have no permits for.
+    the queue, which other consumers may have no permits for, or while no consumer has permits.
     """
-    if not state.topics[subscription.topic].drains:
+    keyed = state.keyed_of(subscription)
+    had_no_permits = keyed.has_replays and bool(keyed.permits) and not keyed.ready
+    if not state.topics[subscription.topic].drains or had_no_permits:
         return True
     is_first = all(
         why != "nacked" or message[1].position >= nacked[1].position for message, why in state.due(subscription).items()

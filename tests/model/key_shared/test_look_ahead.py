@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.cluster_operations import HOME
-from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY
+from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY, NEW_MESSAGE_OVERTAKES_REPLAY
 from model.events import Cleared, Done
 from model.judgement import Broken
 from model.log import Position
@@ -13,12 +13,16 @@ from model.operations import ClearFailpoints, SetFailpoint
 from tests.model.key_shared.test_order import (
     ALL,
     NONE,
+    ONE,
+    OTHER,
     A,
     B,
     broken,
+    fails,
     gathers,
     joins,
     leaves,
+    message,
     more,
     permits,
     sent,
@@ -122,3 +126,20 @@ def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_befor
     assert broken(*begin, looked(permits=1, in_replay=0), leaves("d"), permits("c"), stalled, known=known) == "KEY-13"
     came = waiting(gathers(share("c", 1, ranges=ALL, permits=1)), in_replay=1)
     assert broken(*begin, blocked, leaves("d"), permits("c"), came, known=known) == "KEY-13", "a read cleared the flag"
+
+
+def test_a_new_message_overtakes_a_requested_one_while_no_consumer_has_permits() -> None:
+    """The replay queue has no hash for the requested message until it is read, and nobody had permits for that."""
+    known = NEW_MESSAGE_OVERTAKES_REPLAY
+    begin = [*sent(ONE), *joins("c"), gathers(share("c", 1)), fails("c", 1)]
+    without_permits = waiting(gathers(share("c", ranges=ALL, permits=0)), in_replay=1)
+    news = [more(Position(1, 1), 2, OTHER), permits("c")]
+    received = share("c", 2, 1, ranges=ALL, permits=1)
+    overtaken = gathers(replace(received, messages=(message(2), message(1, 1))))
+    answer = judged(*begin, without_permits, *news, overtaken)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-09", known)
+    assert broken(*begin, without_permits, *news, overtaken, known=known) is None
+    assert broken(*begin, *news, overtaken, known=known) == "KEY-09", "it may have had permits before"
+    empty = waiting(gathers(share("c", ranges=ALL, permits=0)))
+    assert broken(*begin, empty, *news, overtaken, known=known) == "KEY-09", "the replay queue is empty"
