@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from model.deviations import DEVIATIONS
+from model.deviations import requires
 from model.deviations.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.events import SnapshotRead
 from model.judgement import Allowed, Broken
@@ -55,10 +55,11 @@ def awaited(due: DueSnapshots, read: SnapshotRead, known: frozenset[str]) -> All
     if schedule.period_s is None or read.last is None:
         return Allowed(after, rules if is_due else ())
     if read.position < read.last:
-        if TIMER_FAILS_WITHOUT_DEDUPLICATION in known:
-            return Allowed(after, rules if is_due else (), (TIMER_FAILS_WITHOUT_DEDUPLICATION,))
-        return DEVIATIONS[TIMER_FAILS_WITHOUT_DEDUPLICATION].broken(
+        return requires(
+            TIMER_FAILS_WITHOUT_DEDUPLICATION,
+            after,
+            known,
             f"{read.waited_s:.0f} s after the log's end at {read.last}, the snapshot is at {read.position}, although "
-            f"the timer takes one every {schedule.period_s:g} s"
+            f"the timer takes one every {schedule.period_s:g} s",
         )
     return Allowed(after, rules if is_due or due.stored > 0 else ())
