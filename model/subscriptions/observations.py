@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from model.cursors import diagnosis
 from model.cursors.acked import Acked, acknowledge_all
-from model.cursors.cursor import Cursor, Interval, Moment, Persisting, is_opening
+from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.deviations import DEVIATIONS, preferred, requires
@@ -153,10 +153,9 @@ def persisted_too_often(
 ) -> Broken | None:
     """The rate limit allows the first ack, one per interval, and one saved permit to be persisted.
 
-    The limit applies to acks. The periodic flush of a dirty cursor adds one write per flush interval. While the cursor
-    opens its ledger, the stats may still have the writes to the one that it was recovered from.
+    The limit applies to acks. The periodic flush of a dirty cursor adds one write per flush interval.
     """
-    if not persisting.interval_ms or cursor.ledger_since_ms is None or is_opening(cursor, at):
+    if not persisting.interval_ms or cursor.ledger_since_ms is None:
         return None
     since_ms = at.completed_ms - cursor.ledger_since_ms
     allowed = FIRST_WRITES + since_ms / persisting.interval_ms + WRITES_EACH * cursor.by_administrators

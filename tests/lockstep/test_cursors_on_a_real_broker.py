@@ -231,6 +231,23 @@ def test_an_unload_loses_no_ack(stage: Stage) -> None:
     assert stage.left() == ["6", "7", "9", "10", "11", "12"]
 
 
+def test_the_writes_to_the_ledger_that_a_cursor_was_recovered_from_are_not_its_own(world: World) -> None:
+    stage = Stage(world, persistence="once-a-second")
+    stage.send(12)
+    stage.subscribe()
+    stage.take(12)
+    # More ranges than the metadata store holds: the unload writes them to the cursor's ledger.
+    stage.acknowledge(1, 3, 5, 7, 9, 11)
+    stage.see(AwaitPersisted("t", "s"), Persisted)
+    assert stage.read().written > 0
+    stage.see(Unload("t"), Done)
+    assert stage.read().written == 0
+    stage.subscribe("d")
+    stage.take(1, "d")
+    stage.acknowledge(0, consumer="d")
+    assert stage.see(AwaitPersisted("t", "s"), Persisted).entries > 0
+
+
 def test_trimming_keeps_the_ledgers_with_unacknowledged_messages(world: World) -> None:
     stage = Stage(world, is_trimmed=True)
     at = stage.send(12)

@@ -169,6 +169,11 @@ class CursorStats(AdminAnswer, frozen=True):
     """Of the cursor ``pulsar.dedup``: the snapshot, producer name to sequence id."""
 
     @property
+    def written(self) -> int:
+        """The number of writes to the cursor's own ledger. Until it is open, the stats show the one recovered from."""
+        return 0 if self.state in {"NoLedger", "SwitchingLedger"} else self.cursor_ledger_last_entry + 1
+
+    @property
     def acknowledged_ranges(self) -> tuple[AcknowledgedRange, ...]:
         """The individually acknowledged ranges."""
         return parse_ranges(self.individually_deleted_messages)

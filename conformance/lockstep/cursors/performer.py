@@ -431,7 +431,7 @@ class Cursors:
             view.subscription.backlog,
             view.subscription.unacked_messages,
             arrived,
-            view.cursor.cursor_ledger_last_entry + 1,
+            view.cursor.written,
             view.withheld,
             self._stored_after(topic, view.mark_delete),
         )

@@ -69,7 +69,7 @@ class PersistedStates:
         if before is not None and before.content != _content(cursor):
             self._effective[place] = before
         was_clean = before is None or now_s - before.at_s > self.bound_s(topic)
-        self._last[place] = _Before(now_s, _content(cursor), cursor.cursor_ledger_last_entry + 1, was_clean)
+        self._last[place] = _Before(now_s, _content(cursor), cursor.written, was_clean)
         return self._effective.get(place)
 
     def reloaded(self, topic: str | None = None) -> None:
@@ -89,7 +89,7 @@ class PersistedStates:
             return Skipped(f"this broker may leave a cursor dirty for {self.bound_s(topic) - SLACK_S:g} s")
         change = self._note(topic, subscription, cursor)
         if change is None:
-            return Persisted(0.0, cursor.cursor_ledger_last_entry + 1)
+            return Persisted(0.0, cursor.written)
         outcome = self._wait_for_growth(topic, subscription, change)
         if isinstance(outcome, Persisted):
             del self._last[topic, subscription], self._effective[topic, subscription]
@@ -103,7 +103,7 @@ class PersistedStates:
             if cursor is None or cursor != before or cursor.state == "SwitchingLedger":
                 before, since_s = cursor, now_s
             elif now_s - since_s >= LANDED_S or cursor.state == "NoLedger":
-                return Persisted(_ms(since_s - began_s), cursor.cursor_ledger_last_entry + 1)
+                return Persisted(_ms(since_s - began_s), cursor.written)
             time.sleep(_LOOK_S)
         return NotPersisted(_ms(time.monotonic() - began_s))
 
@@ -113,7 +113,7 @@ class PersistedStates:
         while True:
             cursor = self._cursor(topic, subscription)
             now_s = time.monotonic()
-            entries = cursor.cursor_ledger_last_entry + 1 if cursor is not None else 0
+            entries = cursor.written if cursor is not None else 0
             after_s = now_s - change.at_s
             if entries > change.entries and grown_at_s is None:
                 grown_at_s = now_s
