@@ -10,6 +10,7 @@ from model.events import AnyOutcome, Late
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
+from model.service.unexpected import Unexpected
 
 Happened = tuple[AnyOperation, AnyOutcome] | tuple[AnyOperation, AnyOutcome, tuple[Late, ...]]
 """An operation and its outcome, with answers to earlier sends if some arrived."""
@@ -55,6 +56,13 @@ def broken_by(*history: Happened | Step, known: str | Iterable[str] = (), step_m
     broken = judged(*history, known=known, step_ms=step_ms)
     assert isinstance(broken, Broken), broken
     return broken
+
+
+def deviation_of(state: Example, operation: AnyOperation, outcome: AnyOutcome, *observed: Unexpected) -> str | None:
+    """The deviation, if it has one, of a step that breaks a rule."""
+    broken = judge(state, operation, outcome, unexpected=observed)
+    assert isinstance(broken, Broken), broken
+    return broken.deviation
 
 
 def allowed_by(

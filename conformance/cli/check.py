@@ -20,8 +20,6 @@ from model.rules.catalogue import FAMILIES, Selection
 
 LANES = 8
 """On a broker of its own. A running cluster has other users, and what a run leaves there takes time to remove."""
-MOST_LANES = 64
-"""More lanes are no faster on one machine: each has a process and connections of its own."""
 
 
 @click.command()
@@ -36,11 +34,7 @@ MOST_LANES = 64
 @options.folder_option("--history", "Folder for a history to `verify`.")
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
-@click.option(
-    "--lanes",
-    type=click.IntRange(1, MOST_LANES),
-    help=f"How many examples run at once.  [default: {LANES}; on a running cluster 1]",
-)
+@options.lanes_option(f"How many examples run at once.  [default: {LANES}; on a running cluster 1]")
 @options.client_option
 @options.setting_option
 @options.verbose_option

@@ -25,6 +25,9 @@ from conformance.commands.supervision.engine import Engine
 @click.option(
     "--shorten", type=Duration(), metavar="DURATION", help="Then make the history of a violation short, for so long."
 )
+@options.lanes_option(
+    "How many replays run at once; one, if the history kills the broker or the like.  [default: 1]", default=1
+)
 @options.known_option
 @options.report_option("what the run writes")
 @click.option(
@@ -49,6 +52,7 @@ def replay(
     times: int,
     budget: float,
     shorten: float | None,
+    lanes: int,
     known: str | None,
     report: Path | None,
     defect: str | None,
@@ -68,6 +72,7 @@ def replay(
         times=times,
         budget_s=budget,
         shortening_s=shorten,
+        lanes=lanes,
         known=options.known_deviations(known),
         report=report,
         settings=settings,

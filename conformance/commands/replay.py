@@ -55,6 +55,8 @@ class ReplayOptions:
     budget_s: float
     shortening_s: float | None
     """How long the history of a violation may then be made short; None: it is not."""
+    lanes: int = 1
+    """How many replays run at once, if the history leaves the broker's process alone."""
     known: tuple[KnownDeviation, ...]
     report: Path | None
     settings: tuple[tuple[str, str], ...]
@@ -123,6 +125,7 @@ def _replay(
         size=asked.size(history),
         replay=(asked.history.absolute(), asked.times),
         footprint=asked.footprint,
+        lanes=asked.lanes,
     )
     with (
         on_cluster(asked.broker, asked.footprint, engine.security, err=err),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import ExampleEnded, Rounds
-from conformance.engine.shortener.attempt import Attempt, is_same
+from conformance.engine.shortener.attempt import Attempt, Replayer, is_same
 from conformance.engine.shortener.broker_search import FINAL_REPLAYS, minimise
 from conformance.engine.shortener.model_search import Recording, shorten_recording
 from conformance.engine.shortener.replays import CONFIRMATIONS, Shortest, only_recorded, replay_on
@@ -25,6 +27,7 @@ from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from model.deviations import DEVIATIONS
+from model.operations import AnyOperation
 
 SHORTENING_WITHOUT_BUDGET_S = 60.0
 """The longest time for shortening one violation's history in a run without a budget."""
@@ -51,8 +54,11 @@ class Findings:
         seeded: SeededDefect | None,
         is_interrupted: Callable[[], bool],
         on_failure: Callable[[HarnessError], object],
+        replayer_of: Callable[[Iterable[AnyOperation]], AbstractContextManager[Replayer]],
     ) -> None:
-        """``rounds`` perform replays. ``on_failure`` is called after a replay with a harness error."""
+        """``rounds`` perform single replays, and ``replayer_of`` operations those of histories with them.
+        ``on_failure`` is called after a replay with a harness error.
+        """
         self.plan = plan
         self.base = base
         self.operations = 0
@@ -63,6 +69,7 @@ class Findings:
         self._seeded = seeded
         self._is_interrupted = is_interrupted
         self._on_failure = on_failure
+        self._replayer_of = replayer_of
         self._found: list[FoundViolation] = []
         self._doubted: list[tuple[FoundViolation, Shortest]] = []
         self._shortened = 0
@@ -197,13 +204,14 @@ class Findings:
         first = only_recorded(one.attempt, recording)
         tries = 0
         for number, attempt in enumerate(one.attempts):
-            shortest = minimise(
-                attempt,
-                self._rounds.attempt,
-                limit_s=self.shortening_s() - (0.0 if recording is None else recording.stage.seconds),
-                replay_limit_s=self._replay_limit_s(),
-                recording=recording if number == 0 else self._recording(attempt),
-            )
+            with self._replayer_of(attempt.operations) as replayer:
+                shortest = minimise(
+                    attempt,
+                    replayer,
+                    limit_s=self.shortening_s() - (0.0 if recording is None else recording.stage.seconds),
+                    replay_limit_s=self._replay_limit_s(),
+                    recording=recording if number == 0 else self._recording(attempt),
+                )
             if shortest.came_back:
                 return shortest
             tries += shortest.tries
@@ -276,7 +284,8 @@ class Findings:
                 return not self._is_interrupted() and time.monotonic() + seconds <= until
 
             try:
-                settled = replay_on(shortest, one.attempts, self._rounds.attempt, has_time_for)
+                with self._replayer_of(itertools.chain(*(attempt.operations for attempt in one.attempts))) as replayer:
+                    settled = replay_on(shortest, one.attempts, replayer, has_time_for)
             except HarnessError as harness_error:
                 self.emit_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")
                 return

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from conformance import events
 from conformance.brokers.interface import Capability
@@ -22,15 +24,18 @@ from conformance.engine.found import FoundViolation
 from conformance.engine.lanes.exploration import SideBySide
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lanes import Lanes
+from conformance.engine.lanes.replaying import can_share_broker, replay_in_lanes
 from conformance.engine.lanes.turns import groups
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
-from conformance.engine.rounds import Rounds
+from conformance.engine.rounds import REPEATED, ExampleEnded, Rounds
+from conformance.engine.shortener.attempt import Attempt, Operations, Replayer, one_by_one
 from conformance.engine.undecidable import undecidable
 from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history.document import History, Violation
 from conformance.lockstep.world import World
+from model.operations import AnyOperation
 
 LEAST_FOR_START_S = 12.0
 """The least remaining time for another start of the broker."""
@@ -97,6 +102,7 @@ class Run:
             seeded=seeded,
             is_interrupted=lambda: self._interrupted,
             on_failure=self._is_served_after,
+            replayer_of=self._replayer_of,
         )
 
     @property
@@ -250,6 +256,28 @@ class Run:
         modules = sorted({machine.factory.__module__ for machine in group})
         return Lanes(plan.lanes, begin, host, modules=modules, numbers=self._lane_numbers)
 
+    @contextmanager
+    def _lanes_for_replays(self, operations: Iterable[AnyOperation]) -> Iterator[Lanes | None]:
+        """Lanes that replay histories with these operations; None if the run has none, or a lane would notice them."""
+        if self.plan.lanes == 1 or not can_share_broker(operations):
+            yield None
+            return
+        with self._open_lanes([]) as lanes:
+            yield lanes
+
+    @contextmanager
+    def _replayer_of(self, operations: Iterable[AnyOperation]) -> Iterator[Replayer]:
+        """Performs histories with these operations for shortening and replaying them."""
+        with self._lanes_for_replays(operations) as lanes:
+            if lanes is None:
+                yield one_by_one(self._rounds.attempt)
+            else:
+                yield Replayer(partial(self._attempts, lanes), at_once=self.plan.lanes)
+
+    def _attempts(self, lanes: Lanes, histories: Sequence[Operations]) -> list[Attempt]:
+        replayed = replay_in_lanes(lanes, histories, REPEATED, lambda: self._interrupted)
+        return [one.attempt for one in replayed]
+
     def _emit_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
         self._findings.emit_harness_error(f"{machine.title} failed twice: {failure}{self._findings.undecided(machine)}")
 
@@ -345,19 +373,33 @@ class Run:
         """
         self._emit(events.Phase(at_s=self._emit.now_s, what="replaying the history"))
         broke: list[FoundViolation] = []
-        for number in range(1, times + 1):
-            if self._deadline is not None and time.monotonic() >= self._deadline:
-                break
-            try:
-                attempt, ended = self._rounds.replay([step.operation for step in history.steps], history.machine)
-            except HarnessError as harness_error:
-                self._findings.emit_harness_error(str(harness_error))
-                raise
-            if (found := self._findings.replayed(history, number, ended, attempt)) is not None:
-                broke.append(found)
+        operations = [step.operation for step in history.steps]
+        try:
+            with self._lanes_for_replays(operations) as lanes:
+                for number, (attempt, ended) in enumerate(self._replays(operations, history.machine, times, lanes), 1):
+                    if (found := self._findings.replayed(history, number, ended, attempt)) is not None:
+                        broke.append(found)
+        except HarnessError as harness_error:
+            self._findings.emit_harness_error(str(harness_error))
+            raise
         if broke and self.plan.shortening_s is not None:
             self._findings.shorten(broke[0])
         return [one.violation for one in broke]
+
+    def _replays(
+        self, operations: Operations, machine: str, times: int, lanes: Lanes | None
+    ) -> Iterator[tuple[Attempt, ExampleEnded]]:
+        """So many replays, or fewer if the budget is used up."""
+        left = times
+        while left and (self._deadline is None or time.monotonic() < self._deadline):
+            if lanes is None:
+                yield self._rounds.replay(operations, machine)
+                left -= 1
+                continue
+            at_once = min(left, self.plan.lanes)
+            for one in replay_in_lanes(lanes, [operations] * at_once, machine, lambda: self._interrupted):
+                yield one.attempt, one.ended
+            left -= at_once
 
     def _until(self, machines: Sequence[Machine]) -> float | None:
         """When these machines must end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, cycle, repeat
 
-from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt, Replayer, one_by_one
 from conformance.engine.shortener.broker_search import FINAL_REPLAYS, minimise
 from conformance.engine.shortener.replays import CONFIRMATIONS, Shortest, replay_on
 from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
@@ -39,9 +39,14 @@ def attempt(operations: Sequence[AnyOperation], rule: str | None = "DEDUP-03") -
     return Attempt(steps, len(operations), None if rule is None else broken(rule, at=len(steps)))
 
 
-def system(breaks: Breaks) -> Callable[[Sequence[AnyOperation]], Attempt]:
+def outcome(breaks: Breaks) -> Callable[[Sequence[AnyOperation]], Attempt]:
     """A system that breaks DEDUP-03 on these operations, and on no others."""
     return lambda operations: attempt(operations, "DEDUP-03" if breaks(operations) else None)
+
+
+def system(breaks: Breaks) -> Replayer:
+    """The same, for one history after the other."""
+    return one_by_one(outcome(breaks))
 
 
 def needs(*operations: AnyOperation) -> Breaks:
@@ -73,9 +78,9 @@ def test_other_topics_are_removed_at_once() -> None:
 
     def run(operations: Sequence[AnyOperation]) -> Attempt:
         tried.append(len(operations))
-        return system(needs(*NEEDED))(operations)
+        return outcome(needs(*NEEDED))(operations)
 
-    minimise(attempt((*NEEDED, *NOISE)), run, limit_s=LIMIT_S)
+    minimise(attempt((*NEEDED, *NOISE)), one_by_one(run), limit_s=LIMIT_S)
     assert tried[0] == len(NEEDED) + 3, "the topic was unloaded three times"
 
 
@@ -87,9 +92,9 @@ def test_skipped_operations_are_removed_at_once() -> None:
 
     def run(operations: Sequence[AnyOperation]) -> Attempt:
         tried.append(operations)
-        return system(needs(*NEEDED))(operations)
+        return outcome(needs(*NEEDED))(operations)
 
-    minimise(original, run, limit_s=LIMIT_S)
+    minimise(original, one_by_one(run), limit_s=LIMIT_S)
     assert tuple(tried[0]) == NEEDED
 
 
@@ -108,7 +113,7 @@ def test_a_part_that_breaks_another_rule_is_not_kept() -> None:
     def run(operations: Sequence[AnyOperation]) -> Attempt:
         return attempt(operations, "DEDUP-03" if needs(*NEEDED)(operations) else "DEDUP-09")
 
-    assert operations_of(minimise(attempt((*NOISE, *NEEDED)), run, limit_s=LIMIT_S).attempt) == NEEDED
+    assert operations_of(minimise(attempt((*NOISE, *NEEDED)), one_by_one(run), limit_s=LIMIT_S).attempt) == NEEDED
 
 
 def test_a_part_that_does_not_always_break_the_rule_is_not_kept() -> None:
@@ -193,7 +198,7 @@ def test_a_replay_that_would_not_end_in_time_is_not_begun() -> None:
         tried.append(operations)
         return original
 
-    assert minimise(original, run, limit_s=14, replay_limit_s=14).tries == 0
+    assert minimise(original, one_by_one(run), limit_s=14, replay_limit_s=14).tries == 0
     assert tried == []
-    assert minimise(original, run, limit_s=14, replay_limit_s=16).tries == CONFIRMATIONS
-    assert minimise(original, run, limit_s=16, replay_limit_s=16).tries == FINAL_REPLAYS
+    assert minimise(original, one_by_one(run), limit_s=14, replay_limit_s=16).tries == CONFIRMATIONS
+    assert minimise(original, one_by_one(run), limit_s=16, replay_limit_s=16).tries == FINAL_REPLAYS

@@ -9,6 +9,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from conformance.engine.durations import Durations
 from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
-from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt, one_by_one
 from conformance.engine.shortener.replays import Shortest, only_recorded
 from conformance.history.document import Step, Violation
 from conformance.lockstep.lockstep import Lockstep
@@ -300,6 +301,7 @@ def test_each_further_history_may_be_shortened_for_half_as_long(
         seeded=None,
         is_interrupted=lambda: False,
         on_failure=lambda _: None,
+        replayer_of=lambda _: nullcontext(one_by_one(lambda _: one.attempt)),
     )
     for _ in range(3):
         its.shorten(one)

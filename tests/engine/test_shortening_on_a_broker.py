@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt, Replayer, one_by_one
 from conformance.engine.shortener.broker_search import FINAL_REPLAYS, PATIENCE, minimise
 from conformance.engine.shortener.model_search import Recording
 from conformance.engine.shortener.replays import CONFIRMATIONS, SURE, ReplayCounts, Shortest
@@ -62,7 +62,23 @@ def recording(shown: frozenset[int] = SHOWN) -> Recording:
 
 
 def shortest(broker: Callable[[Sequence[AnyOperation]], Attempt], *, patience: int = PATIENCE) -> Shortest:
-    return minimise(attempt(WHOLE), broker, limit_s=LIMIT_S, recording=recording(), patience=patience)
+    return minimise(attempt(WHOLE), one_by_one(broker), limit_s=LIMIT_S, recording=recording(), patience=patience)
+
+
+@dataclass(slots=True)
+class SideBySide:
+    """Performs up to eight histories at once; ``batches``: how many at a time."""
+
+    broker: Broken
+    batches: list[int] = field(default_factory=list)
+
+    def shortest(self, *, patience: int = PATIENCE) -> Shortest:
+        replayer = Replayer(self.run, at_once=8)
+        return minimise(attempt(WHOLE), replayer, limit_s=LIMIT_S, recording=recording(), patience=patience)
+
+    def run(self, histories: Sequence[Sequence[AnyOperation]]) -> list[Attempt]:
+        self.batches.append(len(histories))
+        return [self.broker(operations) for operations in histories]
 
 
 def places(of: Attempt) -> list[int]:
@@ -82,7 +98,7 @@ def test_a_cause_that_the_model_does_not_need_is_added_again() -> None:
     short = shortest(broker)
     assert places(short.attempt) == sorted(SHOWN | {CAUSE})
     without = Broken(SHOWN | {CAUSE})
-    minimise(attempt(WHOLE), without, limit_s=LIMIT_S)
+    minimise(attempt(WHOLE), one_by_one(without), limit_s=LIMIT_S)
     assert len(broker.runs) < len(without.runs), "the recording saves runs"
 
 
@@ -164,8 +180,21 @@ def test_without_a_recording_there_is_one_stage() -> None:
     needed = CreateTopic("t0")
     short = minimise(
         attempt((needed, *noise)),
-        lambda operations: attempt(operations, "DEDUP-03" if needed in operations else None),
+        one_by_one(lambda operations: attempt(operations, "DEDUP-03" if needed in operations else None)),
         limit_s=LIMIT_S,
     )
     assert short.attempt.operations == [needed]
     assert [stage.name for stage in short.stages] == ["broker"]
+
+
+@pytest.mark.parametrize(("rate", "fraction"), [(1.0, 1 / 2), (0.1, 1 / 4)])
+def test_side_by_side_it_takes_a_fraction_of_the_turns_and_comes_to_the_same(rate: float, fraction: float) -> None:
+    needed = frozenset({*SHOWN, CAUSE})
+    alone, together = Broken(needed, rate), SideBySide(Broken(needed, rate))
+    assert places(shortest(alone, patience=100).attempt) == sorted(needed)
+    short = together.shortest(patience=100)
+    assert places(short.attempt) == sorted(needed)
+    assert short.tries == (FINAL_REPLAYS if rate == 1.0 else ENOUGH_REPLAYS)
+    assert len(together.batches) < len(alone.runs) * fraction
+    assert max(together.batches) == 8
+    assert sum(together.batches) == len(together.broker.runs)

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from conformance.engine.shortener.attempt import Attempt
+from conformance.engine.shortener.attempt import Attempt, one_by_one
 from conformance.engine.shortener.broker_search import minimise
 from conformance.engine.shortener.model_search import shorten_recording
 from conformance.engine.shortener.replays import Shortest
@@ -39,7 +39,7 @@ def shortest(seeded: SeededWorld, operations: list[AnyOperation], rule: str | No
         last = seeded.perform(operations)
         if last.violation is not None and rule in (None, last.violation.rule):
             recording = shorten_recording(last, seeded.known, limit_s=limit_s / 4)
-            return minimise(last, seeded.perform, limit_s=limit_s, recording=recording)
+            return minimise(last, one_by_one(seeded.perform), limit_s=limit_s, recording=recording)
     assert last is not None
     raise NotShown(f"never broke {rule or 'a rule'}; last time: {last.violation}")
 

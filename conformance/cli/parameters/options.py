@@ -24,6 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LARGEST_SEED = 2**32 - 1
 DEFAULT_BROKER = "4.0.8"
+MOST_LANES = 64
+"""More lanes are no faster on one machine: each has a process and connections of its own."""
 EVERY_KIND = "VERSION, dist:PATH, container:TAG or URLs."
 
 
@@ -51,6 +53,11 @@ def seed_option(what: str) -> Callable[[F], F]:
     return click.option(
         "--seed", type=click.IntRange(0, LARGEST_SEED), help=f"Repeats {what}'s choices.  [default: a new one]"
     )
+
+
+def lanes_option(help: str, *, default: int | None = None) -> Callable[[F], F]:
+    """``--lanes``."""
+    return click.option("--lanes", type=click.IntRange(1, MOST_LANES), default=default, help=help)
 
 
 def folder_option(name: str, help: str) -> Callable[[F], F]:

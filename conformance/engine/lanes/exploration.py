@@ -9,8 +9,8 @@ from typing import Final
 
 from conformance.engine.findings import Findings
 from conformance.engine.found import FoundViolation
-from conformance.engine.lanes.lanes import Lanes, Taken
-from conformance.engine.lanes.protocol import RoundEnded, RunRound
+from conformance.engine.lanes.lanes import Lanes, Taken, Task
+from conformance.engine.lanes.protocol import Replayed, RoundEnded, RunRound
 from conformance.engine.lanes.turns import Turns
 from conformance.engine.machines import Machine
 from conformance.engine.rounds import ExampleEnded
@@ -99,7 +99,9 @@ class SideBySide:
         is_late = until is not None and time.monotonic() + in_s >= until
         return is_late or self._has_to_end() or any(map(self._findings.must_stop, self.found.values()))
 
-    def _take(self, lost: list[HarnessError], one: RunRound, taken: Taken) -> None:
+    def _take(self, lost: list[HarnessError], one: Task, taken: Taken) -> None:
+        assert isinstance(one, RunRound)
+        assert not isinstance(taken, Replayed)
         machine = self._machines[one.machine.name]
         if isinstance(taken, ExampleEnded):
             self._take_example(machine, taken)
@@ -123,5 +125,5 @@ class SideBySide:
             self._turns.until = min(self._turns.until, self._deadline - kept_s)
 
 
-def _names(rounds: Sequence[RunRound]) -> str:
-    return ", ".join(sorted({one.machine.name for one in rounds}))
+def _names(tasks: Sequence[Task]) -> str:
+    return ", ".join(sorted({one.machine.name for one in tasks if isinstance(one, RunRound)}))

@@ -26,6 +26,8 @@ from conformance.engine.lanes.protocol import (
     HostAnswer,
     LaneReady,
     Order,
+    Replayed,
+    ReplayHistory,
     RoundEnded,
     RunRound,
     Stop,
@@ -90,6 +92,8 @@ class Lane:
         while (order := self._line.receive()) is not None:
             if isinstance(order, RunRound):
                 self._line.send(self._round(rounds, order))
+            elif isinstance(order, ReplayHistory):
+                self._line.send(_replay(rounds, order))
         rounds.world.close()
 
     def _round(self, rounds: Rounds, order: RunRound) -> RoundEnded:
@@ -170,6 +174,13 @@ class Lane:
             return None
         assert isinstance(order, kind), f"{order} is no {kind.__name__}"
         return order
+
+
+def _replay(rounds: Rounds, order: ReplayHistory) -> Replayed | RoundEnded:
+    try:
+        return Replayed(*rounds.replay(order.operations, order.machine))
+    except Exception as crash:  # noqa: BLE001 - the lane can go on
+        return RoundEnded(failure=str(crashed("a replay", crash)))
 
 
 def machine_of(description: Description, factory: str) -> Machine:

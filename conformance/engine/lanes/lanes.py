@@ -25,6 +25,8 @@ from conformance.engine.lanes.protocol import (
     Go,
     HostAnswer,
     LaneReady,
+    Replayed,
+    ReplayHistory,
     Report,
     RoundEnded,
     RunRound,
@@ -57,17 +59,18 @@ class Host(Protocol):
         """Kill or restart it, and wait until it serves."""
 
 
+Task = RunRound | ReplayHistory
+Taken = ExampleEnded | RoundEnded | Replayed
+
+
 @dataclass(slots=True)
 class LaneProcess:
-    """A lane as the engine sees it; ``round``: its current one."""
+    """A lane as the engine sees it; ``task``: its current one."""
 
     number: int
     worker: Worker[Report]
     is_ready: bool = False
-    round: RunRound | None = None
-
-
-Taken = ExampleEnded | RoundEnded
+    task: Task | None = None
 
 
 class Lanes:
@@ -101,16 +104,16 @@ class Lanes:
 
     def run(
         self,
-        next_round: Callable[[], RunRound | None],
+        next_task: Callable[[], Task | None],
         is_over: Callable[[float], bool],
-        take: Callable[[RunRound, Taken], None],
+        take: Callable[[Task, Taken], None],
         patience_s: Callable[[], float],
-    ) -> list[RunRound]:
-        """Run rounds in parallel until it is over or none is left.
+    ) -> list[Task]:
+        """Run rounds or replays in parallel until it is over or none is left.
 
         ``is_over``: whether it will be over in so many seconds. No bounce begins that would end after that. ``take`` is
-        called with each example and round that ends. ``patience_s``: how long lanes may take to stop; it returns the
-        rounds of those that do not. Raises HarnessError if no lane can be started.
+        called with each example, round and replay that ends. ``patience_s``: how long lanes may take to stop. Returns
+        the tasks of those that do not. Raises HarnessError if no lane can be started.
         """
         stops_until: Deadline | None = None
         while True:
@@ -121,11 +124,11 @@ class Lanes:
             elif stops_until is None:
                 self._agree()
                 self._start_missing()
-                self._hand_out(next_round)
+                self._hand_out(next_task)
             if not self._at_work():
                 break
             if stops_until is not None and stops_until.passed:
-                return [lane.round for lane in self._at_work() if lane.round is not None]
+                return [lane.task for lane in self._at_work() if lane.task is not None]
             for lane in self._heard():
                 self._listen(lane, take)
             self._bounce()
@@ -143,14 +146,14 @@ class Lanes:
             self._rendezvous.enters(number)
 
     def _at_work(self) -> list[LaneProcess]:
-        return [lane for lane in self._lanes.values() if lane.round is not None or not lane.is_ready]
+        return [lane for lane in self._lanes.values() if lane.task is not None or not lane.is_ready]
 
-    def _hand_out(self, next_round: Callable[[], RunRound | None]) -> None:
+    def _hand_out(self, next_task: Callable[[], Task | None]) -> None:
         for lane in self._lanes.values():
-            if lane.is_ready and lane.round is None:
-                lane.round = next_round()
-                if lane.round is not None:
-                    lane.worker.send(lane.round)
+            if lane.is_ready and lane.task is None:
+                lane.task = next_task()
+                if lane.task is not None:
+                    lane.worker.send(lane.task)
 
     def _heard(self) -> list[LaneProcess]:
         """The lanes with a report, after waiting a moment for one."""
@@ -159,7 +162,7 @@ class Lanes:
                 selector.register(lane.worker, selectors.EVENT_READ, lane)
             return [key.data for key, _ in selector.select(LOOK_EVERY_S)]
 
-    def _listen(self, lane: LaneProcess, take: Callable[[RunRound, Taken], None]) -> None:
+    def _listen(self, lane: LaneProcess, take: Callable[[Task, Taken], None]) -> None:
         while lane.number in self._lanes and lane.worker.has_reported:
             try:
                 report = lane.worker.receive(None)
@@ -180,9 +183,9 @@ class Lanes:
                     self._rendezvous.wants(lane.number, bounce)
                 case Ask():
                     self._answer(lane, report)
-                case ExampleEnded() | RoundEnded():
-                    assert lane.round is not None
-                    ended, lane.round = lane.round, None if isinstance(report, RoundEnded) else lane.round
+                case ExampleEnded() | RoundEnded() | Replayed():
+                    assert lane.task is not None
+                    ended, lane.task = lane.task, lane.task if isinstance(report, ExampleEnded) else None
                     self._rendezvous.leaves(lane.number)
                     take(ended, report)
                 case WorkerCrashed():
@@ -190,15 +193,15 @@ class Lanes:
                 case _:
                     assert_never(report)
 
-    def _died(self, lane: LaneProcess, why: str, take: Callable[[RunRound, Taken], None]) -> None:
+    def _died(self, lane: LaneProcess, why: str, take: Callable[[Task, Taken], None]) -> None:
         """Replace a lane that has ended, unless it never was ready."""
         self._why_none = why
         self._rendezvous.leaves(lane.number)
         del self._lanes[lane.number]
         if not lane.is_ready:
             self._count -= 1
-        if lane.round is not None:
-            take(lane.round, RoundEnded(failure=why))
+        if lane.task is not None:
+            take(lane.task, RoundEnded(failure=why))
 
     def _answer(self, lane: LaneProcess, ask: Ask) -> None:
         if ask.what == "bounce":

@@ -1,7 +1,7 @@
 """The messages between the engine and a lane.
 
-The first order names the broker; the next ones are rounds. During a round, the lane reports each example, and sends
-requests that concern the shared broker. The engine answers them, or stops the round.
+The first order names the broker; the next ones are rounds, or histories to replay. During a round, the lane reports
+each example, and sends requests that concern the shared broker. The engine answers them, or stops the round.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.clients.security.service import Service
 from conformance.engine.catalogue import Description
 from conformance.engine.rounds import ExampleEnded
+from conformance.engine.shortener.attempt import Attempt
 from conformance.tenancy.footprint import Footprint
 from conformance.workers.protocol import GaveUp, WorkerCrashed
-from model.operations import Kill, Restart
+from model.operations import AnyOperation, Kill, Restart
 
 Bounce = Kill | Restart
 """The operations that end the process of the broker for all lanes."""
@@ -62,6 +63,14 @@ class RunRound(LaneMessage, frozen=True, kw_only=True):
     """Whether machines of this round kill or restart the broker."""
 
 
+class ReplayHistory(LaneMessage, frozen=True):
+    """Perform these operations of a machine as one example; the answer is :class:`Replayed`, or how it failed."""
+
+    number: int
+    machine: str
+    operations: tuple[AnyOperation, ...]
+
+
 class Stop(LaneMessage, frozen=True):
     """End the round soon: the running example is the last one, and is not finished."""
 
@@ -84,7 +93,7 @@ class HostAnswer(LaneMessage, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-Order = Begin | RunRound | Stop | Go | Do | HostAnswer
+Order = Begin | RunRound | ReplayHistory | Stop | Go | Do | HostAnswer
 
 
 # --------------------------------------------------------------------------------------------------------- reports
@@ -120,7 +129,14 @@ class RoundEnded(LaneMessage, frozen=True, kw_only=True):
     is_short: bool = False
 
 
-Report = LaneReady | Begins | Wants | Ask | ExampleEnded | RoundEnded | WorkerCrashed | GaveUp
+class Replayed(LaneMessage, frozen=True):
+    """What came of a replay, and its report."""
+
+    attempt: Attempt
+    ended: ExampleEnded
+
+
+Report = LaneReady | Begins | Wants | Ask | ExampleEnded | RoundEnded | Replayed | WorkerCrashed | GaveUp
 
 read_order: Final[Callable[[bytes], Order]] = msgspec.json.Decoder(Order).decode
 read_report: Final[Callable[[bytes], Report]] = msgspec.json.Decoder(Report).decode

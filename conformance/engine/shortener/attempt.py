@@ -33,6 +33,19 @@ class Attempt:
 RunOperations = Callable[[Operations], Attempt]
 
 
+@dataclass(frozen=True, slots=True)
+class Replayer:
+    """Performs histories, at most ``at_once`` of them side by side; the attempts are in the order of the histories."""
+
+    run: Callable[[Sequence[Operations]], list[Attempt]]
+    at_once: int
+
+
+def one_by_one(run: RunOperations) -> Replayer:
+    """The replayer that performs one history after the other."""
+    return Replayer(lambda histories: [run(operations) for operations in histories], at_once=1)
+
+
 def is_same(violation: Violation | None, wanted: Violation) -> bool:
     """Whether a violation has the same rule, and the same deviation, if any."""
     return violation is not None and (violation.rule, violation.deviation) == (wanted.rule, wanted.deviation)

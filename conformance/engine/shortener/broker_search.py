@@ -4,20 +4,22 @@ It works on the operations of a history, not on Hypothesis' choices: a part of a
 performed. The operations that finish an example follow from the others, so it shortens only these. It starts from the
 shortest part of the recording that breaks the rule for the model, and adds the steps that the broker needs, too. How
 many runs confirm a part depends on how often the violation comes back (:mod:`conformance.engine.shortener.replays`).
-A violation that never comes back is reported with the whole history, *in doubt*. No run begins that is not expected to
-end before the deadline.
+A violation that never comes back is reported with the whole history, *in doubt*. Where several histories can be
+performed side by side, the runs of a part are, and those of the next parts. No run begins that is not expected to end
+before the deadline.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from conformance.engine.shortener.attempt import Attempt, Operations, RunOperations, is_same, parts
+from conformance.engine.shortener.attempt import Attempt, Operations, Replayer, is_same, parts
 from conformance.engine.shortener.model_search import Recording
 from conformance.engine.shortener.replays import CONFIRMATIONS, SELDOM, ReplayCounts, Shortest, only_recorded
 from conformance.engine.slices import topics_of
@@ -34,7 +36,7 @@ PATIENCE = 10
 
 def minimise(
     original: Attempt,
-    run: RunOperations,
+    replayer: Replayer,
     *,
     limit_s: float,
     replay_limit_s: float = math.inf,
@@ -48,12 +50,12 @@ def minimise(
     """
     assert original.violation is not None
     now = time.monotonic()
-    search = _BrokerSearch(run, original, now + limit_s, now + replay_limit_s, original.took_s, patience)
+    search = _BrokerSearch(replayer, original, now + limit_s, now + replay_limit_s, original.took_s, patience)
     best = original if recording is None else _from_recording(search, recording)
     best = search.better(best, _of_one_topic(best))
     best = search.better(best, _of_what_was_performed(best))
     size = max(1, best.chosen // 2)
-    while not search.is_over and not search.is_in_vain:
+    while not search.has_ended:
         shorter = _without_parts(search, best, size)
         if size == 1:
             shorter = _without_entries(search, shorter)
@@ -76,8 +78,8 @@ def minimise(
 def _from_recording(search: _BrokerSearch, recording: Recording) -> Attempt:
     """The shortest part of a recording, with the further steps that the broker needs to break the rule.
 
-    Bisection finds these: of the parts that were left out of the recording one by one, it puts back the first one
-    without which the rule holds, until the rule is broken without all others.
+    Of the parts that were left out of the recording one by one, it puts back the first one without which the rule
+    holds, until the rule is broken without all others.
     """
     best, rungs, needed = search.original, list(recording.rungs), set(recording.rungs[-1])
     found = search.better(best, _operations(recording, needed))
@@ -86,19 +88,33 @@ def _from_recording(search: _BrokerSearch, recording: Recording) -> Attempt:
     if found is not best or not search.counts.came_back:
         return found
     while len(rungs) > 1 and not search.is_over:
-        low, high = 0, len(rungs) - 1
-        while high - low > 1 and not search.is_over:
-            middle = (low + high) // 2
-            wanted = _operations(recording, needed.union(rungs[middle]))
-            found = search.better(best, wanted)
-            low, high = (low, middle) if found is best and wanted != best.operations else (middle, high)
-            best = found
-        needed |= set(rungs[low]) - set(rungs[high])
-        rungs = rungs[high:]
+        best, low = _last_that_breaks(search, best, [_operations(recording, needed.union(rung)) for rung in rungs])
+        needed |= set(rungs[low]) - set(rungs[low + 1])
+        rungs = rungs[low + 1 :]
         found = search.better(best, _operations(recording, needed))
         if found is not best:
             return found
     return best
+
+
+def _last_that_breaks(search: _BrokerSearch, best: Attempt, histories: Sequence[Operations]) -> tuple[Attempt, int]:
+    """The last of ever shorter histories that breaks the rule, and its place: of those with a shorter one after it.
+
+    ``best``: the attempt of the first. It is found by bisection, or, side by side, by dividing into more parts.
+    """
+    low, high = 0, len(histories) - 1
+    while high - low > 1 and not search.is_over:
+        count = min(search.group, high - low - 1)
+        places = [low + (high - low) * nth // (count + 1) for nth in range(count, 0, -1)]
+        tried = [at for at in places if histories[at] != best.operations]
+        found = search.first([histories[at] for at in tried]) if tried else None
+        if found is None:
+            low = max((at for at in places if at not in tried), default=low)
+            high = tried[-1] if tried else high
+        else:
+            best, low = found.attempt, tried[found.number]
+            high = tried[found.number - 1] if found.number else high
+    return best, low
 
 
 def _operations(recording: Recording, kept: set[int]) -> Operations:
@@ -122,20 +138,22 @@ def _of_what_was_performed(attempt: Attempt) -> Operations:
 
 def _without_parts(search: _BrokerSearch, best: Attempt, size: int) -> Attempt:
     """Leave out each run of ``size`` operations, from the last to the first, if the rule breaks without it."""
-    for part in parts(best.chosen, size):
-        if search.is_over:
-            break
-        operations = best.operations
-        best = search.better(best, [*operations[: part.start], *operations[part.stop :]])
+    left = list(parts(best.chosen, size))
+    while left and not search.has_ended:
+        operations, group = best.operations, left[: search.group]
+        found = search.first([[*operations[: part.start], *operations[part.stop :]] for part in group])
+        best = best if found is None else found.attempt
+        left = left[len(group) if found is None else found.number + 1 :]
     return best
 
 
 def _without_entries(search: _BrokerSearch, best: Attempt) -> Attempt:
     """Leave out single entries of sends and sources, if the rule breaks without them."""
-    for candidate in _fewer_entries(best.operations):
-        found = search.better(best, candidate)
-        if found is not best:
-            return _without_entries(search, found)
+    fewer = _fewer_entries(best.operations)
+    while group := list(itertools.islice(fewer, search.group)):
+        found = search.first(group)
+        if found is not None:
+            return _without_entries(search, found.attempt)
     return best
 
 
@@ -146,8 +164,32 @@ def _length(operations: Operations) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
+class _Candidate:
+    """A part of a history, and how often it broke the rule. ``attempt``: the last run that did."""
+
+    number: int
+    operations: Operations
+    attempt: Attempt
+    counts: ReplayCounts = field(default_factory=ReplayCounts)
+
+    def count(self, attempt: Attempt, *, is_wanted: bool) -> None:
+        self.counts = self.counts.with_runs(1, int(is_wanted))
+        self.attempt = attempt if is_wanted else self.attempt
+
+    def can_break_it(self, wanted: int, runs: int) -> bool:
+        """Whether it can still break the rule in ``wanted`` of ``runs``."""
+        return self.counts.tries < runs and self.counts.came_back + runs - self.counts.tries >= wanted
+
+
+def _runs_of(candidates: Sequence[_Candidate], runs: int) -> Iterator[_Candidate]:
+    """The next runs of each in turn, as long as it has some left."""
+    for further in range(runs):
+        yield from (one for one in candidates if one.counts.tries + further < runs)
+
+
+@dataclass(slots=True)
 class _BrokerSearch:
-    run: RunOperations
+    replayer: Replayer
     original: Attempt
     deadline: float
     replays_until: float
@@ -172,33 +214,52 @@ class _BrokerSearch:
         """Whether the violation never came back within the patience."""
         return self.counts.came_back == 0 and self.counts.tries >= self.patience
 
-    def performed(self, operations: Operations) -> Attempt:
-        """Perform these operations."""
-        attempt = self.run(operations)
-        self.runs += 1
-        self.expected_s = attempt.took_s
-        return attempt
+    @property
+    def has_ended(self) -> bool:
+        """Whether no other part is tried."""
+        return self.is_over or self.is_in_vain
+
+    @property
+    def group(self) -> int:
+        """How many parts to try side by side: so many that each has the runs that it needs at least."""
+        return max(1, self.replayer.at_once // self.counts.confirmations[0])
+
+    def performed(self, histories: Sequence[Operations]) -> list[Attempt]:
+        """Perform these histories side by side."""
+        attempts = self.replayer.run(histories)
+        self.runs += len(attempts)
+        self.expected_s = max(attempt.took_s for attempt in attempts)
+        return attempts
 
     def better(self, best: Attempt, operations: Operations) -> Attempt:
         """The attempt of these operations if they are fewer and break the rule often enough in time; else ``best``."""
-        if _length(operations) >= _length(best.operations) or self.is_over or self.is_in_vain:
+        if _length(operations) >= _length(best.operations):
             return best
-        self.candidates += 1
+        found = self.first([operations])
+        return best if found is None else found.attempt
+
+    def first(self, candidates: Sequence[Operations]) -> _Candidate | None:
+        """The first of these parts that breaks the rule often enough, in time."""
+        if self.has_ended:
+            return None
+        self.candidates += len(candidates)
         wanted, runs = self.counts.confirmations
-        attempt, came_back = best, 0
-        for tried in range(1, runs + 1):
-            again = self.performed(operations)
-            if self._is_wanted(again):
-                attempt, came_back = again, came_back + 1
-            if came_back == wanted:
-                self.kept = ReplayCounts(tried, came_back)
-                self.counts = self.counts.with_runs(tried, came_back)
-                return attempt
-            if came_back + runs - tried < wanted or self.is_over:
+        tried = [_Candidate(number, operations, self.original) for number, operations in enumerate(candidates)]
+        while open_ := [one for one in tried if one.can_break_it(wanted, runs)]:
+            batch = list(itertools.islice(_runs_of(open_, runs), self.replayer.at_once))
+            for one, attempt in zip(batch, self.performed([one.operations for one in batch]), strict=True):
+                one.count(attempt, is_wanted=self._is_wanted(attempt))
+            found = next((one for one in tried if one.counts.came_back >= wanted), None)
+            if found is not None:
+                self.kept = found.counts
+                self.counts = self.counts.with_runs(found.counts.tries, found.counts.came_back)
+                return found
+            if self.is_over:
                 break
-        if came_back:
-            self.once = Shortest(attempt, tried, came_back)
-        return best
+        for one in tried:
+            if one.counts.came_back:
+                self.once = Shortest(one.attempt, one.counts.tries, one.counts.came_back)
+        return None
 
     def comes_back(self) -> bool:
         """Replay the whole history until it came back as often as a part must; whether it came back at all.
@@ -208,8 +269,9 @@ class _BrokerSearch:
         while self.counts.came_back < CONFIRMATIONS and not self.is_over:
             if self.counts.tries >= self.patience:
                 break
-            came_back = int(self._is_wanted(self.performed(self.original.operations)))
-            self.counts = self.counts.with_runs(1, came_back)
+            at_once = self.replayer.at_once if self.counts.tries else min(CONFIRMATIONS, self.replayer.at_once)
+            again = self.performed([self.original.operations] * min(at_once, self.patience - self.counts.tries))
+            self.counts = self.counts.with_runs(len(again), sum(map(self._is_wanted, again)))
         return self.counts.came_back > 0
 
     def replayed(self, best: Attempt) -> Shortest:
@@ -231,10 +293,11 @@ class _BrokerSearch:
         """Replay one history, and add to the counts before."""
         counts = before
         while counts.tries < self._replays_of(counts) and self._can_replay():
-            attempt = self.performed(best.operations)
-            is_back = self._is_wanted(attempt)
-            counts = counts.with_runs(1, int(is_back))
-            best = attempt if is_back else best
+            at_once = min(self.replayer.at_once, self._replays_of(counts) - counts.tries)
+            again = self.performed([best.operations] * at_once)
+            back = [attempt for attempt in again if self._is_wanted(attempt)]
+            counts = counts.with_runs(len(again), len(back))
+            best = back[-1] if back else best
         return Shortest(best, counts.tries, counts.came_back)
 
     def _replays_of(self, counts: ReplayCounts) -> int:

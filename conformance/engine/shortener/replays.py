@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from conformance.engine.shortener.attempt import Attempt, RunOperations, is_same
+from conformance.engine.shortener.attempt import Attempt, Replayer, is_same
 from conformance.engine.shortener.model_search import Recording
 from conformance.events import Stage
 from conformance.history.document import ENOUGH_REPLAYS
@@ -99,24 +99,29 @@ class ReplayCounts:
 
 
 def replay_on(
-    doubted: Shortest, originals: Sequence[Attempt], run: RunOperations, has_time_for: Callable[[float], bool]
+    doubted: Shortest, originals: Sequence[Attempt], replayer: Replayer, has_time_for: Callable[[float], bool]
 ) -> Shortest:
     """Replay a violation in doubt until it comes back, is suspected, or time is up.
 
     ``originals``: the examples that broke the rule, replayed in turn. ``has_time_for``: whether a replay that takes so
     many seconds may begin.
     """
-    so_far = doubted
-    for original in itertools.cycle(originals):
-        if not so_far.is_in_doubt or not has_time_for(original.took_s):
+    so_far, in_turn = doubted, itertools.cycle(originals)
+    while so_far.is_in_doubt:
+        batch = list(itertools.islice(in_turn, min(replayer.at_once, ENOUGH_REPLAYS - so_far.tries)))
+        if not has_time_for(max(original.took_s for original in batch)):
             break
-        assert original.violation is not None
-        attempt = run(original.operations)
-        is_back = is_same(attempt.violation, original.violation)
+        again = replayer.run([original.operations for original in batch])
+        back = [attempt for original, attempt in zip(batch, again, strict=True) if _is_back(attempt, original)]
         so_far = replace(
             so_far,
-            attempt=attempt if is_back else so_far.attempt,
-            tries=so_far.tries + 1,
-            came_back=int(is_back),
+            attempt=back[-1] if back else so_far.attempt,
+            tries=so_far.tries + len(again),
+            came_back=len(back),
         )
     return so_far
+
+
+def _is_back(attempt: Attempt, original: Attempt) -> bool:
+    assert original.violation is not None
+    return is_same(attempt.violation, original.violation)

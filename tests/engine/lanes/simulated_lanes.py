@@ -106,6 +106,15 @@ class Losing(Sending):
     topic = LOSSY
 
 
+class LosingAndKilling(Losing):
+    """Kills the broker first."""
+
+    @rule()
+    def send(self) -> None:
+        self.do(Kill())
+        super().send()
+
+
 class Failing(Sending):
     """Does what the suite is not able to do."""
 

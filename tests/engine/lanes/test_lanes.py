@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 import time
@@ -20,26 +21,34 @@ from conformance.brokers.interface import Addresses, Capability
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
 from conformance.engine.lanes import exploration, lanes
+from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lane import Lane
+from conformance.engine.lanes.lanes import Lanes
 from conformance.engine.lanes.protocol import Do, Wants, read_order, read_report
+from conformance.engine.lanes.replaying import replay_in_lanes
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
+from conformance.engine.rounds import REPEATED
 from conformance.engine.run import Run
+from conformance.engine.shortener.broker_search import FINAL_REPLAYS
+from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
 from conformance.history.journal import ExampleBegins, read_journal
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import RunName
 from conformance.workers.line import Line
-from model.operations import AnyOperation, Kill, Restart, Send
+from model.operations import AnyOperation, CreateTopic, Kill, Restart, Send
 from model.vocabulary import Entry, Message
 from stateful import test_cursors, test_deduplication, test_key_shared
 from tests.engine.lanes.simulated_lanes import (
+    UNABLE,
     Bouncing,
     Dying,
     Endless,
     Failing,
     Losing,
+    LosingAndKilling,
     NothingMissing,
     Sending,
     SharingPerformer,
@@ -65,6 +74,7 @@ def machine(
 
 SENDING = machine("sending", Sending, "DEDUP-02")
 LOSING = machine("losing", Losing, "DEDUP-03")
+LOSING_AND_KILLING = machine("losing-and-killing", LosingAndKilling, "DEDUP-03", affects="broker")
 BOUNCING = [machine(f"bouncing-{number}", Bouncing, affects="broker", examples=25) for number in range(3)]
 
 
@@ -100,6 +110,32 @@ class Ran:
         return list(performed.values())
 
 
+def simulated_world(report: Path) -> World:
+    """A world whose broker is bounced by a counter in the folder of the report."""
+    broker = SimpleNamespace(
+        name="simulated",
+        version="4.0.8",
+        addresses=Addresses(service_url="pulsar://localhost:1", admin_url="http://localhost:2"),
+        configuration={},
+        capabilities=frozenset(Capability),
+        kill=lambda: bounce(report),
+        restart=lambda: bounce(report),
+        start=lambda: None,
+        log_tail=lambda: "",
+    )
+    world = SimpleNamespace(
+        broker=broker,
+        service=broker.addresses.service,
+        report=report,
+        clients={},
+        settings={},
+        capabilities=NothingMissing(),
+        broker_came_back=lambda: None,
+        is_serving=lambda: True,
+    )
+    return cast(World, world)
+
+
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
     """Runs machines on a simulated broker in so many lanes; the engine's own replays have one, too."""
@@ -111,27 +147,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
         report = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         report.mkdir()
         began = time.monotonic()
-        broker = SimpleNamespace(
-            name="simulated",
-            version="4.0.8",
-            addresses=Addresses(service_url="pulsar://localhost:1", admin_url="http://localhost:2"),
-            configuration={},
-            capabilities=frozenset(Capability),
-            kill=lambda: bounce(report),
-            restart=lambda: bounce(report),
-            start=lambda: None,
-            log_tail=lambda: "",
-        )
-        world = SimpleNamespace(
-            broker=broker,
-            service=broker.addresses.service,
-            report=report,
-            clients={},
-            settings={},
-            capabilities=NothingMissing(),
-            broker_came_back=lambda: None,
-            is_serving=lambda: True,
-        )
+        world = simulated_world(report)
         plan = Plan(
             broker="",
             seed=1,
@@ -140,7 +156,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
             footprint=Footprint(name=RunName.new(at_most_s=60)),
             lanes=count,
         )
-        one = Run(plan, cast(World, world), events.Emitter(report / "events.jsonl", began=began), began=began)
+        one = Run(plan, world, events.Emitter(report / "events.jsonl", began=began), began=began)
         one.expect(machines)
         ran = Ran(report, {})
         if interrupted_in:
@@ -150,6 +166,21 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
         return ran
 
     return run
+
+
+@pytest.fixture
+def open_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], Lanes]:
+    """Opens three lanes on a simulated broker."""
+    monkeypatch.setattr(lanes, "MODULE", "tests.engine.lanes.simulated_lanes")
+    host = WorldHost(simulated_world(tmp_path))
+    footprint = Footprint(name=RunName.new(at_most_s=60))
+    begin = host.begin(footprint=footprint, report=tmp_path, seed=1, known=frozenset(), deadline=None)
+    return lambda: Lanes(3, begin, host, modules=[], numbers=itertools.count(1))
+
+
+def examples(journal: Path) -> set[str]:
+    """The machines whose examples a journal has."""
+    return {line.machine for line in read_journal(journal) if isinstance(line, ExampleBegins)}
 
 
 def interrupt(run: Run, ran: Ran, machines: Collection[str]) -> None:
@@ -167,6 +198,34 @@ def test_a_seed_repeats_the_choices_of_a_machine_whatever_other_lanes_do(ran: Ca
         alone = ran([one], 2).operations(one.name)
         assert len(alone) >= 2
         assert together.operations(one.name) == alone
+
+
+def test_a_history_is_replayed_in_lanes_unless_it_kills_the_broker(ran: Callable[..., Ran]) -> None:
+    for losing, in_lanes in ((LOSING, True), (LOSING_AND_KILLING, False)):
+        together = ran([SENDING, losing], 3)
+        (minimal,) = [one for one in together.told if isinstance(one, events.ViolationMinimised)]
+        assert minimal.tries == minimal.came_back == FINAL_REPLAYS
+        used = {journal.name for journal in together.journals if REPEATED in examples(journal)}
+        assert len(used) == (3 if in_lanes else 0)
+        assert (REPEATED in examples(together.report / "journal.jsonl")) is not in_lanes
+
+
+def test_replays_in_lanes_are_in_the_order_of_the_histories(open_lanes: Callable[[], Lanes]) -> None:
+    histories = [[CreateTopic(f"t{number}")] * (number % 3 + 1) for number in range(8)]
+    with open_lanes() as three:
+        for _ in range(2):
+            replayed = replay_in_lanes(three, histories, "by hand", lambda: False)
+            assert [one.attempt.operations for one in replayed] == histories
+
+
+def test_a_replay_in_a_lane_that_fails_is_a_harness_error_and_the_lanes_go_on(open_lanes: Callable[[], Lanes]) -> None:
+    able = [CreateTopic("t0")]
+    with open_lanes() as three:
+        with pytest.raises(HarnessError, match="the disk is full"):
+            replay_in_lanes(three, [able, [CreateTopic(UNABLE)], able], "by hand", lambda: False)
+        with pytest.raises(HarnessError, match="interrupted"):
+            replay_in_lanes(three, [able], "by hand", lambda: True)
+        assert [one.attempt.operations for one in replay_in_lanes(three, [able], "by hand", lambda: False)] == [able]
 
 
 def test_a_kill_is_a_step_of_every_history_that_it_hits(ran: Callable[..., Ran]) -> None:

@@ -7,7 +7,6 @@ import pytest
 from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
     Acknowledged,
-    AnyOutcome,
     ConsumerRead,
     Created,
     CursorRead,
@@ -19,10 +18,10 @@ from model.events import (
     Stored,
     Subscribed,
 )
-from model.example import Example, judge
-from model.judgement import Allowed, Broken
+from model.example import judge
+from model.judgement import Allowed
 from model.log import Position
-from model.operations import AnyOperation, CreateTopic, Send
+from model.operations import CreateTopic, Send
 from model.subscription_operations import Acknowledge, Nack, ReadCursor, Receive
 from model.vocabulary import Entry, Limits, Message, SubscriptionType, Withheld
 from tests.model.service.test_reasons import (
@@ -36,6 +35,7 @@ from tests.model.service.test_reasons import (
     met,
     subscribing,
 )
+from tests.verdicts import deviation_of
 
 MESSAGES = tuple(Delivery(Position(1, number), -1, 0, f"b{number}", 0) for number in range(10))
 
@@ -81,14 +81,6 @@ def test_a_consumer_that_acknowledged_enough_is_not_blocked() -> None:
     assert answer(half, *received(4, 5, blocked=True)) != "SERVE-05"
     more = after(*FOUR, received(0, 1, 2, 3, blocked=True), acknowledged(0))
     assert answer(more, *received(blocked=True)) != "SERVE-05"
-
-
-def deviation_of(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | None:
-    """The deviation, if it has one, of a step that breaks a rule on limits or on due messages."""
-    judged = judge(state, operation, outcome)
-    assert isinstance(judged, Broken)
-    assert judged.rule in ("SERVE-05", "SERVE-03")
-    return judged.deviation
 
 
 def nacked(*numbers: int) -> Happened:

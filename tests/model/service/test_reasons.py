@@ -60,6 +60,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import CutAt, Entry, Message, SubscriptionType
+from tests.verdicts import deviation_of
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
 LOADING = ErrorAnswer(
@@ -217,19 +218,12 @@ def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
     peek, why = PeekMessage("t0", "s0", 1), "Incorrect parameter input error code: -14"
     refused = Refused("500", "--- An unexpected error occurred in the server ---")
     answer = ErrorAnswer("admin", "GET subscription/s0/position/1 of topic t0", "500", why, "t0", is_last=False)
-    assert deviation_of_any(after(*history), peek, refused, answer) == TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    assert deviation_of(after(*history), peek, refused, answer) == TERMINATED_LAST_LEDGER_NOT_SKIPPED
     assert set(met(knowing_all(*history), peek, refused, answer)) == {TERMINATED_LAST_LEDGER_NOT_SKIPPED}
     for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
-        assert deviation_of_any(state, peek, refused, answer) is None
+        assert deviation_of(state, peek, refused, answer) is None
     another = replace_struct(answer, message="another reason")
-    assert deviation_of_any(knowing_all(*history), peek, refused, another) is None
-
-
-def deviation_of_any(state: Example, operation: AnyOperation, outcome: AnyOutcome, *observed: Unexpected) -> str | None:
-    """The deviation, if it has one, of a step that breaks a rule."""
-    judged = judge(state, operation, outcome, unexpected=observed)
-    assert isinstance(judged, Broken)
-    return judged.deviation
+    assert deviation_of(knowing_all(*history), peek, refused, another) is None
 
 
 def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:

@@ -1,0 +1,79 @@
+"""Replays histories in lanes, side by side, unless they concern more than their own topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from conformance.engine.lanes.lanes import Lanes, Taken, Task
+from conformance.engine.lanes.protocol import Replayed, ReplayHistory, RoundEnded
+from conformance.engine.shortener.attempt import Operations
+from conformance.harness_error import HarnessError
+from model.operations import (
+    AcknowledgeAtFrozen,
+    AnyOperation,
+    CreateTopic,
+    DisturbMetadataStore,
+    FreezeOwner,
+    Kill,
+    LoseBookie,
+    Restart,
+    RestoreBookies,
+    SendToFrozen,
+    TakeOver,
+    ThawOwners,
+    Unload,
+)
+
+STOP_TIMEOUT_S: Final = 90.0
+"""How long replays may take to end after one of them failed."""
+
+
+def can_share_broker(operations: Iterable[AnyOperation]) -> bool:
+    """Whether a history leaves alone what lanes share: the processes and settings of one cluster."""
+    return not any(map(_is_of_the_deployment, operations))
+
+
+def _is_of_the_deployment(operation: AnyOperation) -> bool:
+    match operation:
+        case Restart() | Kill() | TakeOver() | FreezeOwner() | SendToFrozen() | AcknowledgeAtFrozen() | ThawOwners():
+            return True
+        case LoseBookie() | RestoreBookies() | DisturbMetadataStore():
+            return True
+        case Unload(classic=classic):
+            return classic is not None
+        case CreateTopic(clusters=clusters):
+            return clusters > 1
+        case _:
+            return False
+
+
+def replay_in_lanes(
+    lanes: Lanes, histories: Sequence[Operations], machine: str, is_interrupted: Callable[[], bool]
+) -> list[Replayed]:
+    """What came of these histories of a machine, in their order.
+
+    Raises HarnessError if one fails, or all are interrupted.
+    """
+    waiting = [ReplayHistory(number, machine, tuple(operations)) for number, operations in enumerate(histories)]
+    replayed: dict[int, Replayed] = {}
+    failures: list[str] = []
+
+    def take(task: Task, taken: Taken) -> None:
+        match task, taken:
+            case ReplayHistory(number=number), Replayed():
+                replayed[number] = taken
+            case _, RoundEnded(failure=str(why)):
+                failures.append(why)
+            case _:
+                raise AssertionError(f"{taken} is not the answer to {task}")
+
+    lanes.run(
+        lambda: waiting.pop(0) if waiting else None,
+        lambda _: bool(failures) or is_interrupted(),
+        take,
+        lambda: STOP_TIMEOUT_S,
+    )
+    if len(replayed) < len(histories):
+        raise HarnessError(failures[0] if failures else "the replays were interrupted")
+    return [replayed[number] for number in range(len(histories))]
