@@ -7,6 +7,7 @@ defects on through the agents.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 import threading
@@ -144,15 +145,18 @@ class Deployment:
 
         Raises:
             HarnessError: all brokers run already; or a process ended, or was not ready in time: then the message has
-                the end of its log, and nothing of the deployment is left.
+                the end of its log. Of a new deployment nothing is left then; otherwise these brokers do not run, and
+                their data and addresses stay for the next start.
         """
+        is_new = self._members is None
+        started: list[DeploymentBroker] = []
         try:
-            if self._members is None:
+            if is_new:
                 self._start_zookeeper()
                 self._start_bookies()
             else:
                 self.require_others()
-            started = [broker for broker in self.brokers if not broker.process.is_running]
+            started += [broker for broker in self.brokers if not broker.process.is_running]
             if not started:
                 raise HarnessError(f"The broker {self.name} runs already.")
             for broker in started:
@@ -162,7 +166,10 @@ class Deployment:
             for broker in started:
                 broker.await_ready()
         except BaseException:
-            self.stop()
+            if is_new:
+                self.stop()
+            else:
+                _end(started)
             raise
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
@@ -311,6 +318,14 @@ class Deployment:
             bookie.start(self._settings_of_bookies)
 
 
+def _end(brokers: Sequence[DeploymentBroker]) -> None:
+    """Kill those of these brokers that run."""
+    for broker in brokers:
+        with contextlib.suppress(HarnessError):  # it has ended meanwhile
+            if broker.process.is_running:
+                broker.process.end(signal.SIGKILL)
+
+
 class DeploymentBroker:
     """One of the brokers of a deployment; the start of the first one starts all."""
 
@@ -381,7 +396,8 @@ class DeploymentBroker:
 
         Raises:
             HarnessError: it runs already; or a process ended, or was not ready in time: then the message has the end of
-                its log, and nothing of the deployment is left.
+                its log. Of a new deployment nothing is left then; otherwise this broker does not run, and its data and
+                addresses stay for the next start.
         """
         if not self.deployment.is_started:
             self.deployment.start()
@@ -393,7 +409,7 @@ class DeploymentBroker:
             self.start_process()
             self.await_ready()
         except BaseException:
-            self.stop()
+            _end([self])
             raise
 
     def start_process(self) -> None:

@@ -130,11 +130,11 @@ class StandaloneBroker:
 
         Raises:
             HarnessError: it runs already; or it ended, or was not ready in time: then the message has the end of its
-            log,
-                and nothing of it is left.
+                log. Of a first start nothing is left then; after others, its data stays for the next one.
         """
         if self._site is not None and self._site.process.exit_status() is None:
             raise HarnessError(f"The broker {self.name} runs already.")
+        is_new = self._site is None
         if self._site is None:
             self._site = _Site.new()
         try:
@@ -144,7 +144,10 @@ class StandaloneBroker:
                 self._end(signal.SIGTERM)
                 self._launch(self._site)
         except BaseException:
-            self.stop()
+            if is_new:
+                self.stop()
+            elif self._site.process.exit_status() is None:
+                self._end(signal.SIGKILL)
             raise
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:

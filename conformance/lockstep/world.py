@@ -5,6 +5,7 @@ A world creates fresh names and never cleans up. The run's place removes everyth
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import tempfile
@@ -303,8 +304,8 @@ class World:
 
     def restart(self, *, deduplication: bool) -> None:
         """Restart the broker with deduplication on or off by default; :meth:`restore_default` undoes it."""
+        self.broker_default = deduplication  # also of the next start, if this one fails
         self.broker.restart({"brokerDeduplicationEnabled": str(deduplication).lower()})
-        self.broker_default = deduplication
 
     @property
     def is_switchable(self) -> bool:
@@ -414,7 +415,7 @@ class World:
         """End a broker that does not serve, and start it on its data. Raises HarnessError if that fails."""
         able = self.broker.capabilities
         if Capability.KILL in able:
-            if self.broker.is_alive():
+            with contextlib.suppress(HarnessError):  # it has ended already
                 self.broker.kill()
             self.broker.start()
         elif Capability.RESTART in able:

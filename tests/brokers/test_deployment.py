@@ -15,6 +15,7 @@ import psutil
 import pytest
 import urllib3
 
+from conformance.brokers.deployment import DeploymentBroker
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
 from conformance.harness_error import HarnessError
@@ -110,6 +111,22 @@ def test_a_broker_that_cannot_start_is_a_harness_error_with_the_end_of_its_log(r
         broker.start()
     assert time.monotonic() - began < 60
     assert not broker.is_alive()
+
+
+def test_a_broker_that_cannot_restart_keeps_its_data_and_addresses_for_the_next_start(release: str) -> None:
+    with started(parse_broker(release)) as broker:
+        addresses = broker.addresses
+        publish(broker, "kept", ["a", "b"])
+        with pytest.raises(HarnessError, match="ended with status 1"):
+            broker.restart({"managedLedgerDefaultEnsembleSize": "none"})
+        with pytest.raises(HarnessError, match="ended with status 1"):
+            broker.start()
+        assert not broker.is_alive()
+        assert isinstance(broker, DeploymentBroker)
+        broker.deployment.follow({})
+        broker.start()
+        assert broker.addresses == addresses
+        assert read(broker, "kept") == ["a", "b"]
 
 
 @pytest.mark.parametrize("who", ["zookeeper", "bookie", "broker"])
