@@ -2,7 +2,7 @@
 
 A topic has the features, settings and faults that its example drew (swarm testing): producers that repeat themselves,
 whose writes or connections fail; subscriptions of all types, and what administrators do to them; a Key_Shared
-subscription whose dispatch is exact; a broker that is killed. Each of these is a machine of one document, a *part*
+subscription whose dispatch is exact. Each of these is a machine of one document, a *part*
 here, which goes on choosing what it performs. Only which part acts next, and with which of its rules, is chosen here,
 and parts learn when another one disconnected their clients. So a rule that is added to a machine is in this one, too.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Rule, initialize, precondition, rule
@@ -47,6 +47,7 @@ from model.operations import (
 )
 from model.subscription_operations import Acknowledge, Receive, Subscribe
 from model.vocabulary import Entry, Persistence
+from stateful.crashes import IN_PLACE
 from stateful.cursors.chunks import AcknowledgmentChunksMachine, KeysChunksMachine
 from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
 from stateful.cursors.network import (
@@ -155,7 +156,11 @@ class Shared:
 class MixedMachine(LockstepMachine):
     """Machines of several documents on one topic."""
 
-    kills = False
+    killed_after: ClassVar[st.SearchStrategy[frozenset[int]]] = st.just(frozenset())
+    """The steps of an example after which the broker is killed or restarted."""
+    kills: frozenset[int] = frozenset()
+    is_killed_next = False
+    steps = 0
     is_trimmed = False
 
     def __init__(self, example: Performing) -> None:
@@ -164,11 +169,12 @@ class MixedMachine(LockstepMachine):
         self.parts: list[Part] = []
         self.acts: list[tuple[Part, Sequence[Rule]]] = []
         self.plan = DeduplicationPlan(mark="m")
+        self.unsettled: tuple[OnTopics, set[str]] | None = None
+        """The part that left writes which may still be stored, and their producers."""
 
     @initialize(
         data=st.data(),
         kinds=KINDS | CHUNKED_KINDS,
-        kills=st.sampled_from([False] * 19 + [True]),
         switch=SWITCHES,
         persistence=st.none() | PERSISTENCE,
         is_trimmed=st.sampled_from([False, False, False, True]),
@@ -178,14 +184,13 @@ class MixedMachine(LockstepMachine):
         self,
         data: st.DataObject,
         kinds: tuple[type[OnTopics] | None, type[OnSubscriptions] | None, type[OnKeys] | None],
-        kills: bool,
         switch: Switch,
         persistence: Persistence | None,
         is_trimmed: bool,
         is_deduplicated: bool,
     ) -> None:
         """A topic, and machines on it, of whose rules each is on or off in this example."""
-        self.kills = kills
+        self.kills = data.draw(self.killed_after)
         # Without a subscription there is nothing that keeps messages; only this part creates its own before it sends.
         keeps = kinds[2] is None and kinds[1] is not None and issubclass(kinds[1], AcknowledgmentMachine)
         self.is_trimmed = is_trimmed = is_trimmed and keeps and persistence is not None
@@ -241,7 +246,15 @@ class MixedMachine(LockstepMachine):
         if isinstance(part, OnTopics) and not self.is_trimmed:
             unawaited = [one.session for one in noted if isinstance(one, Send) and not one.wait]
             if unawaited or any(_closes_producers(operation) for operation in noted):
-                self.settle(part, {self.shared.producers[session] for session in unawaited})
+                self.unsettled = part, {self.shared.producers[session] for session in unawaited}
+        if not self.is_killed_next:
+            self.settle_writes()
+
+    def settle_writes(self) -> None:
+        """Settle what the last rule left."""
+        if self.unsettled is not None:
+            self.settle(*self.unsettled)
+            self.unsettled = None
 
     def settle(self, part: OnTopics, producers: set[str]) -> None:
         """The log is read back once nothing is in flight, because subscriptions are judged by it.
@@ -264,17 +277,16 @@ class MixedMachine(LockstepMachine):
         able = [
             (part, one) for part, rules in self.acts for one in rules if all(holds(part) for holds in one.preconditions)
         ]
-        if able:
-            part, chosen = data.draw(st.sampled_from(able))
-            self.act(part, chosen, data, {})
-
-    @precondition(lambda self: self.kills)
-    @rule(kills=st.sampled_from([True, True, False]))
-    def kill(self, kills: bool) -> None:
-        """The broker is killed, or restarted, once in an example."""
-        self.kills = False
-        self.do(Kill() if kills else Restart())
-        self.disconnected()
+        if not able:
+            return
+        self.steps += 1
+        self.is_killed_next = self.steps in self.kills
+        part, chosen = data.draw(st.sampled_from(able))
+        self.act(part, chosen, data, {})
+        if self.is_killed_next:
+            self.do(data.draw(st.sampled_from(IN_PLACE)))
+            self.disconnected()
+            self.settle_writes()
 
     def disconnected(self) -> None:
         """The topic was unloaded: the clients of all parts are gone."""
@@ -282,13 +294,21 @@ class MixedMachine(LockstepMachine):
             part.disconnected()
 
 
+class MixedKillsMachine(MixedMachine):
+    """The same with a broker that is killed or restarted, after any operation, and with what it left in flight."""
+
+    killed_after = st.sets(st.integers(1, 6), min_size=1, max_size=2).map(frozenset)
+
+
 class MixedClustersMachine(MixedMachine):
     """The same where the topic is replicated to another cluster, and subscriptions are replicated or not.
 
     All parts are at the topic's home. In half of the examples producers at the other cluster send, too, and home has
     their messages between those of its own. Clusters write markers into its log meanwhile. Links between the clusters
-    are cut, frozen or slow for some steps, or until the end.
+    are cut, frozen or slow for some steps, or until the end. The broker at home is seldom killed.
     """
+
+    killed_after = st.sampled_from([frozenset[int]()] * 19 + [frozenset({5})])
 
     def __init__(self, example: Performing) -> None:
         super().__init__(example)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conformance.engine.machines import machines
 from stateful.machine_tests import exploring
-from stateful.mixed import MixedClustersMachine, MixedMachine
+from stateful.mixed import MixedClustersMachine, MixedKillsMachine, MixedMachine
 
-MACHINES = machines({"mixed": MixedMachine, "mixed-clusters": MixedClustersMachine})
+MACHINES = machines({"mixed": MixedMachine, "mixed-kills": MixedKillsMachine, "mixed-clusters": MixedClustersMachine})
 
 
 test_no_rule_is_broken_by = exploring(MACHINES)

@@ -30,7 +30,7 @@ from tests.lockstep.simulated.replica import Replicate
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.quality.rules_by_topic import counted
 
-MIXED, MIXED_CLUSTERS = MACHINES
+MIXED, _, MIXED_CLUSTERS = MACHINES
 SEEDS, EXAMPLES = range(1, 4), 60
 ROUNDS = 10
 AS_RELEASES_DO = partial(
@@ -58,7 +58,7 @@ FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "crash_acknowledges": (
         {"cursors": SimulatedVariant(crash_acknowledges=True)},
-        OF_ACKS | {"ACK-11", "KEY-05", "KEY-06", "KEY-13"},
+        OF_ACKS | {"ACK-11", "KEY-05", "KEY-06", "KEY-09", "KEY-13"},
     ),
     "no_draining": ({"keys": KeysVariant(no_draining=True)}, {"KEY-01", "KEY-11"}),
     "leaver_forgotten": (

@@ -114,7 +114,7 @@ def test_machines_that_leave_the_broker_alone_are_one_group_and_those_that_bounc
         "deduplication-kills",
         "effectively-once-kills",
         "keys-kills",
-        "mixed",
+        "mixed-kills",
     }
     alone = [machine for machine in ALL if machine not in calm and machine not in bouncing]
     of_one_broker = {machine.name for machine in alone if machine.needs <= OF_ONE_BROKER - {Capability.CLUSTERS}}
