@@ -24,7 +24,7 @@ from conformance.engine.found import FoundViolation
 from conformance.engine.lanes.exploration import SideBySide
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lanes import Lanes
-from conformance.engine.lanes.replaying import can_share_broker, replay_in_lanes
+from conformance.engine.lanes.replay import can_share_broker, replay_in_lanes
 from conformance.engine.lanes.turns import groups
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan

@@ -320,6 +320,7 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
         )
     if session.is_chunking:
         state = elsewhere.split_at_home(state, session.topic, operation.entries)
+    state = replace(state, consumption=written.sent(state.consumption, session.topic, operation.entries))
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:

@@ -133,11 +133,11 @@ def _starved(
 
 
 def _is_untracked(consumption: Consumption, subscription: SubscriptionId) -> bool:
-    """Whether it is unknown which chunks its consumers were sent: it is not tracked, on a topic that has chunks."""
+    """Whether it is unknown which chunks its consumers were sent: it is untracked, on a topic that may have chunks."""
     topic = consumption.topics.get(subscription.topic)
     if topic is None or subscription in consumption.cursors:
         return False
-    return topic.has_untracked and bool(topic.log.chunks)
+    return topic.has_untracked and topic.has_chunks
 
 
 def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -> ServiceState:

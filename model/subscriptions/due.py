@@ -57,7 +57,8 @@ def not_dispatched(
     With several consumers it is only known that messages sent to them did not arrive.
     """
     consumers = dict(state.consumers_of(subscription))
-    missing = starved(state, [subscription], f"{' and '.join(consumers)} of {subscription.name}: {outcome.why}")
+    who = " and ".join(consumers) or "the consumers"  # none is known of a subscription that is not tracked
+    missing = starved(state, [subscription], f"{who} of {subscription.name}: {outcome.why}")
     if len(consumers) != 1 or any(one.kind != "Key_Shared" or one.client != "wire" for one in consumers.values()):
         return missing
     (name,) = consumers

@@ -32,7 +32,8 @@ class TrackedTopic:
     ``look_ahead``: the limit on their replay queue.
     ``is_sure``: every message sent to it was confirmed or read back, so the log is known. ``is_lost``: an operation on
     subscriptions happened while the log was unsure, so none is tracked until the log is read back.
-    ``has_untracked``: subscriptions of that time exist and are no longer tracked. ``in_doubt``: producers that may have
+    ``has_untracked``: subscriptions of that time exist and are no longer tracked. ``has_chunks``: chunks were sent to
+    it, which need not be in the log that is known. ``in_doubt``: producers that may have
     an unanswered write in flight. ``reopened``: those of them that reconnected since.
     ``limits``: on the consumers of its subscriptions. ``replica``: the positions in the other cluster of the entries at
     home, when it was read last.
@@ -47,6 +48,7 @@ class TrackedTopic:
     is_sure: bool = True
     is_lost: bool = False
     has_untracked: bool = False
+    has_chunks: bool = False
     in_doubt: frozenset[str] = frozenset()
     reopened: frozenset[str] = frozenset()
     replica: tuple[Position, ...] | None = None

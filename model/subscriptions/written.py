@@ -25,6 +25,14 @@ from model.vocabulary import Entry
 Judged = Allowed[Consumption] | Broken
 
 
+def sent(state: Consumption, topic: str, entries: Sequence[Entry]) -> Consumption:
+    """Entries were sent, and may have been stored."""
+    tracked = state.topics.get(topic)
+    if tracked is None or tracked.has_chunks or not any(entry.chunk for entry in entries):
+        return state
+    return state.with_topic(topic, replace(tracked, has_chunks=True))
+
+
 def stored(state: Consumption, topic: str, producer: str, entry: Entry, position: Position) -> Judged:
     """An entry was confirmed."""
     tracked = state.topics.get(topic)

@@ -193,6 +193,9 @@ def test_nor_is_it_judged_where_subscriptions_are_not_tracked_so_that_the_reason
         assert allowed_by(*history, UNSETTLED).excused == ("SERVE-03",)
     without_chunks = [step for step in untracked if not isinstance(step[0], Send) or step is unanswered]
     assert broken_by(*without_chunks, UNSETTLED).rule == "SERVE-03"
+    opened: Happened = OpenProducer("q", "t", "q"), Opened(-1)
+    perhaps: Happened = Send("q", (entry("a0"),)), Sent((Unknown("the connection was lost"),))
+    assert allowed_by(*without_chunks, opened, perhaps, UNSETTLED).excused == ("SERVE-03",)
 
 
 def counts(*, at_c2: int, in_all: int, acknowledged: tuple[Range, ...] = ()) -> Happened:

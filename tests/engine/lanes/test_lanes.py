@@ -25,7 +25,7 @@ from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.lanes import Lanes
 from conformance.engine.lanes.protocol import Do, Wants, read_order, read_report
-from conformance.engine.lanes.replaying import replay_in_lanes
+from conformance.engine.lanes.replay import replay_in_lanes
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED
