@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from conformance.history.document import Step
-from model.cluster_operations import CatchUp, ReadClusters
+from model.cluster_operations import AwaitAnswered, AwaitIdle, AwaitTimedOut, CatchUp, ReadClusters
 from model.events import Skipped
 from model.operations import (
     AnyOperation,
@@ -22,6 +22,8 @@ from model.operations import (
 
 BOUNCE_S: Final = 8.0
 """The shortest time that a restart of a broker and the operations after it are expected to take."""
+PERIODS_S: Final = 5.0
+"""The same of a wait for a snapshot's end, or for an idle topic."""
 
 
 class EndOfExample:
@@ -39,6 +41,9 @@ AT_LEAST_S: Final[dict[type, float]] = {
     EndOfExample: BOUNCE_S,
     ReadClusters: 0.0,
     CatchUp: 0.0,
+    AwaitAnswered: PERIODS_S,
+    AwaitTimedOut: PERIODS_S,
+    AwaitIdle: PERIODS_S,
 }
 """The slow operations, each with its expected duration before the first one is measured."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.engine.durations import BOUNCE_S, Durations
+from conformance.engine.durations import BOUNCE_S, PERIODS_S, Durations
 from conformance.history.document import Step
-from model.cluster_operations import ReadClusters
+from model.cluster_operations import AwaitAnswered, AwaitIdle, AwaitTimedOut, ReadClusters
 from model.events import Done, Skipped
 from model.operations import (
     AnyOperation,
@@ -42,6 +42,14 @@ def test_taking_a_broker_away_has_a_default_duration() -> None:
     assert durations.of(Kill(cluster="A")) == BOUNCE_S
     durations.learn("kills", steps((Kill(), 2 * BOUNCE_S)), 1)
     assert (durations.of(Kill(cluster="A")), durations.of(Restart())) == (2 * BOUNCE_S, BOUNCE_S)
+
+
+def test_a_wait_for_a_snapshot_or_an_idle_topic_is_not_begun_without_time_for_it() -> None:
+    durations = Durations()
+    for wait in (AwaitAnswered("A", "t0", ("B",)), AwaitTimedOut("A"), AwaitIdle("B", "t0")):
+        assert durations.of(wait) == PERIODS_S
+        durations.learn("clusters", steps((wait, 3 * PERIODS_S)), 1)
+        assert durations.of(wait) == 3 * PERIODS_S
 
 
 def test_a_freeze_needs_time_for_its_thaw_until_it_is_thawed() -> None:
