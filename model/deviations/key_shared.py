@@ -178,8 +178,8 @@ DEVIATIONS = (
         cause="PersistentStickyKeyDispatcherMultipleConsumers.ReplayPositionFilter accepts every position with out-of-order delivery, and every position without a hash. A nack or a redelivery request leaves such positions in the replay queue. getMessagesToReplayNow takes as many of the first ones as there are permits in all, whichever consumer they belong to (4.0.8). filterAndGroupEntriesForDispatching returns those without permits and requests a look-ahead, and the next read waits at the end of the log. Related to apache/pulsar#23845.",
         upstream=("apache/pulsar#23845",),
         side="broker",
-        releases=(">=4.0.4,<=4.0.8",),
-        seen=("4.0.8", "4.0.4"),
+        releases=(">=4.0.4,<=5.0.0",),
+        seen=("4.0.8", "4.0.4", "4.2.4", "5.0.0-M1"),
         occurrence="Nothing was dispatched in 25 seconds, with 30 messages in the replay queue.",
         shadow=Shadow(
             name="test_only_a_message_whose_consumer_has_no_permits_blocks_later_ones_in_replay",
@@ -280,8 +280,8 @@ DEVIATIONS = (
         statement="If the last consumer of a Key_Shared subscription leaves during a read, the next consumer receives the result of that read besides what is read again. Messages of a key are out of order, and some are dispatched twice.",
         cause="PersistentDispatcherMultipleConsumers.clearComponentsAfterRemovedAllConsumers cancels a read that waits for a new entry (cancelPendingRead), but cannot cancel one that has started. When that completes, trySendMessagesToConsumers rewinds and drops its result only if there is no consumer at that moment. If the next one has joined, it receives the result, although addConsumer has rewound the cursor for it.",
         side="broker",
-        releases=(">=3.0.7,<=4.0.8",),
-        seen=("4.0.8", "4.0.7", "4.0.4", "3.3.6", "3.0.7"),
+        releases=(">=3.0.7,<=4.0.8", "==5.0.0"),
+        seen=("4.0.8", "4.0.7", "4.0.4", "3.3.6", "3.0.7", "5.0.0-M1"),
         occurrence="With the failpoint `read-slow`. On 3.3.6 in 5 of 7 plays: `pulsar-conformance replay docs/histories/KEY-02-on-3.3.6.json --broker 3.3.6` (the history of 4.0.8 in 0 of 5).",
         shadow=Shadow(
             name="test_a_pending_read_has_no_message_that_was_sent_after_the_last_consumer_left",
