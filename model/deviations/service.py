@@ -20,6 +20,7 @@ TERMINATION_RACES_WITH_ROLLOVER = "termination-races-with-rollover"
 
 EXPIRED_SESSION_FAILS_REQUESTS = "expired-session-fails-requests"
 ACK_BELOW_MARK_DELETE_REFUSED = "ack-below-mark-delete-refused"
+PENDING_ACKS_OUTLIVE_LAST_CONSUMER = "pending-acks-outlive-last-consumer"
 
 DEVIATIONS = (
     Deviation(
@@ -36,6 +37,23 @@ DEVIATIONS = (
             name="test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation",
             by="small history",
             statement="An individual ack is refused so, or a cumulative ack with another internal error.",
+        ),
+    ),
+    Deviation(
+        name=PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
+        rule="SERVE-04",
+        statement="The last consumer of a Shared or Key_Shared subscription leaves before the broker has persisted its last individual acks. Their messages are subtracted from the subscription's unacknowledged messages twice. The count stays too low, even below zero, until the topic is unloaded.",
+        cause="Since apache/pulsar#25528, Consumer.individualAck lowers the counts only once the cursor has persisted the ack (applyPendingAckCompletions). PersistentDispatcherMultipleConsumers.removeConsumer subtracts all that the consumer still counts, and removes its pending acks (PendingAcksMap.forEachAndClose) only if other consumers are left. After the last one, the completed ack finds its message there, and addAndGetUnAckedMsgs subtracts it again. If a command has several parts of an incomplete batch, pulsar-client's acks each contain all of them, and computeAckedCount compares each with the cursor before that command: k parts are subtracted k times. The classic dispatcher never removes them (read in the sources of 5.0.0-M1). 4.0.8 and 4.2.4 lower the counts before they persist the ack. apache/pulsar#26663 proposes a fix.",
+        upstream=("apache/pulsar#25528", "apache/pulsar#26663"),
+        side="broker",
+        releases=("==5.0.0",),
+        seen=("5.0.0-M1",),
+        gone=("4.2.4", "4.0.8"),
+        occurrence="In 5 of 5 replays, in 9 steps, while the first ack opens the cursor's ledger; in 0 of 5 each on 4.2.4 and 4.0.8.",
+        shadow=Shadow(
+            name="test_acks_are_subtracted_twice_only_after_the_last_consumer_left_with_them",
+            by="small history",
+            statement="The count is lower by more than the messages of these acks, although another consumer is left, although an earlier read showed the acks, or after an unload.",
         ),
     ),
     Deviation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -14,9 +14,9 @@ from model.events import Acknowledged, Delivery
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import membership
-from model.subscriptions.consumers import Consumer, Message
-from model.subscriptions.state import Consumption, messages_at
-from model.vocabulary import SubscriptionId
+from model.subscriptions.consumers import SHARED, Consumer, Message
+from model.subscriptions.state import Consumption, SubtractedTwice, messages_at
+from model.vocabulary import SubscriptionId, SubscriptionType
 
 
 def acknowledged(
@@ -50,6 +50,8 @@ def acknowledged(
             state = taken_from(state, subscription, None if cumulative else touched, by=name)
         else:
             log = state.log(subscription.topic)
+            if is_cut_off and not cumulative:
+                state = _completed_after(state, subscription, name, (ack,))
             after = maybe_sent(before, ack, log, at) if is_cut_off else with_grouped(before, name, ack, log)
             state = state.with_cursor(subscription, after)
             consumer = state.consumers[name]
@@ -64,6 +66,56 @@ def acknowledged_at_former(state: Consumption, name: str, messages: tuple[Delive
         owner = former.acknowledged(state.former[subscription], Ack(places), state.log(subscription.topic), at)
         state = replace(state, former=state.former.set(subscription, owner))
     return state
+
+
+def completed_after(state: Consumption, name: str, *, with_others: bool = False) -> Consumption:
+    """A consumer is about to leave, and the broker may complete its last acks afterwards.
+
+    A client sends grouped acks when its consumer closes, or before. Acks that an earlier read of the cursor showed have
+    been completed. ``with_others``: all consumers of its subscriptions leave, in any order.
+    """
+    for subscription in state.consumers[name].subscriptions:
+        if grouped := state.cursors[subscription].grouped.get(name):
+            state = _completed_after(state, subscription, name, grouped, with_others=with_others)
+    return state
+
+
+def _completed_after(
+    state: Consumption, subscription: SubscriptionId, name: str, acks: Iterable[Ack], *, with_others: bool = False
+) -> Consumption:
+    """Releases that deviate may subtract the messages of these acks once more if their consumer was the last one."""
+    kind = state.consumers[name].kind
+    others = [other for other, _ in state.consumers_of(subscription) if other != name]
+    if kind not in SHARED or (others and not with_others):
+        return state
+    places = {place for ack in acks for place in ack.places}
+    number = _most_subtracted(state.log(subscription.topic), state.cursors[subscription].possible, places)
+    before = state.subtracted_twice.get(subscription, SubtractedTwice(kind))
+    after = replace(before, most=before.most + number)
+    return replace(state, subtracted_twice=state.subtracted_twice.set(subscription, after)) if number else state
+
+
+def _most_subtracted(log: TopicLog, possible: Collection[Acked], acked: Collection[Place]) -> int:
+    """How many messages a broker subtracts at most when it completes the acks of these places.
+
+    If a command has several parts of a batch, each of its acks contains them all, and the broker subtracts all of them
+    for each. If the batch is complete, it subtracts what is left. Parts alone are not persisted, and complete at once.
+    """
+
+    def is_new(place: Place) -> bool:
+        return not all(one.has_message(place) for one in possible)
+
+    new = Counter(place.position for place in acked if is_new(place))
+    whole = {at for at in new if all(place in acked or not is_new(place) for place in log.places_at(at))}
+    if not whole and not any(one.beyond() for one in possible):
+        return 0
+    return sum(number if at in whole else number**2 for at, number in new.items())
+
+
+def counted_by(state: Consumption, subscription: SubscriptionId, kind: SubscriptionType) -> Consumption:
+    """A consumer of this type subscribes. If the dispatcher is of another type, a new one replaces it."""
+    before = state.subtracted_twice.get(subscription)
+    return state if before is None or before.kind == kind else state.without_subtracted_twice(subscription)
 
 
 def _with_acked_not_pending(

@@ -46,7 +46,7 @@ from model.subscription_operations import (
     SkipAll,
 )
 from model.subscriptions import membership, observations
-from model.subscriptions.acks import overtaken, taken_from
+from model.subscriptions.acks import completed_after, overtaken, taken_from
 from model.subscriptions.consumers import SHARED
 from model.subscriptions.state import Consumption
 from model.vocabulary import Outcome, Start, SubscriptionId
@@ -228,6 +228,8 @@ def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | No
     """Subscriptions were reset to an entry, which disconnects their consumers. After a reconnect they begin there."""
     for subscription in keys:
         log = state.log(subscription.topic)
+        for name, _ in list(state.consumers_of(subscription)):
+            state = completed_after(state, name, with_others=True)
         state = state.with_cursor(
             subscription, cursor.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
         )
@@ -293,6 +295,7 @@ def _taken_all(
         return Allowed(state)
     here = list(state.consumers_of(subscription))
     for name, consumer in here:
+        state = completed_after(state, name, with_others=True)
         for one in consumer.subscriptions:
             if consumer.kind in SHARED and len(here) > 1:
                 state = state.with_replaying(one, state.all_left(one))

@@ -29,6 +29,7 @@ from model.deviations.cursors import (
 )
 from model.deviations.service import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
+    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
     UNREAD_MARKERS_COUNT,
 )
@@ -95,6 +96,7 @@ def read(
     in_all = _counted_in_all(state, subscription, stats, known)
     if isinstance(in_all, Broken):
         return in_all
+    state = in_all.state
     blocked = deliveries.not_blocked(state, subscription, stats)
     if isinstance(blocked, Broken):
         return blocked
@@ -268,23 +270,30 @@ def _counted_at_consumers(
 @carries("SERVE-04")
 def _counted_in_all(
     state: Consumption, subscription: SubscriptionId, stats: CursorRead, known: frozenset[str]
-) -> Allowed[None] | Broken:
+) -> Judged:
     """On Shared and Key_Shared, the subscription's count is the sum of its consumers' counts.
 
     A known deviation that makes a consumer's count wrong makes the subscription's equally wrong. The counts of
     pulsar-client's consumers are not read.
+
+    In releases that deviate, acks that the broker completes after the last consumer left lower the count again. It then
+    stays too low by at least as much until there is a new dispatcher.
     """
     consumers = dict(state.consumers_of(subscription))
     shown = {one.consumer: one.unacknowledged for one in stats.arrived}
     if consumers.keys() != shown.keys() or not all(one.kind in SHARED for one in consumers.values()):
-        return Allowed(None)
+        return Allowed(state)
     if stats.unacknowledged == sum(shown.values()):
-        return Allowed(None, ("SERVE-04",))
+        return Allowed(state, ("SERVE-04",))
     because = f"the stats show {stats.unacknowledged} unacknowledged messages of subscription {subscription.name}"
     because = f"{because}, but {sum(shown.values())} in total at its consumers"
     if 0 < stats.unacknowledged - sum(shown.values()) <= chunks.counted_at_nobody(state, subscription):
-        return requires(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, None, known, because)
-    return Broken("SERVE-04", because)
+        return requires(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, state, known, because)
+    missing, bounds = sum(shown.values()) - stats.unacknowledged, state.subtracted_twice.get(subscription)
+    if bounds is None or not max(1, bounds.least) <= missing <= bounds.most:
+        return Broken("SERVE-04", because)
+    seen = state.subtracted_twice.set(subscription, replace(bounds, least=missing))
+    return requires(PENDING_ACKS_OUTLIVE_LAST_CONSUMER, replace(state, subtracted_twice=seen), known, because)
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:

@@ -17,7 +17,7 @@ from model.events import Delivery
 from model.key_shared.state import Keyed
 from model.log import Position
 from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
-from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId
+from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId, SubscriptionType
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
@@ -58,6 +58,18 @@ class TrackedTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class SubtractedTwice:
+    """How many messages a dispatcher may have subtracted twice from its unacknowledged ones, at least and at most.
+
+    ``kind``: the subscription type of the dispatcher. Consumers of another type get another dispatcher.
+    """
+
+    kind: SubscriptionType
+    least: int = 0
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Consumption:
     """All subscriptions. ``partitions``: of partitioned topics. ``freed``: by subscription, the messages due for
     redelivery, and why. ``acked_in_flight``: messages that were acknowledged while they may have been in flight. The
@@ -67,7 +79,8 @@ class Consumption:
     and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
     since. ``passed``: how far the mark-delete position of each subscription at the home of a replicated topic may have
     been at any time. ``former``: what frozen owners may still persist. ``at_former``: the consumers that are connected
-    to them.
+    to them. ``subtracted_twice``: in releases that deviate, by how much the count of unacknowledged messages may be too
+    low.
     """
 
     topics: Map[str, TrackedTopic] = Map()
@@ -84,6 +97,7 @@ class Consumption:
     passed: Map[SubscriptionId, Position] = Map()
     former: Map[SubscriptionId, FormerOwner] = Map()
     at_former: Map[str, Consumer] = Map()
+    subtracted_twice: Map[SubscriptionId, SubtractedTwice] = Map()
 
     @property
     def size(self) -> int:
@@ -112,6 +126,7 @@ class Consumption:
             .without_due(subscription)
             .with_acked_in_flight(subscription, frozenset())
             .without_assignment(subscription)
+            .without_subtracted_twice(subscription)
         )
 
     def keyed_of(self, subscription: SubscriptionId) -> Keyed:
@@ -138,6 +153,12 @@ class Consumption:
             if subscription in self.assignments
             else self
         )
+
+    def without_subtracted_twice(self, subscription: SubscriptionId) -> Consumption:
+        """The same when a new dispatcher counts from zero."""
+        if subscription not in self.subtracted_twice:
+            return self
+        return replace(self, subtracted_twice=self.subtracted_twice.delete(subscription))
 
     def may_be_read(self, topics: Collection[str]) -> Consumption:
         """The same after an operation that may unblock the subscriptions of these topics."""

@@ -160,7 +160,8 @@ def _without_consumers(state: Consumption, subscription: SubscriptionId) -> Cons
     state = state.free(subscription, [*unacknowledged, *state.due(subscription)], "unloaded").with_replaying(
         subscription, frozenset()
     )
-    return disconnected(state.without_keyed(subscription), subscription).without_assignment(subscription)
+    state = disconnected(state.without_keyed(subscription), subscription)
+    return state.without_assignment(subscription).without_subtracted_twice(subscription)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -263,6 +264,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     )
     for subscription in consumer.subscriptions:
         state = membership.joined(state, subscription, operation.consumer)
+        state = acks.counted_by(state, subscription, operation.kind)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
@@ -290,7 +292,7 @@ def _left(state: Consumption, name: str, at: Interval, *, is_graceful: bool) -> 
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
-    state = state.without_consumer(name)
+    state = acks.completed_after(state, name).without_consumer(name)
     for subscription in consumer.subscriptions:
         before = state.cursors[subscription]
         flushes = is_graceful and consumer.never_disconnected
@@ -320,7 +322,7 @@ def _reconnected(state: Consumption, name: str) -> Consumption:
     if consumer is None:
         return state
     back = replace(consumer, unacknowledged=Map(), is_settled=False, may_repeat=True, never_disconnected=False)
-    state = state.with_consumer(name, back)
+    state = acks.completed_after(state, name).with_consumer(name, back)
     for subscription in consumer.subscriptions:
         state = state.free(
             subscription, [message for message in consumer.unacknowledged if message[0] == subscription.topic], "left"

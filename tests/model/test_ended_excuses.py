@@ -18,12 +18,24 @@ from model.deviations.key_shared import (
 from model.deviations.service import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
     EXPIRY_STOPS_AT_ACKNOWLEDGED,
+    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
 )
 from model.events import Acknowledged, ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
 from model.judgement import Allowed
 from model.log import Position
-from model.subscription_operations import AckById, Expire, Nack, ReadCursor, Skip
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    CutDuring,
+    Expire,
+    Nack,
+    ReadCursor,
+    Skip,
+)
+from model.vocabulary import LoseThenCut
 from tests.model import test_subscriptions as shared
 from tests.model.key_shared.test_order import (
     ALL,
@@ -208,6 +220,69 @@ def test_parts_are_counted_off_again_once_if_a_batch_was_acknowledged_in_parts_a
     assert shared.deviation_met(*given, in_parts[0], by_id, again, too_low, known=known)
     lower_still = counts(-2, backlog=2, mark_delete=shared.at(0))
     assert shared.deviation_met(*given, in_parts[0], by_id, again, again, lower_still, known=known), "each time"
+
+
+# ----------------------------------------------------------------------------- acks that outlive their consumer
+
+
+PARTS = tuple(shared.part(index, 3) for index in range(3))
+TAKEN = (*shared.topic(3, 1), shared.taken(*PARTS))
+SENT: Happened = (Acknowledge("c1", (0,)), Acknowledged(PARTS))
+"""A client acknowledges a batch of three without a receipt, so the broker may not have persisted the ack."""
+CLOSED: Happened = (CloseConsumer("c1"), Done())
+
+
+def in_all(number: int, *at_consumers: str) -> Happened:
+    """The stats of the subscription, after the batch was acknowledged; these consumers have no messages."""
+    arrived = tuple(ConsumerRead(name, (), 0) for name in at_consumers)
+    return ReadCursor("t0", "s0"), CursorRead(shared.at(0), (), 1, number, arrived)
+
+
+def test_acks_are_subtracted_twice_only_after_the_last_consumer_left_with_them() -> None:
+    known = PENDING_ACKS_OUTLIVE_LAST_CONSUMER
+    left = (*TAKEN, SENT, CLOSED)
+    for number in (-1, -3):
+        assert shared.deviation_met(*left, in_all(number), known=known)
+        assert shared.deviation_met(*left, shared.subscribed("c2"), in_all(number, "c2"), known=known)
+    crashed: Happened = (CrashConsumer("c1"), Done())
+    cut: Happened = (CutDuring(Acknowledge("c1", (0,)), LoseThenCut("ACK_RESPONSE")), Acknowledged(PARTS))
+    assert shared.deviation_met(*TAKEN, SENT, crashed, in_all(-3), known=known)
+    assert shared.deviation_met(*TAKEN, cut, in_all(-3), known=known)
+    another, another_type = shared.subscribed("c2"), shared.subscribed("c2", kind="Key_Shared")
+    for history in (
+        (*left, in_all(-4)),
+        (*left, in_all(1)),
+        (*TAKEN, another, SENT, CLOSED, in_all(-3, "c2")),
+        (*TAKEN, SENT, in_all(0), CLOSED, in_all(-3)),
+        (*TAKEN, shared.acknowledged(*PARTS), CLOSED, in_all(-3)),
+        (*left, shared.UNLOADED, in_all(-3)),
+        (*left, another_type, in_all(-3, "c2")),
+    ):
+        assert shared.rule_broken(*history, known=known) == "SERVE-04"
+
+
+def test_parts_of_a_batch_are_subtracted_once_for_each_of_them_with_an_ack_that_is_persisted() -> None:
+    """Seen on 5.0.0-M1: -10 after one message and three parts of four."""
+    known = PENDING_ACKS_OUTLIVE_LAST_CONSUMER
+    parts = tuple(Delivery(shared.at(1), index, 4, f"b{index + 2}", 0) for index in range(3))
+    given = (*shared.topic(1, 4), shared.taken(shared.single(0), *parts))
+    with_one: Happened = (Acknowledge("c1", (0,)), Acknowledged((shared.single(0), *parts)))
+    alone: Happened = (Acknowledge("c1", (0,)), Acknowledged(parts))
+
+    def low(number: int, mark_delete: Position, backlog: int) -> Happened:
+        return shared.read(mark_delete, backlog=backlog, unacknowledged=number)
+
+    assert shared.deviation_met(*given, with_one, CLOSED, low(-10, shared.at(0), 1), known=known)
+    assert shared.rule_broken(*given, with_one, CLOSED, low(-11, shared.at(0), 1), known=known) == "SERVE-04"
+    assert shared.rule_broken(*given, alone, CLOSED, low(-3, Position(1, -1), 2), known=known) == "SERVE-04"
+
+
+def test_a_count_that_is_too_low_stays_too_low_or_is_right_again() -> None:
+    known = PENDING_ACKS_OUTLIVE_LAST_CONSUMER
+    seen = (*TAKEN, SENT, CLOSED, in_all(-2))
+    for number in (-2, -3, 0):
+        assert isinstance(shared.judged(*seen, in_all(number), known=known), Allowed)
+    assert shared.rule_broken(*seen, in_all(-1), known=known) == "SERVE-04"
 
 
 # ------------------------------------------------------------------------------------------------------- expiry
