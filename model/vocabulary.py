@@ -153,7 +153,8 @@ class Message(Struct, frozen=True, omit_defaults=True):
     """One message: its sequence id, the business id that its payload carries, and its keys if it has any.
 
     ``size_bytes``: the least size of the payload. With ``chunk``, only that chunk of the message is sent.
-    ``only_to``: the clusters that it may be replicated to; None: to all.
+    ``only_to``: the clusters that it may be replicated to; None: to all. ``delay_ms``: consumers that share their
+    subscription receive it so long after it was sent, at the earliest. Batches and chunks have no delay.
     """
 
     sequence_id: int
@@ -164,6 +165,7 @@ class Message(Struct, frozen=True, omit_defaults=True):
     content: Content = "text"
     chunk: ChunkNumber | None = None
     only_to: tuple[str, ...] | None = None
+    delay_ms: int = 0
 
     @property
     def sticky_key(self) -> str | None:
@@ -177,6 +179,8 @@ class Message(Struct, frozen=True, omit_defaults=True):
             return f"chunk {self.chunk.chunk_id} of {self.chunk.chunks} of {of_uuid}"
         if self.only_to is not None:
             return f"{self.business_id}, only to {' and '.join(self.only_to) or 'no other cluster'}"
+        if self.delay_ms:
+            return f"{self.business_id}, delayed by {self.delay_ms} ms"
         if not self.size_bytes:
             return self.business_id
         content = "" if self.content == "text" else f" of {self.content}"

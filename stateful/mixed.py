@@ -156,6 +156,8 @@ class Shared:
 class MixedMachine(LockstepMachine):
     """Machines of several documents on one topic."""
 
+    given: ClassVar[Mapping[str, Any]] = {}
+    """Further arguments that no part chooses."""
     killed_after: ClassVar[st.SearchStrategy[frozenset[int]]] = st.just(frozenset())
     """The steps of an example after which the broker is killed or restarted."""
     kills: frozenset[int] = frozenset()
@@ -206,6 +208,7 @@ class MixedMachine(LockstepMachine):
             "ends": False,
             "is_trimmed": is_trimmed,
             "persistence": persistence or "shipped",
+            **self.given,
         }
         for kind in kinds:
             if kind is not None:
@@ -308,6 +311,7 @@ class MixedClustersMachine(MixedMachine):
     are cut, frozen or slow for some steps, or until the end. The broker at home is seldom killed.
     """
 
+    given: ClassVar[Mapping[str, Any]] = {"delays": ()}
     killed_after = st.sampled_from([frozenset[int]()] * 19 + [frozenset({5})])
 
     def __init__(self, example: Performing) -> None:

@@ -127,6 +127,7 @@ def read_whole_log(admin: Admin, reader: WireClient, topic: str, *, has_markers:
 def entry_of(logged: logs.ParsedEntry) -> Entry:
     """The entry as it was sent, from its stored form."""
     metadata = logged.metadata
+    delay_ms = metadata.deliver_at_time - metadata.publish_time if metadata.HasField("deliver_at_time") else 0
     chunk = (
         ChunkNumber(metadata.chunk_id, metadata.num_chunks_from_msg, metadata.uuid)
         if metadata.HasField("chunk_id")
@@ -140,6 +141,7 @@ def entry_of(logged: logs.ParsedEntry) -> Entry:
                 key,
                 None if ordering_key is None else ordering_key.decode(errors="replace"),
                 chunk=chunk,
+                delay_ms=delay_ms,
             )
             for (sequence_id, payload), (key, ordering_key) in zip(logged.messages, logged.keys, strict=True)
         )

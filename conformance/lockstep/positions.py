@@ -5,6 +5,7 @@ Operations name messages by business id, the broker by position. Nothing here se
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from model.cursors.log import EntryKey, key_of
 from model.events import Answer, Delivery, Stored
 from model.key_shared.hashes import sticky_hash
 from model.log import Position
+from model.subscriptions.written import DELAY_TICKS
 from model.vocabulary import ChunkNumber, Entry, HashRange
 
 
@@ -28,9 +30,13 @@ class MessagePosition:
 
 
 class Positions:
-    """The known positions and keys of an example's messages."""
+    """The known positions and keys of an example's messages, and when delayed ones are due."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, delay_tick_ms: float | None = None) -> None:
+        """``delay_tick_ms``: how exactly the broker keeps the time of delayed messages; None: it delivers at once."""
+        self._delay_tick_ms = delay_tick_ms
+        self._due_s: dict[str, float] = {}
+        self._delayed: dict[tuple[str, Position], float] = {}
         self._found: dict[str, MessagePosition] = {}
         self._batch_sizes: dict[tuple[str, Position], int] = {}
         self._keys: dict[tuple[str, Position], EntryKey] = {}
@@ -39,7 +45,11 @@ class Positions:
         self._unanswered: defaultdict[str, deque[tuple[str, str, Sequence[Entry]]]] = defaultdict(deque)
 
     def sending(self, session: str, topic: str, producer: str, entries: Sequence[Entry]) -> None:
-        """Record entries that a session sent to a topic (real name); its answers follow in that order."""
+        """Record entries that a session is sending to a topic (real name); its answers follow in that order."""
+        for message in (message for entry in entries for message in entry.messages if message.delay_ms):
+            if self._delay_tick_ms is not None:
+                delay_ms = message.delay_ms + DELAY_TICKS * self._delay_tick_ms
+                self._due_s[message.business_id] = time.monotonic() + delay_ms / 1000
         self._unanswered[session].append((topic, producer, entries))
 
     def answered(self, session: str, answers: Sequence[Answer]) -> None:
@@ -55,6 +65,8 @@ class Positions:
             self._chunks[topic, position] = entry.chunk
         size = len(entry.messages) if entry.is_batch else 0
         self._batch_sizes[topic, position] = size
+        if (due_s := self._due_s.get(entry.messages[0].business_id)) is not None:
+            self._delayed[topic, position] = due_s
         for index, message in enumerate(entry.messages):
             self._found[message.business_id] = MessagePosition(
                 topic=topic, position=position, batch_index=index if size else -1, batch_size=size
@@ -111,6 +123,16 @@ class Positions:
             for position, chunk in chunks.items()
             if chunk.uuid in self._begun or there[chunk.uuid] < chunk.chunks
         )
+
+    def not_due(self, topic: str, positions: Iterable[Position]) -> frozenset[Position]:
+        """The delayed messages among these entries whose time may not have come."""
+        now_s = time.monotonic()
+        return frozenset(position for position in positions if self._delayed.get((topic, position), 0.0) > now_s)
+
+    def all_due_in_s(self, topic: str) -> float:
+        """The time until all delayed messages of a topic are due; 0 if they are."""
+        due_s = max((due_s for (where, _), due_s in self._delayed.items() if where == topic), default=0.0)
+        return max(0.0, due_s - time.monotonic())
 
     def hash_of(self, topic: str, position: Position, within: HashRange) -> int | None:
         """The sticky key hash of an entry within a range; None if unknown."""

@@ -100,7 +100,7 @@ class RealPerformer:
         self._names: dict[str, tuple[str, str]] = {}
         self._network = Network(lambda: world.service, self._topics)
         self._applications = ApplicationPerformer(world, self._example, self._topics, self._network)
-        self._positions = Positions()
+        self._positions = Positions(delay_tick_ms=world.traits.delay_tick_ms)
         self._cursors = Cursors(world, self._topics, self._positions)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)
@@ -275,6 +275,7 @@ class RealPerformer:
             unacknowledged_in_all=in_all,
             snapshots=next((self._snapshots.due(name) for name in made), None),
             limit_bytes=world.max_message_bytes if world.is_home else None,
+            delay_tick_ms=world.traits.delay_tick_ms,
         )
         return Performed(created)
 

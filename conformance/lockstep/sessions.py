@@ -5,6 +5,7 @@ A session sends and collects; it retries nothing (pulsar-client does so by itsel
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -236,6 +237,9 @@ class OfficialSession:
 def metadata_of(message: Message) -> pb.MessageMetadata:
     """The metadata of a single message of the wire client, apart from its id and key."""
     metadata = chunk_metadata(message)
+    if message.delay_ms:
+        metadata.publish_time = time.time_ns() // 1_000_000
+        metadata.deliver_at_time = metadata.publish_time + message.delay_ms
     if message.only_to is not None:
         metadata.replicate_to.extend(message.only_to or (NOT_REPLICATED,))
     return metadata

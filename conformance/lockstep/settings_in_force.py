@@ -14,6 +14,7 @@ _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 _SHIPPED: Final = {
     "acknowledgmentAtBatchIndexLevelEnabled": "false",
     "brokerDeduplicationEnabled": "false",
+    "delayedDeliveryEnabled": "true",
     "managedLedgerDefaultMarkDeleteRateLimit": "0.1",
 }
 """The settings that all releases ship with a value other than the code's default."""

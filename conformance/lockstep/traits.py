@@ -23,17 +23,27 @@ def limit_in_all(runtime: Mapping[str, str]) -> int:
     return limit if 0 < limit < MANY else 0
 
 
+def delay_tick_ms(runtime: Mapping[str, str]) -> float | None:
+    """How exactly a broker keeps the time of delayed messages; None: it delivers them at once, as one without the
+    feature does."""
+    if runtime.get("delayedDeliveryEnabled", "false") != "true":
+        return None
+    return float(runtime.get("delayedDeliveryTickTimeMillis", "1000"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """``acknowledges_parts``: the broker has batch index acks; otherwise it ignores them, so clients do not send them.
     ``counts_redeliveries``: deliveries carry a redelivery count. ``look_ahead``: the replay queue's limit at which a
-    Key_Shared subscription stops reading. ``unacknowledged_in_all``: :func:`limit_in_all`.
+    Key_Shared subscription stops reading. ``unacknowledged_in_all``: :func:`limit_in_all`. ``delay_tick_ms``: how
+    exactly it keeps the time of delayed messages; None: it delivers them at once.
     """
 
     acknowledges_parts: bool
     counts_redeliveries: bool
     look_ahead: LookAhead
     unacknowledged_in_all: int
+    delay_tick_ms: float | None = None
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -42,6 +52,7 @@ class Traits:
             counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
             unacknowledged_in_all=limit_in_all(runtime),
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
+            delay_tick_ms=delay_tick_ms(runtime),
         )
 
     def of_pulsar_client(self) -> Self:

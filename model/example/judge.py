@@ -171,7 +171,9 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         case CloseProducer() | CrashProducer() | ReadChunkRate():
             return Allowed(state)
         case Send():
-            return _sent(_recovered(state, state.sessions[operation.session].topic, at), operation, outcome)
+            topic = state.sessions[operation.session].topic
+            consumption = written.delayed(state.consumption, topic, operation.entries, at.completed_ms)
+            return _sent(_recovered(replace(state, consumption=consumption), topic, at), operation, outcome)
         case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
@@ -258,6 +260,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         drains=outcome.has_draining_hashes,
         look_ahead=LookAhead(*outcome.look_ahead),
         has_markers=operation.home is not None,
+        delay_tick_ms=outcome.delay_tick_ms,
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)

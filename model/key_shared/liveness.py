@@ -21,11 +21,15 @@ from model.vocabulary import NO_LIMITS, HashRange, LookAhead
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An unacknowledged entry: its hash, and the consumer at which it is pending (None: at none)."""
+    """An unacknowledged entry: its hash, and the consumer at which it is pending (None: at none).
+
+    ``is_not_due``: a delayed message whose time may not have come.
+    """
 
     position: Position
     hashed: int
     holder: str | None
+    is_not_due: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,8 @@ def due(
     """The first due entry of each hash, in the order of positions, and its consumer.
 
     ``drains``: hashes drain, as they do unless consumers allow out-of-order delivery. Entries after as many as the
-    replay queue may hold need not have been read.
+    replay queue may hold need not have been read. A delayed message may be in that queue before its time, and blocks
+    no later entry of its hash.
     """
     entries, receivers = list(entries), list(receivers)
     blocked = set(draining(entries, receivers)) if drains else set[int]()
@@ -86,7 +91,9 @@ def due(
         if limit is not None and waiting >= limit:
             break
         owner = owner_of(entry.hashed, receivers)
-        if entry.hashed not in blocked and owner is not None and owner.permits > 0:
+        if entry.is_not_due:
+            waiting += 1
+        elif entry.hashed not in blocked and owner is not None and owner.permits > 0:
             found[entry.position] = owner.name
             found_hashes.add(entry.hashed)  # later entries of the hash follow it
         else:

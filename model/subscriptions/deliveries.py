@@ -208,6 +208,7 @@ def _delivering(
 def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
     """A consumer received less than its permits allow. The broker must have nothing more for it.
 
+    Consumers that share a subscription receive a delayed message when its time has come; an exclusive one, at once.
     ACK-12 requires the messages of a consumer that left, and ACK-13 the nacked ones. SERVE-03 requires all others.
     """
     consumer = state.consumers[name]
@@ -222,6 +223,9 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
             continue
         pending = frozenset(message for other in others.values() for message in other.unacknowledged)
         left = [message for message in surely_left(state, subscription) if message not in pending]
+        topic = state.topics[subscription.topic]
+        if consumer.kind in SHARED:
+            left = [message for message in left if not topic.is_not_due(message[1].position)]
         due = [message for message in left if not state.cursors[subscription].is_taken_back(message[1])]
         excused = ("ACK-12",) if len(due) < len(left) else excused
         if due:

@@ -135,15 +135,18 @@ def _all_seen(
 ) -> Consumption:
     """Everything in flight was received. The replay queue from now on is older than any later dispatch.
 
+    Delayed messages may be dispatched at any time from now on.
     ``is_stalled``: a known deviation keeps the broker from reading the replay queue, or the subscription is blocked.
     Then no order is judged.
     """
     keyed, is_withheld = state.keyed_of(subscription), outcome.withheld is not None
+    left = (place.position for _, place in state.all_left(subscription))
+    may_receive_more = any(map(state.topics[subscription.topic].is_not_due, left))
     permits = Map({read.consumer: read.permits for read in outcome.consumers})
     is_any_ready = any(count > 0 for count in permits.values())
     after = replace(
         keyed,
-        is_gathered=True,
+        is_gathered=not may_receive_more,
         replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
         may_be_read_to=keyed.may_be_read_to if not has_dispatched else None,
         skipped_to=None if has_dispatched else keyed.skipped_to,
@@ -472,9 +475,11 @@ def _open(state: Consumption, subscription: SubscriptionId) -> Iterator[Open]:
         for message in consumer.unacknowledged
         if message[0] == subscription.topic
     }
+    is_not_due = state.topics[subscription.topic].is_not_due
     for position in dict.fromkeys(place.position for _, place in surely_left(state, subscription)):
         if position in keys:
-            yield Open(position, invariant.hash_of(state, subscription, position), holders.get(position))
+            hashed = invariant.hash_of(state, subscription, position)
+            yield Open(position, hashed, holders.get(position), is_not_due(position))
 
 
 @carries("KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13")

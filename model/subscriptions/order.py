@@ -3,7 +3,8 @@
 Order is judged where all deliveries were received step by step, so that their order is known. An entry is in the replay
 queue because its consumer left (KEY-06) or requested its redelivery (KEY-09). New messages are delivered in the order
 of the log (KEY-02). A redelivery request lifts the order among the redelivered messages of a key (KEY-08), but new
-messages still wait for the replay queue.
+messages still wait for the replay queue. A delayed message has no place in the order: no document says whether it comes
+before or after others.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from model.vocabulary import SubscriptionId
 
 def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Broken | None:
     """The violation if an earlier entry of the same key or hash had to be delivered first; None if in order."""
-    own = state.log(subscription.topic).keys[position]
-    if not state.consumers[name].keeps_keys:
+    topic = state.topics[subscription.topic]
+    own = topic.log.keys[position]
+    if not state.consumers[name].keeps_keys or topic.is_delayed(position):
         return None
     replays = state.keyed_of(subscription).replays
     before = (message for message in waiting(state, subscription) if message[1].position < position)
+    before = (message for message in before if not topic.is_delayed(message[1].position))
     earlier = [message for message in before if replays.get(message[1].position, True)]
     of_hash = [
         message
@@ -164,7 +167,7 @@ def _ahead_of_the_log(
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:
     """The rules that a message exercises which is delivered in order."""
     keyed, own = state.keyed_of(subscription), _key(state, message)
-    if not state.consumers[name].keeps_keys:
+    if not state.consumers[name].keeps_keys or state.topics[subscription.topic].is_delayed(message[1].position):
         return ()
     why = state.due(subscription).get(message)
     keys = state.log(subscription.topic).keys

@@ -37,6 +37,8 @@ class TrackedTopic:
     an unanswered write in flight. ``reopened``: those of them that reconnected since.
     ``limits``: on the consumers of its subscriptions. ``replica``: the positions in the other cluster of the entries at
     home, when it was read last.
+    ``delay_tick_ms``: how exactly the broker keeps the time of delayed messages (None: it delivers them at once).
+    ``delayed``: the delayed messages. ``not_due``: those whose time may not have come, and when it has come for sure.
     """
 
     log: TopicLog
@@ -55,6 +57,17 @@ class TrackedTopic:
     is_terminated: bool = False
     is_reopened: bool = False
     limits: Limits = NO_LIMITS_ON_CONSUMERS
+    delay_tick_ms: float | None = None
+    delayed: frozenset[str] = frozenset()
+    not_due: Map[str, float] = Map()
+
+    def is_delayed(self, position: Position) -> bool:
+        """Whether an entry is a delayed message."""
+        return bool(self.delayed) and not self.delayed.isdisjoint(self.log.entries[position])
+
+    def is_not_due(self, position: Position) -> bool:
+        """Whether an entry is a delayed message whose time may not have come."""
+        return bool(self.not_due) and any(name in self.not_due for name in self.log.entries[position])
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,15 +72,22 @@ def topic_created(
     look_ahead: LookAhead = NO_LIMITS,
     limits: Limits = NO_LIMITS_ON_CONSUMERS,
     has_markers: bool = False,
+    delay_tick_ms: float | None = None,
 ) -> Consumption:
     """A topic was created for this document. ``has_markers``: clusters may write markers into its log."""
     log = TopicLog(room, has_markers=has_markers)
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
+    tracked = TrackedTopic(
+        log,
+        persisting,
+        is_trimmed,
+        drains=drains,
+        look_ahead=look_ahead,
+        limits=limits,
+        delay_tick_ms=delay_tick_ms,
+    )
     for name in names:
-        state = state.with_topic(
-            name,
-            TrackedTopic(log, persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
-        )
+        state = state.with_topic(name, tracked)
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
@@ -176,6 +183,8 @@ def judge(
     failpoints: Collection[tuple[str, FailpointKind]] = (),
 ) -> Judged:
     """The states that are possible after this operation and outcome. ``failpoints``: the active ones, by topic."""
+    # A performer waits for what is due when it looks. What is still missing at its deadline is due then.
+    state = written.time_passed(state, at.completed_ms if isinstance(outcome, Starved) else at.invoked_ms)
     for topic in _topics_of(state, operation):
         if not state.topics[topic].is_sure:
             state = written.lost(state, topic)

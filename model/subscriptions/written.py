@@ -6,12 +6,17 @@ back first, it is known again, provided that no such write can be in flight. If 
 subscriptions that are created after that are tracked. A producer that reconnected shows that the broker has closed its
 former connection. An entry that is confirmed after the reconnect shows that the former writes have ended, because the
 log has one order.
+
+A delayed message is stored like any other, and consumers that share their subscription receive it later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
+
+from immutables import Map
 
 from model.cursors.log import TopicLog, appended, key_of
 from model.deduplication.producer_state import UNKNOWN_STATUS
@@ -23,6 +28,9 @@ from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Entry
 
 Judged = Allowed[Consumption] | Broken
+
+DELAY_TICKS: Final = 2
+"""How many ticks a delayed message may be late."""
 
 
 def sent(state: Consumption, topic: str, entries: Sequence[Entry]) -> Consumption:
@@ -43,6 +51,29 @@ def stored(state: Consumption, topic: str, producer: str, entry: Entry, position
         return log
     rolled_over = len(log.ledgers) > max(1, len(tracked.log.ledgers))
     return Allowed(state.with_topic(topic, replace(tracked, log=log)), ("ACK-06",) if rolled_over else ())
+
+
+def delayed(state: Consumption, topic: str, entries: Sequence[Entry], sent_ms: float) -> Consumption:
+    """Entries were sent until then. Each delayed message is due when its delay and two ticks have passed since.
+
+    A broker looks for due messages at most once a tick, and its timer is exact to a tick.
+    """
+    tracked = state.topics.get(topic)
+    delays = {message.business_id: message.delay_ms for entry in entries for message in entry.messages}
+    if tracked is None or tracked.delay_tick_ms is None or not any(delays.values()):
+        return state
+    due_ms = {name: sent_ms + ms + DELAY_TICKS * tracked.delay_tick_ms for name, ms in delays.items() if ms}
+    not_due = tracked.not_due.update(due_ms)
+    return state.with_topic(topic, replace(tracked, delayed=tracked.delayed.union(due_ms), not_due=not_due))
+
+
+def time_passed(state: Consumption, now_ms: float) -> Consumption:
+    """The delayed messages whose time has come by now are due."""
+    for topic, tracked in state.topics.items():
+        if tracked.not_due and any(due_ms <= now_ms for due_ms in tracked.not_due.values()):
+            not_due = Map({name: due_ms for name, due_ms in tracked.not_due.items() if due_ms > now_ms})
+            state = state.with_topic(topic, replace(tracked, not_due=not_due))
+    return state
 
 
 def _appended(log: TopicLog, producer: str, entry: Entry, position: Position) -> TopicLog | Broken:

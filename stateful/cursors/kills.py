@@ -27,6 +27,7 @@ from model.subscription_operations import (
 from model.vocabulary import PERSISTED_PER_S, Persistence, Start, SubscriptionType
 from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.cursors.machines import NTH, OnSubscriptions
+from stateful.delays import DELAYS, Delays
 
 WAITS: Final[tuple[tuple[Persistence, ...], ...]] = (
     *5 * ((),),
@@ -53,9 +54,12 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
 
     crashes: ClassVar[tuple[Crash, ...]] = (*IN_PLACE, Kill())
 
-    @initialize(kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple))
-    def begin(self, kinds: tuple[SubscriptionType, ...]) -> None:
+    @initialize(
+        kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple), delays=DELAYS
+    )
+    def begin(self, kinds: tuple[SubscriptionType, ...], delays: Delays) -> None:
         """Topics whose cursors are persisted as shipped, once a second, and with every ack."""
+        self.plan.delays = delays
         self.topics = ("t0", "t1", "t2")
         self.persistence = dict(zip(self.topics, PERSISTED_PER_S, strict=True))
         for topic, persistence in self.persistence.items():

@@ -34,6 +34,7 @@ from model.subscription_operations import (
 )
 from model.vocabulary import Client, Limits, Persistence, Start, SubscriptionType, partition_name
 from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
+from stateful.delays import DELAYS, Delays
 from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPIC = "t0"
@@ -150,6 +151,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         is_trimmed=st.sampled_from([False, False, False, True]),
         is_deduplicated=st.sampled_from([False, False, True]),
         sizes=SIZES,
+        delays=DELAYS,
     )
     def begin(
         self,
@@ -160,8 +162,10 @@ class AcknowledgmentMachine(OnSubscriptions):
         is_trimmed: bool,
         is_deduplicated: bool,
         sizes: list[int],
+        delays: Delays = (),
     ) -> None:
         """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
+        self.plan.delays = delays
         self.ends = ends
         self.is_patient = (
             is_patient and persistence == "once-a-second"
@@ -410,6 +414,7 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         kinds=st.lists(st.sampled_from(["Shared", "Exclusive", "Failover"]), min_size=1, max_size=2).map(tuple),
         partitions=st.sampled_from([0, 0, 2, 3]),
         sizes=SIZES,
+        delays=DELAYS,
     )
     def begin(
         self,
@@ -418,8 +423,10 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         kinds: tuple[SubscriptionType, ...],
         partitions: int,
         sizes: list[int],
+        delays: Delays,
     ) -> None:
         """A topic, with partitions or without; in few examples there will be time for what takes a second."""
+        self.plan.delays = delays
         self.is_patient = is_patient
         self.partitions = partitions
         self.do(CreateTopic(topic=TOPIC, persistence=persistence, partitions=partitions))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from model.vocabulary import Client, Entry, Message, SubscriptionType
+from stateful.delays import Delays, delay_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class ConsumptionPlan:
     consumers: list[PlannedConsumer] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     mark: str = ""
+    delays: Delays = ()
+    """Those of single messages."""
     _names: int = 0
     _sequence_id: int = 0
 
@@ -43,12 +46,13 @@ class ConsumptionPlan:
 
     def entries(self, sizes: list[int]) -> tuple[Entry, ...]:
         """New entries of so many messages each."""
-        return tuple(Entry(tuple(self._message() for _ in range(size))) for size in sizes)
+        return tuple(Entry(tuple(self._message(size) for _ in range(size))) for size in sizes)
 
-    def _message(self) -> Message:
+    def _message(self, size: int) -> Message:
         self._sequence_id += 1
         self.sent.append(f"{self.mark}b{self._sequence_id}")
-        return Message(self._sequence_id, self.sent[-1])
+        delay_ms = delay_of(self.delays, self._sequence_id, batch_size=size)
+        return Message(self._sequence_id, self.sent[-1], delay_ms=delay_ms)
 
     def drop_wire(self, subscription: str | None = None) -> None:
         """The broker disconnected consumers; the wire client's do not come back."""

@@ -25,6 +25,7 @@ from model.subscription_operations import (
     Skip,
     Subscribe,
 )
+from stateful.delays import DELAYS, Delays
 from stateful.key_shared.plan import KEYS, Claims, KeyedPick, KeyPlan
 from stateful.lockstep_machine import LockstepMachine, Performing
 
@@ -149,9 +150,10 @@ class OnKeys(LockstepMachine):
 class KeysMachine(OnKeys):
     """Consumers join and leave while others have messages, and acknowledge in any order."""
 
-    @initialize(picks=PICKS, permits=PERMITS, is_empty=st.sampled_from([False, False, True]))
-    def begin(self, picks: list[KeyedPick], permits: int, is_empty: bool) -> None:
+    @initialize(picks=PICKS, permits=PERMITS, is_empty=st.sampled_from([False, False, True]), delays=DELAYS)
+    def begin(self, picks: list[KeyedPick], permits: int, is_empty: bool, delays: Delays) -> None:
         """A topic with messages, and a consumer that has some; or one that is empty yet when consumers come."""
+        self.plan.delays = delays
         self.create()
         if is_empty:
             self.put_messages_aside(picks, joining=2)
@@ -233,11 +235,11 @@ class KeysMachine(OnKeys):
 class KeysAgainMachine(KeysMachine):
     """In addition, consumers nack messages, topics are unloaded, and administrators reset subscriptions."""
 
-    @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]))
-    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool) -> None:
+    @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]), delays=DELAYS)
+    def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, delays: Delays = ()) -> None:
         """As there; in few examples, consumers allow messages of a key out of order."""
         self.out_of_order = out_of_order
-        super().begin(picks, permits, is_empty=False)
+        super().begin(picks, permits, is_empty=False, delays=delays)
 
     @rule(index=INDEXES, nth=st.none() | NTH, permits=PERMITS)
     def fail(self, index: int, nth: tuple[int, ...] | None, permits: int) -> None:

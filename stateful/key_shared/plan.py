@@ -9,6 +9,7 @@ from itertools import count, pairwise
 from model.key_shared.hashes import STICKY_HASHES, keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
 from model.key_shared.selectors import Ring, assignments_of, joined
 from model.vocabulary import Entry, Message
+from stateful.delays import Delays, delay_of
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -58,6 +59,8 @@ class KeyPlan:
     consumers: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     claims: dict[str, Claims] = field(default_factory=dict)
+    delays: Delays = ()
+    """Those of single messages."""
     _names: int = 0
     _sequence_id: int = 0
 
@@ -85,9 +88,12 @@ class KeyPlan:
     def _message(self, pick: KeyedPick, number: int) -> Message:
         self._sequence_id += 1
         self.sent.append(f"b{self._sequence_id}")
-        if pick.key is None:
-            return Message(self._sequence_id, self.sent[-1])
-        key = KEYS[(pick.key + (number if pick.is_mixed else 0)) % len(KEYS)]
-        if pick.by_ordering_key:
-            return Message(self._sequence_id, self.sent[-1], key="any", ordering_key=key)
-        return Message(self._sequence_id, self.sent[-1], key=key)
+        key = None if pick.key is None else KEYS[(pick.key + (number if pick.is_mixed else 0)) % len(KEYS)]
+        is_other = key is not None and pick.by_ordering_key
+        return Message(
+            self._sequence_id,
+            self.sent[-1],
+            key="any" if is_other else key,
+            ordering_key=key if is_other else None,
+            delay_ms=delay_of(self.delays, self._sequence_id, batch_size=pick.size),
+        )

@@ -12,6 +12,7 @@ from model.failpoints import FailpointKind
 from model.operations import ClearFailpoints, SetFailpoint
 from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
 from stateful.crashes import CRASHES, IN_PLACE, Crash
+from stateful.delays import DELAYS, Delays
 from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, OnKeys
 from stateful.key_shared.plan import BOUNDS, Claims, KeyedPick
 
@@ -57,9 +58,10 @@ class KeysClaimedMachine(OnKeys):
             self.permit(name, permits)
         self.gather()
 
-    @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS)
-    def begin(self, picks: list[KeyedPick], claims: Claims, permits: int) -> None:
+    @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS, delays=DELAYS)
+    def begin(self, picks: list[KeyedPick], claims: Claims, permits: int, delays: Delays) -> None:
         """A topic with messages, and a consumer that has some of them."""
+        self.plan.delays = delays
         self.create()
         self.send_entries(picks)
         self.join_for(claims, permits)
@@ -175,9 +177,10 @@ class KeysRacesMachine(OnKeys):
 class KeysClientsMachine(OnKeys):
     """Consumers of pulsar-client among those of the wire client; what is in their queues is known when they take it."""
 
-    @initialize(picks=PICKS, queue=st.sampled_from([1, 3, 100]))
-    def begin(self, picks: list[KeyedPick], queue: int) -> None:
+    @initialize(picks=PICKS, queue=st.sampled_from([1, 3, 100]), delays=DELAYS)
+    def begin(self, picks: list[KeyedPick], queue: int, delays: Delays) -> None:
         """A topic with messages, and a consumer of each client."""
+        self.plan.delays = delays
         self.official: list[str] = []
         self.create()
         self.send_entries(picks)
@@ -243,9 +246,10 @@ class KeysKillsMachine(OnKeys):
 
     crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
 
-    @initialize(picks=PICKS)
-    def begin(self, picks: list[KeyedPick]) -> None:
+    @initialize(picks=PICKS, delays=DELAYS)
+    def begin(self, picks: list[KeyedPick], delays: Delays) -> None:
         """A topic with messages."""
+        self.plan.delays = delays
         self.create()
         self.send_entries(picks)
 

@@ -44,6 +44,7 @@ QUICK: Mapping[str, Setting] = {
     "journalBufferedWritesThreshold": Setting("1", "the same"),
     "journalSyncData": Setting("false", "nor for the disk; as shipped for a standalone broker"),
     "activeConsumerFailoverDelayTimeMillis": Setting("0", "the next active consumer starts at once"),
+    "delayedDeliveryTickTimeMillis": Setting("20", "a delayed message is delivered within milliseconds of its time"),
     "numExecutorThreadPoolSize": Setting(
         "16",
         "topics of several namespaces are loaded side by side; with one for each of two processors 2.8.2 waits 30 s",

@@ -148,6 +148,8 @@ def why_not_sent(session: ProducerSession, entries: Sequence[Entry]) -> str | No
         return CLOSED
     if isinstance(session, ChunkingSession) and not is_whole(entries):
         return "pulsar-client sends all chunks of a message"
+    if isinstance(session, OfficialSession) and any(one.delay_ms for entry in entries for one in entry.messages):
+        return "only the wire client delays messages"
     return None
 
 

@@ -165,10 +165,12 @@ class KeyShares:
         self, poller: Poller, view: SubscriptionView, members: Mapping[str, Member], within: HashRange
     ) -> Iterator[Open]:
         holders = {position: name for name, member in members.items() for position in member.pending}
-        for position in sorted(unacknowledged(view.internal, poller.subscription)):
+        left = sorted(unacknowledged(view.internal, poller.subscription))
+        not_due = poller.not_due(left)
+        for position in left:
             hashed = self._positions.hash_of(poller.topic, position, within)
             if hashed is not None:
-                yield Open(position, hashed, holders.get(position))
+                yield Open(position, hashed, holders.get(position), position in not_due)
 
     def _outcome(
         self, members: Mapping[str, Member], view: SubscriptionView, waited_s: float, *, takes: bool = False

@@ -71,6 +71,7 @@ class Members:
             subscription,
             list(self.on(topic, subscription).values()),
             partial(self._positions.begun, topic),
+            partial(self._positions.not_due, topic),
             self._stuck.setdefault((topic, subscription), set()),
         )
 

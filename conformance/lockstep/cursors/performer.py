@@ -6,6 +6,7 @@ consumer or message that does not exist; it is then skipped with the reason.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -346,6 +347,7 @@ class Cursors:
             # New messages in flight could be confused with the redelivery.
             if self._world.failpoints is not None and self._world.failpoints.are_armed:
                 return Skipped("the broker is slowed, so the messages in flight to the consumer are unknown")
+            time.sleep(self._positions.all_due_in_s(member.topic))
             self._members.poller(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
         return RedeliveryRequested(member.redeliver(messages))
 

@@ -3,7 +3,7 @@
 It does not wait for silence. The broker has nothing to dispatch once all unacknowledged entries of the cursor are
 pending at connected consumers. That is unknown for Key_Shared, which blocks hashes, and for pulsar-client, whose queue
 is hidden. Then the broker has nothing to dispatch once its counts stay the same for a while and all messages that it
-counts as sent have arrived.
+counts as sent have arrived. It may dispatch delayed messages later, when their time has come.
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ class Poller:
     members: Sequence[Member]
     begun: Callable[[Iterable[Position]], frozenset[Position]] = lambda _: frozenset()
     """Filters entries for chunks of partially delivered messages."""
+    not_due: Callable[[Iterable[Position]], frozenset[Position]] = lambda _: frozenset()
+    """Filters entries for delayed messages whose time may not have come; by default all are waited for."""
     undelivered: set[Position] = field(default_factory=set)
     """The chunks that were not dispatched in time; shared by all pollers of the subscription."""
     polls: int = 0
@@ -223,9 +225,10 @@ class Poller:
         return all(member.client == "wire" and member.kind != "Key_Shared" for member in self.members)
 
     def _left(self, view: SubscriptionView) -> frozenset[Position]:
-        """The unacknowledged entries that are pending at no consumer."""
+        """The unacknowledged entries that are pending at no consumer, and due if consumers share the subscription."""
         pending = set[Position]().union(*(member.pending for member in self.members))
-        return unacknowledged(view.internal, self.subscription) - pending
+        left = unacknowledged(view.internal, self.subscription) - pending
+        return left - self.not_due(left) if any(member.kind not in IN_ORDER for member in self.members) else left
 
     def await_quiet(self) -> None:
         """Wait until the members' clients have sent grouped acks and nacks."""
