@@ -30,7 +30,8 @@ class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """The consumers of a subscription, in the order in which they joined.
 
     ``active``: the active consumer of a Failover subscription. ``redelivered``: how often the redelivery of an entry
-    was requested. ``forgotten``: entries that a variant sends to no consumer any more.
+    was requested. ``forgotten``: entries that a variant sends to no consumer any more. ``not_due``: delayed messages
+    whose time has not come; they are sent at once on Exclusive and Failover subscriptions.
     """
 
     variant: CursorVariant = DOCUMENT
@@ -39,6 +40,7 @@ class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     active: str = ""
     redelivered: tuple[tuple[Position, int], ...] = ()
     forgotten: frozenset[Position] = frozenset()
+    not_due: frozenset[Position] = frozenset()
 
     def consumer(self, name: str) -> PendingAcks:
         return next(consumer for consumer in self.consumers if consumer.name == name)
@@ -101,8 +103,8 @@ def next_entry(dispatch: Dispatch, state: Acked, log: TopicLog, name: str) -> Po
 
 
 def _free(dispatch: Dispatch, state: Acked, log: TopicLog, pending: frozenset[Position]) -> Iterator[Position]:
-    entries = state.unacknowledged(log)
-    return (position for position in entries if position not in pending and position not in dispatch.forgotten)
+    withheld = dispatch.forgotten if dispatch.kind in IN_ORDER else dispatch.forgotten | dispatch.not_due
+    return (one for one in state.unacknowledged(log) if one not in pending and one not in withheld)
 
 
 def send(dispatch: Dispatch, name: str, position: Position) -> Dispatch:

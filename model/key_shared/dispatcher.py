@@ -21,7 +21,9 @@ breaks otherwise (:mod:`model.key_shared.variants`):
 - A hash that moved away and back while a message of it was in flight leaves the draining set when that message is
   added. Otherwise the message would be pending without being counted.
 
-Not modelled: the unblocking interval, limits of the replay queue, batches, delayed messages.
+A delayed message is passed over when it is read before its time, and enters the replay queue when its time has come.
+
+Not modelled: the unblocking interval, limits of the replay queue, batches.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class KeySharedSubscription(Struct, frozen=True, kw_only=True, cache_hash=True, 
 
     ``hashes``: those of the topic's messages, by position from 0. ``read``: the read position. ``replay``: the replay
     queue. ``leaving``: hashes that were reassigned and do not drain yet, with their former owners. Only one variant has
-    any.
+    any. ``delayed``: the delayed messages whose time has not come.
     """
 
     variant: KeysVariant = DOCUMENT
@@ -72,6 +74,7 @@ class KeySharedSubscription(Struct, frozen=True, kw_only=True, cache_hash=True, 
     read: int = 0
     acknowledged: frozenset[int] = frozenset()
     replay: tuple[int, ...] = ()
+    delayed: frozenset[int] = frozenset()
     owners: Owners = ()
     consumers: tuple[KeySharedConsumer, ...] = ()
     gone: tuple[KeySharedConsumer, ...] = ()
@@ -225,6 +228,13 @@ def request_redelivery(
     return replace(after, awake=True)
 
 
+def time_came(subscription: KeySharedSubscription, position: int) -> KeySharedSubscription:
+    """The time of a delayed message has come. If the dispatcher passed it over, it enters the replay queue."""
+    after = replace(subscription, delayed=subscription.delayed - {position}, awake=bool(subscription.consumers))
+    is_passed_over = bool(after.consumers) and position < after.read and position not in after.acknowledged
+    return _to_replay(after, position) if is_passed_over else after
+
+
 @carries("KEY-02", "KEY-04", "KEY-06", "KEY-09")
 def choose(subscription: KeySharedSubscription) -> tuple[KeySharedSubscription, DispatchOutcome, int | None]:
     """The dispatcher is awake and no message is in flight: it looks for a message to send.
@@ -240,7 +250,7 @@ def choose(subscription: KeySharedSubscription) -> tuple[KeySharedSubscription, 
         return replace(after, awake=False), DispatchOutcome.RESTS, None
     position = after.read
     after = replace(after, read=position + 1)
-    if position in after.acknowledged:
+    if position in after.acknowledged or position in after.delayed:
         return choose(after)
     after, outcome = _judged(after, position, replayed=False)
     if outcome is not DispatchOutcome.CHOSEN:

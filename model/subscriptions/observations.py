@@ -203,15 +203,18 @@ def _counted(
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor after its state was observed. Nothing is in flight, except for grouped acks of clients."""
     past, last = cursor.past, cursor.past[len(cursor.past) - 1]
+    since_ms = cursor.ledger_since_ms
     if cursor.possible < last.states:
         past = past.with_last(replace(last, states=cursor.possible))
     elif cursor.possible != before.possible:
         past = past.then(Moment(at, cursor.possible))
+        since_ms = last.at.invoked_ms if since_ms is None else since_ms  # a grouped ack was sent at some time since
     # A grouped ack may have opened the cursor's ledger as late as now.
     opens_ms = cursor.opens_ms if cursor.is_requested or cursor.possible == before.possible else at.completed_ms
     # Nothing is in flight any more, but acks of parts of batches are not visible here.
     stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
-    return replace(cursor, past=past, stray=stray, since=before.since & UNSEEN, opens_ms=opens_ms)
+    after = replace(cursor, past=past, stray=stray, since=before.since & UNSEEN, opens_ms=opens_ms)
+    return replace(after, ledger_since_ms=since_ms)
 
 
 @carries("ACK-02")

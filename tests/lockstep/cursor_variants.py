@@ -26,6 +26,10 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     chunk_without_permits_blocks_others: bool = False
     unacked_count_lowered_by_nack: bool = False
     """A redelivery request lowers the consumer's count of unacknowledged messages by one too many."""
+    delayed_lost: bool = False
+    """A delayed message whose time has not come when it may be sent is never sent."""
+    delayed_forgotten: bool = False
+    """When the last consumer leaves, the delayed messages whose time has not come are forgotten."""
     unacked_hidden_by_client: bool = False
     """Where a client filters redelivered messages, it filters one as well that its application did not acknowledge."""
 

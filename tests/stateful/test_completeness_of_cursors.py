@@ -92,6 +92,8 @@ FOUND = {
     "range_start_included": (ACKNOWLEDGMENT, {"ACK-10"}),
     "ack_covers_whole_message": (CHUNKS, OF_ACKS),
     "crash_acknowledges": (ACKNOWLEDGMENT, OF_ACKS | {"ACK-11"}),
+    "delayed_lost": (ACKNOWLEDGMENT, OF_ACKS),
+    "delayed_forgotten": (ACKNOWLEDGMENT, OF_ACKS),
 }
 """For each variant the machine that must find it, and the rules that may be named for it."""
 

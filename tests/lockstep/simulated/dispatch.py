@@ -133,6 +133,9 @@ class Dispatcher:
         if self._variant.leaver_given_twice:
             self._replayed[key] = sorted(pending)
         queue.clear()
+        if self._variant.delayed_forgotten:
+            forgotten = self._dispatches[key].forgotten | self._subscriptions[key].not_due()
+            self._dispatches[key] = replace(self._dispatches[key], forgotten=forgotten)
 
     def _elect(self, changed: Consumer) -> None:
         """Any consumer of a Failover subscription may be the active one from now on."""
@@ -252,7 +255,11 @@ class Dispatcher:
         if replayed := [one for one in self._replayed.get(key, ()) if not subscription.has(one)]:
             return replayed[0]
         state, log = subscription.state.acked, subscription.log.of_model
-        return reference.next_entry(self._dispatches[key], state, log, name)
+        dispatch = replace(self._dispatches[key], not_due=subscription.not_due())
+        if self._variant.delayed_lost and dispatch.kind == "Shared":
+            dispatch = replace(dispatch, forgotten=dispatch.forgotten | dispatch.not_due)
+        self._dispatches[key] = dispatch
+        return reference.next_entry(dispatch, state, log, name)
 
     def send_all(self, key: Key) -> None:
         """Send everything that can be sent."""

@@ -145,6 +145,9 @@ class KeyedSubscription:
     def step(self) -> bool:
         """Choose a consumer for one message, or send it the chosen one; False if there is nothing to do."""
         self._learn()
+        for index in sorted(self._state.delayed):
+            if self._subscription.is_due(self._positions[index]):
+                self._state = dispatcher.time_came(self._state, index)
         self._ask()
         if self._state.leaving and self._chance.random() < 0.5:
             self._becomes(dispatcher.register(self._state))
@@ -207,10 +210,12 @@ class KeyedSubscription:
         first = len(self._positions)
         self._positions += new
         has = {first + number for number, position in enumerate(new) if self._subscription.has(position)}
+        delayed = {first + number for number, position in enumerate(new) if not self._subscription.is_due(position)}
         self._state = replace(
             self._state,
             hashes=(*self._state.hashes, *hashes),
             acknowledged=self._state.acknowledged | has,
+            delayed=self._state.delayed | delayed,
             awake=bool(self._consumers),
         )
         self._state = replace(self._state, owners=self._owners())

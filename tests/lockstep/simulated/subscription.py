@@ -60,6 +60,8 @@ class Log:
     entries: dict[Position, tuple[str, ...]] = field(default_factory=dict)
     published_ms: dict[Position, int] = field(default_factory=dict)
     of_model: TopicLog = field(default_factory=TopicLog)
+    due_s: dict[str, float] = field(default_factory=dict)
+    """When each delayed message is due."""
     is_terminated: bool = False
     is_reopened: bool = False
     """It was loaded again after it was terminated."""
@@ -73,6 +75,15 @@ class Log:
             self.of_model = longer
             self.entries[one.position] = ids
             self.published_ms[one.position] = int(now_s * 1000)
+
+    @property
+    def all_due_s(self) -> float:
+        """When all delayed messages are due."""
+        return max(self.due_s.values(), default=0.0)
+
+    def is_due(self, position: Position, now_s: float) -> bool:
+        """Whether an entry is no delayed message, or its time has come."""
+        return not self.due_s or self.due_s.get(self.entries[position][0], 0.0) <= now_s
 
     def place(self, spot: Spot) -> Place:
         """A message in the model's form."""
@@ -131,6 +142,15 @@ class Subscription:
     def left(self) -> list[Position]:
         """The entries with an unacknowledged message."""
         return list(self.state.acked.unacknowledged(self.log.of_model))
+
+    def is_due(self, position: Position) -> bool:
+        """Whether an entry is no delayed message, or its time has come."""
+        return self.log.is_due(position, self.clock.now_s)
+
+    def not_due(self) -> frozenset[Position]:
+        """The delayed messages whose time has not come."""
+        left = self.left() if self.log.due_s else []
+        return frozenset(position for position in left if not self.is_due(position))
 
     def left_of(self, position: Position) -> list[Spot]:
         """The messages of an entry that are not acknowledged."""
