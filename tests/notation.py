@@ -9,11 +9,14 @@
 | ``p opens 4``, ``p opens 4 official`` | a new session of producer p learns this last sequence id |
 | ``p sends 1@0 2-3@2:1 2=dup 4=? 5=Code`` | entries, each with its answer: stored, duplicate, unknown, refused |
 | ``p sends 1 2-3`` | the same, with the answers not awaited |
+| ``p sends 1+200ms@0`` | the same, with a message that is delayed by 200 ms |
 | ``p sends 3@0 -> 3`` | the same, after which its client reports this last sequence id |
 | ``p closes``, ``p crashes`` | its session ends |
 | ``c subscribes``, ``c gets p1@0 p2@1`` | a consumer of subscription s, and the messages that it receives |
+| ``c subscribes Exclusive``, ``c gets-all p1@0`` | the same on another type; and as much as there is |
 | ``t unloads``, ``t skips`` | an unload; an entry of subscription s is skipped |
 | ``t off 2/2/2`` | a topic without deduplication, with these quorums |
+| ``t off at-once`` | one whose broker delivers delayed messages at once |
 | ``t on at-home`` | a topic that is replicated from its home to another cluster, so that its log may have markers |
 | ``bookies 2`` | so many of three bookies are left, or, with 3, back |
 | ``t moves``, ``t moves unload`` | another broker takes it over, after its owner was killed or in another way |
@@ -86,7 +89,7 @@ from model.operations import (
     Unload,
 )
 from model.subscription_operations import Receive, Skip, Subscribe
-from model.vocabulary import ChunkNumber, Client, Entry, Message, Quorum
+from model.vocabulary import ChunkNumber, Client, Entry, Message, Quorum, SubscriptionType
 from tests.verdicts import Happened
 
 TOPIC, SUBSCRIPTION = "t", "s"
@@ -94,7 +97,11 @@ LEDGER_ROOM = 5
 BOOKIES = 3
 SWITCHES: dict[str, Switch] = {"on": "own-namespace-on", "off": "own-namespace-off", "topic-on": "topic-on"}
 CHUNKS = 3
-_ENTRY = re.compile(r"(?P<ids>\d+(?:-\d+|(?:\+\d+)*))(?P<uuid>[a-z])?(?P<chunk>\d)?(?P<answer>[@=].+)?")
+MANY = 100
+DELAY_TICK_MS = 10.0
+_ENTRY = re.compile(
+    r"(?P<ids>\d+(?:-\d+|(?:\+\d+)*?))(?:\+(?P<delay>\d+)ms)?(?P<uuid>[a-z])?(?P<chunk>\d)?(?P<answer>[@=].+)?"
+)
 
 
 def steps(text: str) -> list[Happened]:
@@ -153,8 +160,9 @@ def _of_topic(verb: str, how: str | None = None) -> tuple[AnyOperation, AnyOutco
             return ClearFailpoints(), Cleared(())
         case _:
             is_on = verb.endswith("on")
-            created = Created(deduplication=is_on, snapshot_room=6, ledger_room=LEDGER_ROOM)
-            if how is None:
+            tick_ms = None if how == "at-once" else DELAY_TICK_MS
+            created = Created(deduplication=is_on, snapshot_room=6, ledger_room=LEDGER_ROOM, delay_tick_ms=tick_ms)
+            if how in (None, "at-once"):
                 return CreateTopic(TOPIC, SWITCHES[verb]), created
             if how == "at-home":
                 return CreateTopic(TOPIC, SWITCHES[verb], clusters=2, home=HOME), created
@@ -183,11 +191,12 @@ def _of_client(name: str, verb: str, words: list[str], sessions: dict[str, str])
                 answers, last_sequence_id=reported
             )
         case "subscribes":
-            return Subscribe(name, TOPIC, SUBSCRIPTION), Subscribed()
-        case "gets":
+            kind: SubscriptionType = convert(words[0] if words else "Shared", SubscriptionType)
+            return Subscribe(name, TOPIC, SUBSCRIPTION, kind), Subscribed()
+        case "gets" | "gets-all":
             messages = (word.split("@") for word in words)
             got = tuple(Delivery(_position(at), -1, 0, business_id, 0) for business_id, at in messages)
-            return Receive(name, len(got)), ReceivedMessages(got)
+            return Receive(name, len(got) if verb == "gets" else MANY), ReceivedMessages(got)
         case _:
             raise ValueError(f"{name} {verb}: no such step")
 
@@ -205,7 +214,8 @@ def _entry(producer: str, word: str) -> tuple[Entry, Answer | None]:
     answer = found["answer"]
     chunk = None if found["uuid"] is None else ChunkNumber(int(found["chunk"]), CHUNKS, found["uuid"])
     name = "" if chunk is None else f"{chunk.uuid}{chunk.chunk_id}"
-    messages = tuple(Message(number, f"{producer}{number}{name}", chunk=chunk) for number in numbers)
+    delay_ms = int(found["delay"] or 0)
+    messages = tuple(Message(n, f"{producer}{n}{name}", chunk=chunk, delay_ms=delay_ms) for n in numbers)
     return Entry(messages), None if answer is None else _answer(answer.removeprefix("="))
 
 

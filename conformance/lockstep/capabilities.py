@@ -199,6 +199,11 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         rules=("DEDUP-10", "DEDUP-11", "DEDUP-11a"),
     ),
     Requirement(
+        name="delayed messages",
+        asks=IsOn(("delayedDeliveryEnabled",)),
+        withheld="delayed messages are due at once",
+    ),
+    Requirement(
         name="flushes of dirty cursors",
         asks=HasSetting("managedLedgerCursorPositionFlushSeconds"),
         rules=("ACK-08",),

@@ -70,6 +70,9 @@ SWARM: Final[tuple[Varied, ...]] = (
     Varied("maxPendingPublishRequestsPerConnection", ("1", "1000"), "how many sends a connection may have in flight"),
     # Add new ones at the end, so that a seed draws the same values of the others as before.
     Varied("maxUnackedMessagesPerSubscription", ("4", "20"), "when a subscription gets no new messages"),
+    Varied("delayedDeliveryEnabled", SWITCH, "whether delayed messages are delivered later, or at once"),
+    Varied("delayedDeliveryTickTimeMillis", ("5", "200"), "how exactly their time is kept"),
+    Varied("isDelayedDeliveryDeliverAtTimeStrict", SWITCH, "whether they may be delivered a tick before their time"),
 )
 
 

@@ -1,0 +1,94 @@
+"""When a delayed message is due, and that it has no place in the order of its key."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from model.events import Created
+from model.key_shared.liveness import Open, Receiver, due
+from model.log import Position
+from model.operations import Send
+from model.vocabulary import Entry, HashRange, LookAhead
+from tests.model.key_shared.test_order import ALL, A, B, broken, gathers, joins, permits, sent, share
+from tests.notation import DELAY_TICK_MS, steps
+from tests.verdicts import Happened, broken_by, judged
+
+SENT = "t off; p opens -1; p sends 1+500ms@0 2@1"
+"""A delayed message, and one that is not. With 100 ms for each step the first is due at 820 ms, with two ticks."""
+
+
+def verdict(text: str, *, step_ms: float = 100.0) -> str | None:
+    """The rule that a history breaks, if any."""
+    return getattr(judged(*steps(text), step_ms=step_ms), "rule", None)
+
+
+def test_a_delayed_message_is_missed_only_after_its_time() -> None:
+    assert verdict(f"{SENT}; c subscribes; c gets-all p2@1") is None
+    assert verdict(f"{SENT}; c subscribes; c gets-all p2@1; c gets-all p1@0") is None
+    waits = "; ".join(["c gets-all"] * 4)
+    assert verdict(f"{SENT}; c subscribes; c gets-all p2@1; {waits}") is None
+    assert verdict(f"{SENT}; c subscribes; c gets-all p2@1; {waits}; c gets-all") == "SERVE-03"
+
+
+def test_a_message_without_a_delay_is_missed_at_once() -> None:
+    assert verdict(f"{SENT}; c subscribes; c gets-all p1@0") == "SERVE-03"
+
+
+def test_early_delivery_breaks_no_rule() -> None:
+    assert verdict(f"{SENT}; c subscribes; c gets-all p1@0 p2@1") is None
+
+
+@pytest.mark.parametrize("begin", [SENT.replace("off", "off at-once"), f"{SENT}; t unloads"])
+def test_a_delay_counts_from_the_send_and_only_where_the_broker_has_delays(begin: str) -> None:
+    since_then = verdict(f"{begin}; c subscribes; c gets-all p2@1")
+    assert since_then == ("SERVE-03" if "at-once" in begin else None)
+
+
+def test_an_exclusive_consumer_receives_delayed_messages_at_once() -> None:
+    assert verdict(f"{SENT}; c subscribes Exclusive; c gets-all p1@0 p2@1") is None
+    assert broken_by(*steps(f"{SENT}; c subscribes Exclusive; c gets-all"), step_ms=100.0).rule == "SERVE-03"
+
+
+def test_a_message_whose_receipt_was_lost_is_delayed_as_well() -> None:
+    lost = "t off; p opens -1; p sends 1+500ms; p crashes ~ p ?; p opens 1; p sends 2@1; log p:1+500ms p:2"
+    assert verdict(f"{lost}; c subscribes; c gets-all p2@1") is None
+    assert verdict(f"{lost}; c subscribes; c gets-all p2@1", step_ms=200.0) == "SERVE-03"
+
+
+def test_history_without_times_expects_no_delayed_message() -> None:
+    assert not hasattr(judged(*steps(f"{SENT}; c subscribes; c gets-all p2@1; c gets-all; c gets-all")), "rule")
+
+
+# ---------------------------------------------------------------------------------------------------------- Key_Shared
+
+
+def delayed(*keys: str) -> list[Happened]:
+    """As :func:`sent`, with a delay of the first message."""
+    (create, created), *others, (send, outcome) = (one[:2] for one in sent(*keys))
+    assert isinstance(created, Created)
+    assert isinstance(send, Send)
+    first, *rest = send.entries
+    late = Entry((replace(first.messages[0], delay_ms=500),))
+    return [
+        (create, replace(created, delay_tick_ms=DELAY_TICK_MS)),
+        *others,
+        (replace(send, entries=(late, *rest)), outcome),
+    ]
+
+
+def test_a_delayed_message_is_not_due_before_its_time_and_blocks_no_later_one_of_its_key() -> None:
+    receivers = [Receiver("c", 1, (HashRange(0, 65535),))]
+    entries = [Open(Position(1, 0), 7, None, is_not_due=True), Open(Position(1, 1), 7, None)]
+    assert due(entries, receivers) == {Position(1, 1): "c"}
+    assert due(entries, receivers, look_ahead=LookAhead(1, 0)) == {}, "it may be in the replay queue"
+    assert due([Open(Position(1, 0), 7, None), entries[1]], receivers) == {Position(1, 0): "c"}
+
+
+def test_a_delayed_message_has_no_place_in_the_order_of_its_key() -> None:
+    in_time = [*delayed(A, A, B), *joins("c", "d"), permits("c"), permits("d")]
+    overtaken = gathers(share("c", 2, ranges=ALL), share("d"))
+    assert broken(*in_time, overtaken) is None
+    assert broken(*sent(A, A, B), *joins("c", "d"), permits("c"), permits("d"), overtaken) == "KEY-02"
+    late = gathers(share("c", 1, ranges=ALL), share("d"))
+    assert broken(*in_time, overtaken, late) is None
