@@ -28,6 +28,7 @@ from model.subscriptions.consumers import SHARED
 from model.vocabulary import Limits, SubscriptionType
 from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
 from stateful.cursors.plan import PlannedConsumer
+from stateful.delays import DELAYS, Delays
 
 IN_ALL = Limits(in_all=3)
 LIMITS = st.sampled_from([None, None, Limits(consumers=2), Limits(unacknowledged=3), Limits(2, 4), IN_ALL, IN_ALL])
@@ -41,13 +42,16 @@ class ServiceMachine(OnSubscriptions):
 
     limits: Limits | None = None
 
-    @initialize(kind=KINDS, sizes=SIZES, limits=LIMITS, nth=NTH)
-    def begin(self, kind: SubscriptionType, sizes: list[int], limits: Limits | None, nth: tuple[int, ...]) -> None:
+    @initialize(kind=KINDS, sizes=SIZES, limits=LIMITS, nth=NTH, delays=DELAYS)
+    def begin(
+        self, kind: SubscriptionType, sizes: list[int], limits: Limits | None, nth: tuple[int, ...], delays: Delays
+    ) -> None:
         """A topic with messages, two subscriptions, and a consumer of the first one; often with limits.
 
-        A limit on unacknowledged messages is reached at once, by consumers that share them.
+        A limit on unacknowledged messages is reached at once, by consumers that share them. So nothing is delayed.
         """
         self.limits = limits
+        self.plan.delays = delays if limits is None else ()
         kind = kind if kind in SHARED or not self.counts_unacknowledged else "Shared"
         self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
         self.send_entries([1] * sum(sizes) if limits is not None else sizes)
