@@ -13,7 +13,7 @@ Delays = tuple[int, ...]
 """The delays in milliseconds, in turn; 0: none."""
 
 DELAYS: Final[st.SearchStrategy[Delays]] = st.just(()) | st.lists(
-    st.sampled_from([0, 0, 40, 100, 300]), min_size=1, max_size=4
+    st.sampled_from([0, 0, 40, 100, 300, 600]), min_size=1, max_size=4
 ).map(tuple)
 
 

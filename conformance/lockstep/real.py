@@ -536,6 +536,5 @@ class RealPerformer:
         self._cursors.close()
         self._network.close()
         self._chunks.close()
-        for elsewhere in (self._at_home, self._replication_performer, self._replica):
-            if elsewhere is not None:
-                elsewhere.close()
+        for elsewhere in (one for one in (self._at_home, self._replication_performer, self._replica) if one):
+            elsewhere.close()

@@ -48,10 +48,10 @@ class ServiceMachine(OnSubscriptions):
     ) -> None:
         """A topic with messages, two subscriptions, and a consumer of the first one; often with limits.
 
-        A limit on unacknowledged messages is reached at once, by consumers that share them. So nothing is delayed.
+        A limit on unacknowledged messages is reached at once, by consumers that share them; then nothing is delayed.
         """
         self.limits = limits
-        self.plan.delays = delays if limits is None else ()
+        self.plan.delays = () if self.counts_unacknowledged else delays
         kind = kind if kind in SHARED or not self.counts_unacknowledged else "Shared"
         self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
         self.send_entries([1] * sum(sizes) if limits is not None else sizes)

@@ -58,7 +58,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.subscriptions import backoff
-from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Entry, Persistence, Start, SubscriptionType
+from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start, SubscriptionType
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.broker import LEDGER_ROOM
 from tests.lockstep.simulated.consumers import (
@@ -80,7 +80,6 @@ from tests.lockstep.simulated.subscription import Clock, Limits, Log, Spot, Subs
 FLUSH_S = 1.0
 STORED_RANGES = 3
 NACK_DELAY_S = 0.3
-DELAY_TICK_MS = 1.0
 NO_CONSUMER = Skipped("there is no such consumer")
 NO_MESSAGE = Skipped("no such message is known to be in the topic")
 NO_SUBSCRIPTION = Refused("404", "there is no such subscription")
@@ -156,19 +155,12 @@ class SimulatedCursors:
             flush_s=FLUSH_S,
             stored_ranges=STORED_RANGES,
             has_draining_hashes=self._has_draining_hashes,
-            delay_tick_ms=DELAY_TICK_MS,
+            delay_tick_ms=1.0,
         )
 
     def mark_deletes(self) -> Iterator[tuple[Key, Position]]:
         """The mark-delete position of each durable subscription."""
         return ((key, one.state.acked.mark_delete) for key, one in self._subscriptions.items() if one.durable)
-
-    def sending(self, topic: str, entries: Iterable[Entry]) -> None:
-        """Entries are being sent to a topic: from now on the delays of delayed messages count."""
-        if topic in self._logs:
-            delays_ms = {one.business_id: one.delay_ms for entry in entries for one in entry.messages if one.delay_ms}
-            now_s = self._clock.now_s
-            self._logs[topic].due_s.update({name: now_s + ms / 1000 for name, ms in delays_ms.items()})
 
     def learn(self, topic: str, logged: Sequence[LoggedEntry], ledgers: Ledgers) -> None:
         """Learn the log of a topic and its ledgers."""
@@ -429,7 +421,7 @@ class SimulatedCursors:
                 self._dispatcher.send_failed(name)
             return RedeliveryRequested(tuple(message for _, message in chosen))
         if consumer.client == "wire" and consumer.permits > 0:
-            self._clock.advance_to(max(self._logs[topic].all_due_s for topic in consumer.topics))
+            self._clock.await_delayed()
             for key in consumer.keys:
                 self._dispatcher.send_all(key)
         asked = [given for given in consumer.received if (given[0], spot_of(given[1])) not in consumer.acknowledged]
@@ -515,8 +507,7 @@ class SimulatedCursors:
         self._quiet(key)
         self._dispatcher.send_all(key)
         subscription = self._subscriptions[key]
-        arrived: list[ConsumerRead] = []
-        total = 0
+        arrived, total = list[ConsumerRead](), 0
         for name, one in self._dispatcher.on(key).items():
             count = sum(len(subscription.left_of(position)) for position in self._dispatcher.pending_of(key, name))
             total += count - one.undercount
@@ -533,7 +524,7 @@ class SimulatedCursors:
             self._leave(name, self._chance.randint(0, len(one.held_back)))
         taker = Consumer((key[0],), key[1], kind, "wire", queue=0, permits=10_000)
         self._dispatcher.join("", taker)
-        self._clock.advance_to(self._logs[key[0]].all_due_s)
+        self._clock.await_delayed()
         self._dispatcher.send_all(key)
         self._dispatcher.leave("")
         return AllReceived(tuple(message for _, message in taker.waiting))

@@ -23,6 +23,7 @@ from model.cursors.reference import CursorLedger
 from model.events import LoggedEntry, MessagePeeked, NotPersisted, Persisted, StoredCursorRead
 from model.judgement import Broken
 from model.log import Position
+from model.vocabulary import Entry
 from tests.lockstep.cursor_variants import SimulatedVariant
 
 Spot = tuple[Position, int]
@@ -36,9 +37,10 @@ FIRST_DELAYS_S = (0.005, 0.06, 0.1)
 
 @dataclass(slots=True)
 class Clock:
-    """The clock of an example, which advances only when told to."""
+    """The clock of an example, which advances only when told to, and when its delayed messages are due."""
 
     now_s: float = 0.0
+    due_s: dict[str, float] = field(default_factory=dict)
 
     def advance(self, by_s: float) -> None:
         """Let time pass."""
@@ -47,6 +49,15 @@ class Clock:
     def advance_to(self, at_s: float) -> None:
         """Let time pass until then, unless it is over already."""
         self.now_s = max(self.now_s, at_s)
+
+    def sending(self, entries: Iterable[Entry]) -> None:
+        """Entries are being sent: from now on the delays of delayed messages count."""
+        messages = (message for entry in entries for message in entry.messages if message.delay_ms)
+        self.due_s.update({message.business_id: self.now_s + message.delay_ms / 1000 for message in messages})
+
+    def await_delayed(self) -> None:
+        """Let time pass until all delayed messages are due."""
+        self.advance_to(max(self.due_s.values(), default=0.0))
 
     def __call__(self) -> float:
         """The time in seconds."""
@@ -60,8 +71,6 @@ class Log:
     entries: dict[Position, tuple[str, ...]] = field(default_factory=dict)
     published_ms: dict[Position, int] = field(default_factory=dict)
     of_model: TopicLog = field(default_factory=TopicLog)
-    due_s: dict[str, float] = field(default_factory=dict)
-    """When each delayed message is due."""
     is_terminated: bool = False
     is_reopened: bool = False
     """It was loaded again after it was terminated."""
@@ -75,15 +84,6 @@ class Log:
             self.of_model = longer
             self.entries[one.position] = ids
             self.published_ms[one.position] = int(now_s * 1000)
-
-    @property
-    def all_due_s(self) -> float:
-        """When all delayed messages are due."""
-        return max(self.due_s.values(), default=0.0)
-
-    def is_due(self, position: Position, now_s: float) -> bool:
-        """Whether an entry is no delayed message, or its time has come."""
-        return not self.due_s or self.due_s.get(self.entries[position][0], 0.0) <= now_s
 
     def place(self, spot: Spot) -> Place:
         """A message in the model's form."""
@@ -145,11 +145,11 @@ class Subscription:
 
     def is_due(self, position: Position) -> bool:
         """Whether an entry is no delayed message, or its time has come."""
-        return self.log.is_due(position, self.clock.now_s)
+        return self.clock.due_s.get(self.log.entries[position][0], 0.0) <= self.clock.now_s
 
     def not_due(self) -> frozenset[Position]:
         """The delayed messages whose time has not come."""
-        left = self.left() if self.log.due_s else []
+        left = self.left() if self.clock.due_s else []
         return frozenset(position for position in left if not self.is_due(position))
 
     def left_of(self, position: Position) -> list[Spot]:

@@ -415,7 +415,7 @@ class SimulatedPerformer:
         if session.client == "official" and not self._ends_of_batches:
             entries = tuple(BatchWithoutHighestId(entry.messages) if entry.is_batch else entry for entry in entries)
         session.sends.append(entries)
-        self._cursors.sending(session.topic, entries)
+        self.clock.sending(entries)
         self.broker.send(session.connection, entries)
         self._disturb(session)
         if not operation.wait:
