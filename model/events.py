@@ -60,11 +60,12 @@ class Created(Outcome, frozen=True):
 
     ``snapshot_room``: how many producers its deduplication snapshot holds. ``ledger_room``: how many entries a ledger
     takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
-    most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes, and ``look_ahead``:
-    how many messages its replay queue may have for each consumer, and in all, before no new ones are read (0: any).
-    ``unacknowledged_in_all``: of a subscription (0: any). ``replication``: if several clusters have it.
-    ``limit_bytes``: of its entries. ``snapshots``: when one is due (None: unknown). ``delay_tick_ms``: of delays (None:
-    there are none).
+    most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
+    implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
+    before no new ones are read (0: any). ``unacknowledged_in_all``: how many unacknowledged messages a subscription may
+    have (0: any). ``replication``: of a topic that several clusters have. ``limit_bytes``: the largest entry of a
+    chunked topic, as clients learn it. ``snapshots``: when one of deduplication is due (None: not known).
+    ``delay_tick_ms``: how exactly the broker keeps the time of delayed messages (None: it delivers them at once).
     """
 
     deduplication: bool
@@ -517,11 +518,8 @@ AnyOutcome = (
     | Cleared
     | Done
     | Skipped
-    | Refused
-    | Unknown
     | Abandoned
-    | Stored
-    | Duplicate
+    | Answer
     | Sent
     | Opened
     | LogRead
