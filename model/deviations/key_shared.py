@@ -15,6 +15,7 @@ LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
 RECENTLY_JOINED_OUTLIVES_SKIP = "recently-joined-outlives-skip"
 REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
+DELAYED_WAITS_FOR_REPLAY_QUEUE = "delayed-waits-for-replay-queue"
 PERMITS_OF_STUCK_CONSUMER_IGNORED = "permits-of-stuck-consumer-ignored"
 UNCLAIMED_HASH_READ_AGAIN = "unclaimed-hash-read-again"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
@@ -220,6 +221,21 @@ DEVIATIONS = (
             name="test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits",
             by="small history",
             statement="With a permit more than messages in the way, or none in the replay queue, the later ones are due.",
+        ),
+    ),
+    Deviation(
+        name=DELAYED_WAITS_FOR_REPLAY_QUEUE,
+        rule="KEY-16",
+        statement="While the replay queue has messages, a delayed message whose time has come is not dispatched, although its consumer has permits. One message that waits for permits of another consumer is enough.",
+        cause="PersistentDispatcherMultipleConsumers.getMessagesToReplayNow asks the tracker of delayed messages only if the replay queue is empty. In a Key_Shared subscription messages stay there until their own consumer has permits. The timer of the tracker triggers a read, which looks at the replay queue again. Read in the classes of 2.7.4, 2.8.2, 2.9.1, 2.10.1 and 2.11.0; 2.10.5, 3.0.7, 3.2.3, 3.3.5, 3.3.6 and 4.0.8 move due messages from the tracker into the replay queue first.",
+        side="broker",
+        releases=(">=2.7.4,<=2.10.1", "==2.11.0"),
+        seen=("2.11.0",),
+        occurrence="Every time, in 10 steps.",
+        shadow=Shadow(
+            name="test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages",
+            by="small history",
+            statement="With nothing in the replay queue the delayed message is due, as is one without a delay, or one that was delivered before.",
         ),
     ),
     Deviation(

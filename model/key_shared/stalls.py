@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from immutables import Map
 
 from model.deviations.key_shared import (
+    DELAYED_WAITS_FOR_REPLAY_QUEUE,
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
     PERMITS_OF_STUCK_CONSUMER_IGNORED,
@@ -99,6 +100,21 @@ def crowded_out(
         elif entry.holder is None and entry.position not in owed:
             in_the_way += 1
     return Map(found)
+
+
+def untracked(
+    keyed: Keyed, delayed: Iterable[Position], entries: Iterable[Open], receivers: Sequence[Receiver]
+) -> Map[Position, str]:
+    """The due delayed messages that the classic implementation does not take from its tracker.
+
+    It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits. A
+    message that was delivered has left the tracker.
+    """
+    waiting = (entry for entry in entries if entry.holder is None and not entry.is_not_due)
+    owners = (owner_of(entry.hashed, receivers) for entry in waiting)
+    if all(owner is not None and owner.permits > 0 for owner in owners):
+        return Map()
+    return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in delayed if at not in keyed.got})
 
 
 def stuck(

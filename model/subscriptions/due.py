@@ -352,10 +352,11 @@ def _with_classic(
     in_replay = outcome.in_replay if outcome.is_waiting else 0
     crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
     stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
-    unclaimed = stalls.behind_unclaimed(
-        () if outcome.is_waiting else owed, _hashed_before_4(state, subscription, entries), receivers
-    )
-    possible = (lasting.update(crowded_out), stuck, unclaimed)
+    before_4 = _hashed_before_4(state, subscription, entries)
+    unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)
+    delayed = filter(state.topics[subscription.topic].is_delayed, owed)
+    untracked = stalls.untracked(keyed, delayed if outcome.is_waiting else (), before_4, receivers)
+    possible = (untracked, lasting.update(crowded_out), stuck, unclaimed)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))

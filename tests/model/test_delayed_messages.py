@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 
+from model.deviations.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE
 from model.events import Created
+from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due
 from model.log import Position
 from model.operations import Send
 from model.vocabulary import Entry, HashRange, LookAhead
-from tests.model.key_shared.test_order import ALL, A, B, broken, gathers, joins, permits, sent, share
+from tests.model.key_shared.test_classic import HIGH, LOW, look
+from tests.model.key_shared.test_look_ahead import waiting
+from tests.model.key_shared.test_order import ALL, A, B, broken, classic, fails, gathers, joins, permits, sent, share
 from tests.notation import DELAY_TICK_MS, steps
 from tests.verdicts import Happened, broken_by, judged
 
@@ -63,17 +69,17 @@ def test_history_without_times_expects_no_delayed_message() -> None:
 # ---------------------------------------------------------------------------------------------------------- Key_Shared
 
 
-def delayed(*keys: str) -> list[Happened]:
-    """As :func:`sent`, with a delay of the first message."""
-    (create, created), *others, (send, outcome) = (one[:2] for one in sent(*keys))
+def delayed(begin: list[Happened], *, number: int = 1) -> list[Happened]:
+    """The same topic, with a delay of this message."""
+    (create, created), *others, (send, outcome) = (one[:2] for one in begin)
     assert isinstance(created, Created)
     assert isinstance(send, Send)
-    first, *rest = send.entries
-    late = Entry((replace(first.messages[0], delay_ms=500),))
+    late = replace(send.entries[number - 1].messages[0], delay_ms=500)
+    entries = (*send.entries[: number - 1], Entry((late,)), *send.entries[number:])
     return [
         (create, replace(created, delay_tick_ms=DELAY_TICK_MS)),
         *others,
-        (replace(send, entries=(late, *rest)), outcome),
+        (replace(send, entries=entries), outcome),
     ]
 
 
@@ -86,9 +92,29 @@ def test_a_delayed_message_is_not_due_before_its_time_and_blocks_no_later_one_of
 
 
 def test_a_delayed_message_has_no_place_in_the_order_of_its_key() -> None:
-    in_time = [*delayed(A, A, B), *joins("c", "d"), permits("c"), permits("d")]
+    in_time = [*delayed(sent(A, A, B)), *joins("c", "d"), permits("c"), permits("d")]
     overtaken = gathers(share("c", 2, ranges=ALL), share("d"))
     assert broken(*in_time, overtaken) is None
     assert broken(*sent(A, A, B), *joins("c", "d"), permits("c"), permits("d"), overtaken) == "KEY-02"
     late = gathers(share("c", 1, ranges=ALL), share("d"))
     assert broken(*in_time, overtaken, late) is None
+
+
+def test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages() -> None:
+    """Old releases look at the tracker of delayed messages only if the replay queue is empty."""
+    known = DELAYED_WAITS_FOR_REPLAY_QUEUE
+    begin = [*delayed(classic(LOW, LOW, HIGH), number=3), *joins("c", "d")]
+    stalled, first = waiting(look(permits=(0, 9))), waiting(look(c=(1,), permits=(0, 9)))
+    late = partial(judged, *begin, first, step_ms=200.0)
+    assert isinstance(late(), Allowed), "its time has not come"
+    answer = late(stalled, stalled)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert isinstance(late(stalled, stalled, known=known), Allowed)
+    assert isinstance(late(stalled, look(permits=(0, 9)), known=known), Broken), "the broker does not wait"
+    emptied = (permits("c"), waiting(look(c=(2,), permits=(0, 9))), stalled)
+    assert isinstance(late(*emptied, known=known), Broken), "the replay queue is empty"
+    again = (waiting(look(d=(3,), permits=(0, 9))), fails("d", 3), stalled)
+    assert isinstance(late(*again, known=known), Broken), "it was delivered before"
+    plain = judged(*classic(LOW, LOW, HIGH), *joins("c", "d"), first, step_ms=200.0, known=known)
+    assert isinstance(plain, Broken), "it has no delay"
