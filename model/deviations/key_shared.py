@@ -14,6 +14,7 @@ REPLAY_HASH_KEPT_AFTER_ACK = "replay-hash-kept-after-ack"
 LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
 RECENTLY_JOINED_OUTLIVES_SKIP = "recently-joined-outlives-skip"
+RECENTLY_JOINED_CLEARED_WITHOUT_READ = "recently-joined-cleared-without-read"
 REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
 DELAYED_WAITS_FOR_REPLAY_QUEUE = "delayed-waits-for-replay-queue"
 PERMITS_OF_STUCK_CONSUMER_IGNORED = "permits-of-stuck-consumer-ignored"
@@ -204,6 +205,33 @@ DEVIATIONS = (
             name="test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_at_them",
             by="small history",
             statement="Nothing is dispatched after a skip although no consumer is recently joined, or another consumer added permits, or mark-delete advanced.",
+        ),
+    ),
+    Deviation(
+        name=RECENTLY_JOINED_CLEARED_WITHOUT_READ,
+        rule="KEY-16",
+        statement="With the classic implementation, all consumers but a recently joined one leave, the last of them without pending messages. The consumer that is left has permits, but receives no message that was not read before, not even new ones, until a consumer adds permits, leaves or requests redelivery. Acks, and another consumer that joins without permits, do not end this.",
+        cause="PersistentStickyKeyDispatcherMultipleConsumers.removeConsumer (4.0: ...Classic) calls removeConsumer of its superclass, whose readMoreEntries reads nothing new: the only consumer is still in recentlyJoinedConsumers (hasConsumersNeededNormalRead, since apache/pulsar#22245). Only then it clears that map. removeConsumersFromRecentJoinedConsumers finds it empty and returns false, so readMoreEntries is called again only if the replay queue has messages. No read is pending at the end of the topic, so new messages do not trigger one, and markDeletePositionMoveForward does nothing while the map is empty. 2.11.0 and 2.10.1 have the same removeConsumer, but read whoever is recently joined.",
+        upstream=("apache/pulsar#22245",),
+        side="broker",
+        releases=(">=3.0.5,<3.1", ">=3.2.3,<4.0"),
+        switched_on={CLASSIC: ("==4.0.4", "==4.0.8", "==4.2.4", "==5.0.0")},
+        seen=(
+            "3.3.6",
+            "3.0.7",
+            "3.2.3",
+            "3.3.5",
+            "4.0.8 classic",
+            "4.0.4 classic",
+            "4.2.4 classic",
+            "5.0.0-M1 classic",
+        ),
+        gone=("2.11.0", "2.10.1"),
+        occurrence="Every time, in 13 steps.",
+        shadow=Shadow(
+            name="test_the_last_leave_stalls_a_recently_joined_consumer_only_until_something_triggers_a_read",
+            by="small history",
+            statement="The consumer that is left receives nothing although it was not recently joined, the last one to leave had pending messages, another consumer is left, the broker waits for a new entry, or something triggered a read since. Or it lacks a message that was read before.",
         ),
     ),
     Deviation(

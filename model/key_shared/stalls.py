@@ -17,6 +17,7 @@ from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
     PERMITS_OF_STUCK_CONSUMER_IGNORED,
+    RECENTLY_JOINED_CLEARED_WITHOUT_READ,
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
     REPLAY_HASH_KEPT_AFTER_ACK,
@@ -26,7 +27,7 @@ from model.deviations.key_shared import (
 )
 from model.key_shared.liveness import Open, Receiver, owner_of
 from model.key_shared.state import Keyed
-from model.log import Position
+from model.log import EARLIEST, Position
 
 ENDED_BY_PERMITS = (LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY, REPLAY_HASH_KEPT_AFTER_ACK)
 
@@ -115,6 +116,17 @@ def untracked(
     if all(owner is not None and owner.permits > 0 for owner in owners):
         return Map()
     return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in delayed if at not in keyed.got})
+
+
+def unread(keyed: Keyed, owed: Iterable[Position], *, is_waiting: bool, in_replay: int) -> Map[Position, str]:
+    """The entries that the classic implementation has not read since only a recently joined consumer was left.
+
+    It read in order, so it dispatched nothing after them. A replay queue with messages would have triggered a read.
+    """
+    if not keyed.is_left_unread or is_waiting or in_replay:
+        return Map()
+    delivered = max(keyed.got, default=EARLIEST)
+    return Map({at: RECENTLY_JOINED_CLEARED_WITHOUT_READ for at in owed if at > delivered and at not in keyed.replays})
 
 
 def stuck(

@@ -82,6 +82,9 @@ class Keyed:
     ``skipped_to``: the mark-delete position after an administrator skipped messages that a recently joined consumer may
     wait for. Since then no consumer left or was sent a message, and only recently joined ones sent permits.
 
+    ``is_left_unread``: the only consumer left was recently joined until the last other one left, and nothing triggered
+    a read since.
+
     ``permits``: those of each consumer at the last look. ``is_last_gone``: the last consumer with permits left, and no
     consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages. If the broker
     had set its flag to skip the next replay, no read has cleared it.
@@ -117,6 +120,7 @@ class Keyed:
     is_woken: bool = False
     permitted: frozenset[str] = frozenset()
     skipped_to: Position | None = None
+    is_left_unread: bool = False
     permits: Map[str, int] = Map()
     is_last_gone: bool = False
     is_skip_kept: bool = False

@@ -150,6 +150,7 @@ def _all_seen(
         replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
         may_be_read_to=keyed.may_be_read_to if not has_dispatched else None,
         skipped_to=None if has_dispatched else keyed.skipped_to,
+        is_left_unread=keyed.is_left_unread and (keyed.has_left or not has_dispatched),
         has_left=False,
         reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,
         has_replays=bool(outcome.in_replay),
@@ -351,12 +352,13 @@ def _with_classic(
     )
     in_replay = outcome.in_replay if outcome.is_waiting else 0
     crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
+    unread = stalls.unread(keyed, owed, is_waiting=outcome.is_waiting, in_replay=outcome.in_replay)
     stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
     before_4 = _hashed_before_4(state, subscription, entries)
     unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)
     delayed = filter(state.topics[subscription.topic].is_delayed, owed)
     untracked = stalls.untracked(keyed, delayed if outcome.is_waiting else (), before_4, receivers)
-    possible = (untracked, lasting.update(crowded_out), stuck, unclaimed)
+    possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))

@@ -10,6 +10,7 @@ from immutables import Map
 from model.deviations.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
 from model.key_shared.state import Joined, Keyed, Unread
 from model.log import EARLIEST, Position
+from model.subscriptions import recently_joined
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import Consumption
 from model.vocabulary import SubscriptionId
@@ -45,12 +46,17 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         reading_at_leave=last,
         is_woken=True,
         skipped_to=None,
+        is_left_unread=False,
         stalled=_read_again(keyed),
     )
     had_permits = name in before.ready and not before.is_woken  # so no message was blocked for it
     if not had and not had_permits:
         keyed = replace(keyed, unread=(*keyed.unread, Unread(before.ranges_of(name), last)))
-    return state.with_keyed(subscription, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
+    if len(rest) > 1:
+        return state.with_keyed(subscription, keyed)
+    is_recent = recently_joined.is_anybody_recent(state.with_keyed(subscription, keyed), subscription)
+    is_left_unread = is_recent and not had and state.consumers[rest[0]].keeps_keys
+    return state.with_keyed(subscription, replace(keyed, joined=Map(), is_left_unread=is_left_unread))
 
 
 def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Consumer) -> Consumption:
@@ -78,7 +84,7 @@ def nacked(state: Consumption, subscription: SubscriptionId, messages: Collectio
         return state
     keyed = state.keyed_of(subscription).freed((place.position for _, place in messages), is_gone=False)
     nacked = keyed.nacked.update(dict.fromkeys(again))
-    keyed = replace(keyed, nacked=nacked, unread=(), is_woken=True, stalled=_read_again(keyed))
+    keyed = replace(keyed, nacked=nacked, unread=(), is_woken=True, is_left_unread=False, stalled=_read_again(keyed))
     return state.with_keyed(subscription, keyed)
 
 
@@ -94,6 +100,7 @@ def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
             unread=() if permits else keyed.unread,
             permitted=keyed.permitted | {name} if permits else keyed.permitted,
             skipped_to=None if is_read else keyed.skipped_to,
+            is_left_unread=keyed.is_left_unread and not permits,
             stalled=_read_again(keyed) if permits else keyed.stalled,
         )
         state = state.with_keyed(subscription, keyed)

@@ -63,14 +63,14 @@ def owed(
     ``entries``: those that are surely unacknowledged, in order. ``unsure``: hashes that are not judged.
     """
     keys = state.log(subscription.topic).keys
-    if _is_anybody_recent(state, subscription):
+    if is_anybody_recent(state, subscription):
         first = min((message[1].position for message in state.all_left(subscription)), default=None)
         entries = [entry for entry in entries[:1] if first is None or entry.position <= first]
     judged = (one for one in entries if one.hashed not in unsure and keys[one.position].key is not None)
     return due(judged, receivers, drains=False)
 
 
-def _is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool:
+def is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool:
     """Whether a consumer joined after entries were read that may still be unacknowledged."""
     joined = state.keyed_of(subscription).joined.values()
     return bool(joined) and any(

@@ -8,6 +8,7 @@ from model.deviations.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PERMITS_OF_STUCK_CONSUMER_IGNORED,
+    RECENTLY_JOINED_CLEARED_WITHOUT_READ,
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
     UNCLAIMED_HASH_READ_AGAIN,
@@ -234,6 +235,60 @@ def test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_
     received = look(d=(3,), permits=(0, 9))
     assert broken(*joined, skip, received, acknowledges("d", 3), waits, known=known) == "KEY-16"
     assert broken(*begin, skip, waits, known=known) == "KEY-16", "nobody joined"
+
+
+def alone(*got: int, again: bool = False) -> Happened:
+    """``e`` is the only consumer left, has permits, and received these messages."""
+    return gathers(share("e", *got, ranges=(CLASSIC_HASHES,), permits=9, again=again))
+
+
+def test_the_last_leave_stalls_a_recently_joined_consumer_only_until_something_triggers_a_read() -> None:
+    known = RECENTLY_JOINED_CLEARED_WITHOUT_READ
+    begin = [*classic(LOW, HIGH), *joins("c"), gathers(share("c", 1)), *joins("d", "e"), permits("e")]
+    left = [*begin, leaves("c"), alone(1), leaves("d")]
+    answer = judged(*left, alone())
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-16", known)
+    assert broken(*left, alone(), known=known) is None
+    assert broken(*begin, leaves("c"), leaves("d"), alone(1), alone(), known=known) is None, "it was replayed before"
+    new_message = more(Position(1, 2), 3, LOW)
+    for lasts in (acknowledges("e", 1), new_message):
+        assert broken(*left, alone(), lasts, alone(), known=known) is None, "it triggers no read"
+    assert broken(*left, permits("e"), alone(), known=known) == "KEY-16"
+    assert broken(*left, fails("e", 1), alone(1, again=True), known=known) == "KEY-16"
+    assert broken(*left, *joins("f"), leaves("f"), alone(), known=known) == "KEY-16"
+    assert broken(*left, alone(), alone(2), new_message, alone(), known=known) == "KEY-16", "it has read again"
+
+
+def test_the_last_leave_stalls_nothing_that_the_broker_read_or_has_a_reason_to_read() -> None:
+    known = RECENTLY_JOINED_CLEARED_WITHOUT_READ
+    begin = [*classic(LOW, HIGH), *joins("c"), gathers(share("c", 1)), *joins("d", "e"), permits("e")]
+    left = [*begin, leaves("c"), alone(1), leaves("d")]
+    assert broken(*left, waiting(alone()), known=known) == "KEY-16", "the broker waits for a new entry"
+    look, looked = alone()[:2]
+    assert isinstance(looked, DueReceived)
+    queued: Happened = (look, replace(looked, in_replay=1))
+    assert broken(*left, queued, known=known) == "KEY-16", "the replay queue has a message"
+    assert broken(*begin, leaves("d"), leaves("c"), alone(1), known=known) == "KEY-16", "the last one had a message"
+    nobody_joined = [*classic(LOW, HIGH), *joins("d", "e"), leaves("d"), alone()]
+    assert broken(*nobody_joined, known=known) == "KEY-16", "nothing was read when it joined"
+    joined = [*classic(LOW), *joins("c"), gathers(share("c", 1)), *joins("d", "e"), permits("e")]
+    acknowledged = [*joined, leaves("c"), alone(1), acknowledges("e", 1), leaves("d")]
+    assert broken(*acknowledged, more(Position(1, 1), 2, HIGH), alone(), known=known) == "KEY-16", (
+        "all that was read is acknowledged"
+    )
+    others = [*begin, *joins("f"), leaves("c"), alone(1), acknowledges("e", 1), leaves("d"), alone()]
+    assert broken(*others, known=known) == "KEY-16", "another consumer is left"
+    read = [*classic(LOW, HIGH, LOW), *joins("c", "d"), look_at_two(), *joins("e"), permits("e")]
+    assert broken(*read, leaves("c"), alone(1, 3), leaves("d"), alone(), known=known) == "KEY-16", "it was read before"
+    out_of_order = [*classic(LOW, HIGH), *joins("c", out_of_order=True), gathers(share("c", 1))]
+    out_of_order += [*joins("d", "e", out_of_order=True), permits("e"), leaves("c"), alone(1), leaves("d")]
+    assert broken(*out_of_order, alone(), known=known) == "KEY-16", "it is never recently joined"
+
+
+def look_at_two() -> Happened:
+    """``c`` receives the first and the third message; ``d``, to which the second one is assigned, has no permits."""
+    return look(c=(1, 3), permits=(0, 0))
 
 
 def test_a_consumer_may_be_recently_joined_if_another_one_had_permits_before_it_joined() -> None:
