@@ -328,7 +328,8 @@ def test_an_operation_on_something_missing_is_skipped(stage: Stage) -> None:
 # ------------------------------------------------------------------------------------------------- delayed messages
 
 DELAY_MS = 600
-"""Long enough that a message is not due at the next operations."""
+LONG_MS = 4000
+"""Long enough that a message is not due at the next operations, on a busy machine either."""
 
 
 def send_delayed(stage: Stage, *delays_ms: int, key: str | None = None) -> None:
@@ -342,7 +343,7 @@ def send_delayed(stage: Stage, *delays_ms: int, key: str | None = None) -> None:
 
 
 def test_a_shared_consumer_receives_a_delayed_message_when_its_time_has_come(stage: Stage) -> None:
-    send_delayed(stage, DELAY_MS, 0)
+    send_delayed(stage, LONG_MS, 0)
     stage.subscribe()
     taken = stage.see(Receive("c", 5), ReceivedMessages)
     assert (ids(taken.messages), taken.settled) == (["d2"], False)
@@ -365,7 +366,7 @@ def test_receiving_all_waits_for_delayed_messages(stage: Stage) -> None:
 
 
 def test_delayed_messages_survive_an_unload_and_the_leave_of_the_last_consumer(stage: Stage) -> None:
-    send_delayed(stage, DELAY_MS)
+    send_delayed(stage, LONG_MS)
     stage.subscribe()
     assert stage.take(5) == []
     stage.see(Unload("t"), Done)
@@ -378,7 +379,7 @@ def test_delayed_messages_survive_an_unload_and_the_leave_of_the_last_consumer(s
 
 
 def test_a_redelivery_request_for_all_waits_until_nothing_more_can_be_on_its_way(stage: Stage) -> None:
-    send_delayed(stage, DELAY_MS, 0)
+    send_delayed(stage, LONG_MS, 0)
     stage.subscribe()
     assert stage.take(5) == ["d2"]
     asked = stage.see(Nack("c", None), RedeliveryRequested)
@@ -386,7 +387,7 @@ def test_a_redelivery_request_for_all_waits_until_nothing_more_can_be_on_its_way
 
 
 def test_key_shared_consumers_receive_later_messages_of_the_key_before_it(stage: Stage) -> None:
-    send_delayed(stage, DELAY_MS, 0, key="k")
+    send_delayed(stage, LONG_MS, 0, key="k")
     stage.subscribe(kind="Key_Shared")
     stage.see(Permit("c", 5), Done)
 
