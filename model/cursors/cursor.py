@@ -7,7 +7,7 @@ milliseconds since the example began. Nothing here reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from immutables import Map
@@ -65,9 +65,16 @@ class Ack:
             return acknowledge_up_to(state, log, self.places[0])
         return acknowledge_all(state, log, self.places)
 
-    def deviating(self, state: Acked, log: TopicLog) -> Mapping[Acked, str]:
-        """The possible states after it in releases that deviate."""
-        if not self.cumulative or self.places[0].batch_index < 0:
+    def deviating(self, state: Acked, log: TopicLog, taken_back: Collection[Acked] = ()) -> Mapping[Acked, str]:
+        """The possible states after it in releases that deviate.
+
+        If a deviation took parts of a batch back, an ack of its other parts may contain them, as the client remembers.
+        """
+        if not self.cumulative:
+            parts = {place.position for place in self.places if state.parts[place.position]}
+            rest = [place for at in parts if any(one.has(at) for one in taken_back) for place in log.places_at(at)]
+            return {acknowledge_all(self.on(state, log), log, rest): BATCH_INDEX_ACKS_OVERWRITTEN} if rest else {}
+        if self.places[0].batch_index < 0:
             return {}
         return {overwritten(state, log, self.places[0]): BATCH_INDEX_ACKS_OVERWRITTEN}
 
@@ -273,18 +280,27 @@ def _with_former(cursor: Cursor, mark_delete: Position, log: TopicLog) -> Iterat
 
 
 def with_grouped(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
-    """A client was given an ack, and may group it (ACK-11)."""
+    """A client was given an ack, and may group it (ACK-11). Clients of other consumers may send theirs before it."""
     mine = cursor.grouped.get(consumer, ())
     deviating = dict(cursor.deviating)
+    others = [acks for other, acks in cursor.grouped.items() if other != consumer]
     for state in cursor.possible:
-        deviating.update(ack.deviating(state, log))
+        sent = (_with_all(acks[:count], state, log) for acks in others for count in range(1, 1 + len(acks)))
+        for before in (state, *sent):
+            deviating.update(ack.deviating(before, log, cursor.taken_back))
     grouped = cursor.grouped.set(consumer, (*mine, ack))
     return replace(cursor, grouped=grouped, deviating=only_by_deviation(cursor.possible, deviating))
 
 
+def _with_all(acks: Iterable[Ack], state: Acked, log: TopicLog) -> Acked:
+    for ack in acks:
+        state = ack.on(state, log)
+    return state
+
+
 def maybe_sent(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
     """An ack may have been sent on a connection that has ended. The next observation shows whether it took effect."""
-    after = cursor.on_each(lambda one: ack.on(one, log), at, (), lambda one: ack.deviating(one, log))
+    after = cursor.on_each(lambda one: ack.on(one, log), at, (), lambda one: ack.deviating(one, log, cursor.taken_back))
     states = cursor.possible | after.possible
     return replace(
         cursor.with_ledger(at, surely=False),
@@ -307,17 +323,17 @@ def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor
         return cursor
     cursor = replace(cursor, grouped=cursor.grouped.delete(consumer))
 
-    def flushed(state: Acked) -> Acked:
-        for ack in acks:
-            state = ack.on(state, log)
-        return state
-
     def taking_back(state: Acked) -> Mapping[Acked, str]:
+        after = state
         for ack in acks:
-            state = next(iter(ack.deviating(state, log)), None) or ack.on(state, log)
-        return {state: BATCH_INDEX_ACKS_OVERWRITTEN}
+            after = next(iter(ack.deviating(after, log, cursor.taken_back)), None) or ack.on(after, log)
+        # The first acks may have been sent before those that a deviation took back.
+        later = range(1, len(acks)) if state in cursor.deviating else ()
+        return dict.fromkeys(
+            (after, *(_with_all(acks[first:], state, log) for first in later)), BATCH_INDEX_ACKS_OVERWRITTEN
+        )
 
-    return cursor.on_each(flushed, at, ("ACK-11",), taking_back)
+    return cursor.on_each(lambda state: _with_all(acks, state, log), at, ("ACK-11",), taking_back)
 
 
 @carries("ACK-11")

@@ -185,7 +185,7 @@ def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, exercise
         lambda one: ack.on(one, log),
         at,
         exercised,
-        lambda one: ack.deviating(one, log),
+        lambda one: ack.deviating(one, log, cursor.taken_back),
         is_individual=not ack.cumulative,
     )
 

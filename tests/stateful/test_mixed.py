@@ -46,7 +46,7 @@ AS_RELEASES_DO = partial(
 )
 OF_ACKS = {"ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13"}
 FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "no-check": ({"variant": named("no-check").variant}, {"DEDUP-03", "DEDUP-09"}),
+    "no-check": ({"variant": named("no-check").variant}, {"DEDUP-03", "DEDUP-09", "CHUNK-13"}),
     "replay-skips-one": ({"variant": named("replay-skips-one").variant}, {"DEDUP-03", "DEDUP-09", "DEDUP-12"}),
     "chunk-never-judged": ({"variant": Variant(chunks=ChunksVariant(never_judged=True))}, {"CHUNK-13"}),
     "ack_covers_whole_message": ({"cursors": SimulatedVariant(ack_covers_whole_message=True)}, OF_ACKS),
