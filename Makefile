@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 CERTIFICATES := $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cert 2>/dev/null)),,$(CERTIFICATES:%=--cert %))
 
-.PHONY: check test test-docs test-container lint docs requirements proto clean setup setup-spark setup-test
+.PHONY: check test test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test
 
 setup: $(VENV)/.run
 setup-spark: $(VENV)/.spark
@@ -64,6 +64,10 @@ test: lint
 # Every command of README and docs that can run here, and the steps of the action for CI, as they are written: half an hour.
 test-docs: $(VENV)/.test $(VENV)/.spark
 	@$(BIN)/python -m pytest tests -m as_typed --durations=20
+
+# How well bugs are found: hunts for some seeded defects again, and says which are found later than before (exit status 1).
+quality: $(VENV)/.test
+	@$(BIN)/python -m tests.quality.finding again --broker $(BROKER)
 
 lint: $(VENV)/.test
 	@echo "== lint and types"

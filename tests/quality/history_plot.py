@@ -23,7 +23,7 @@ STYLE = "font-family: sans-serif; font-size: 13px; background: white"
 Points: TypeAlias = Sequence[tuple[float, float]]
 
 
-class _Axis:
+class Axis:
     """A logarithmic axis over whole decades."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
@@ -42,8 +42,8 @@ def plot(title: str, unit: str, lines: Mapping[str, Points]) -> str:
     """Lines over the number of events, both logarithmic, as SVG."""
     lines = {name: line for name, line in lines.items() if line}
     points = [point for line in lines.values() for point in line]
-    across = _Axis([x for x, _ in points], LEFT, WIDTH - RIGHT)
-    up = _Axis([y for _, y in points], HEIGHT - BOTTOM, TOP)
+    across = Axis([x for x, _ in points], LEFT, WIDTH - RIGHT)
+    up = Axis([y for _, y in points], HEIGHT - BOTTOM, TOP)
     drawn = [*_grid(across, up, unit), f'<text x="{LEFT}" y="18" font-weight="bold">{title}</text>']
     names = sorted(lines, key=lambda name: -lines[name][-1][1])
     for place, name in enumerate(names):
@@ -65,7 +65,7 @@ def plot(title: str, unit: str, lines: Mapping[str, Points]) -> str:
     )
 
 
-def _grid(across: _Axis, up: _Axis, unit: str) -> list[str]:
+def _grid(across: Axis, up: Axis, unit: str) -> list[str]:
     drawn = []
     for value in across.decades():
         x = across.at(value)

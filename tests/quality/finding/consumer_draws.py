@@ -132,8 +132,12 @@ def receive_due(names: Names) -> AnyOperation | None:
     return ReceiveDue(*one) if (one := _subscription(names)) else None
 
 
+def receive_chunked(names: Names) -> AnyOperation | None:
+    return ReceiveDue(*one.id) if (one := _consumer(names)) else None
+
+
 def nack_repeatedly(names: Names) -> AnyOperation | None:
-    return NackRepeatedly(names.chance.choice(names.parts()), names.chance.randint(2, 3))
+    return NackRepeatedly(names.chance.choice(able), names.chance.randint(2, 3)) if (able := names.written()) else None
 
 
 def subscribe(names: Names) -> AnyOperation | None:
@@ -200,11 +204,11 @@ def receive(names: Names) -> AnyOperation | None:
 
 
 def acknowledge(names: Names) -> AnyOperation | None:
-    return _acknowledge(names, one) if (one := _consumer(names)) else None
+    return _acknowledge(names, one) if (one := _receiver(names)) else None
 
 
 def acknowledge_messages(names: Names) -> AnyOperation | None:
-    return Acknowledge(one.name, _nth(names)) if (one := _consumer(names)) else None
+    return Acknowledge(one.name, _nth(names)) if (one := _receiver(names)) else None
 
 
 def ack_by_id(names: Names) -> AnyOperation | None:
@@ -217,7 +221,7 @@ def ack_by_id(names: Names) -> AnyOperation | None:
 
 
 def nack(names: Names) -> AnyOperation | None:
-    one = _consumer(names)
+    one = _receiver(names)
     return Nack(one.name, names.chance.choice((None, _nth(names)))) if one else None
 
 
@@ -233,7 +237,9 @@ def cut_during(names: Names) -> AnyOperation | None:
     if not proxied:
         return None
     chance, consumer = names.chance, names.chance.choice(proxied)
-    doing = chance.choice((Receive(consumer.name, chance.randint(1, 9)), _acknowledge(names, consumer)))
+    doing: Receive | Acknowledge = Receive(consumer.name, chance.randint(1, 9))
+    if consumer.has_received and _coin(names):
+        doing = _acknowledge(names, consumer)
     nth, kind = chance.randint(1, 6), chance.choice(OF_CONSUMERS)
     where: Where = chance.choice(get_args(Where))
     faults = (CutAt(kind, nth, where), CutAfter(chance.randint(1, 800), _coin(names)), LoseThenCut(kind, nth))
@@ -245,7 +251,8 @@ def cut_connection(names: Names) -> AnyOperation | None:
 
 
 def move_chunked(names: Names, move: type[Skip | Expire | ResetCursor]) -> AnyOperation | None:
-    return move(*one, names.chance.randint(0, 9)) if (one := _subscription(names)) else None
+    able = sorted(one for one in names.subscriptions if one.topic in names.written())
+    return move(*names.chance.choice(able), names.chance.randint(0, 9)) if able else None
 
 
 def _subscription(names: Names) -> SubscriptionId | None:
@@ -264,6 +271,12 @@ def _without_reconnecting(names: Names) -> SubscriptionId | None:
 
 def _consumer(names: Names, client: Client | None = None) -> OpenConsumer | None:
     able = [one for one in names.consumers if client in (None, one.client)]
+    return names.chance.choice(able) if able else None
+
+
+def _receiver(names: Names) -> OpenConsumer | None:
+    """A consumer that should have received something."""
+    able = [one for one in names.consumers if one.has_received]
     return names.chance.choice(able) if able else None
 
 
@@ -403,7 +416,7 @@ OF_CHUNKS: Mapping[type[AnyOperation], Draw] = {
     Subscribe: subscribe_to_chunked,
     CloseConsumer: close_consumer,
     CrashConsumer: crash_consumer,
-    ReceiveDue: receive_due,
+    ReceiveDue: receive_chunked,
     Acknowledge: acknowledge_messages,
     Nack: nack,
     Skip: lambda names: move_chunked(names, Skip),

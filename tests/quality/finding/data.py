@@ -19,7 +19,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """How long a hunt took until the first violation, on a broker that had started before.
 
     ``operations``: of the examples that had ended by then. If it was not ``found``, the hunt was over after
-    ``seconds``. ``rule``: the rule that was broken; ``machine``: the machine that broke it.
+    ``seconds``. ``rule``: the rule that was broken; ``machine``: the machine that broke it. ``first_s``: when the first
+    example had ended, which shows how long lanes take to start.
     """
 
     date: str
@@ -32,6 +33,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     found: bool
     rule: str | None = None
     machine: str | None = None
+    first_s: float | None = None
 
     @property
     def is_of(self) -> tuple[Way, str, int]:

@@ -97,7 +97,14 @@ def created(names: Names, operation: CreateTopic) -> Topic:
     """The topic that an operation creates."""
     name = operation.topic
     parts = tuple(partition_name(name, number) for number in range(operation.partitions)) or (name,)
-    return Topic(name, parts, operation.persistence, has_limits=operation.limits is not None)
+    return Topic(
+        name,
+        parts,
+        operation.persistence,
+        has_limits=operation.limits is not None,
+        has_own_namespace=operation.deduplication.startswith("own-"),
+        has_snapshots=operation.persistence is None and operation.deduplication.endswith("-on"),
+    )
 
 
 def open_producer(names: Names) -> AnyOperation | None:
@@ -166,13 +173,14 @@ def _interruption(names: Names, session: OpenSession) -> Interruption | None:
 
 
 def set_deduplication(names: Names) -> AnyOperation | None:
-    """Of a topic without partitions: partitions have no policies of their own."""
-    able = [topic.name for topic in names.topics.values() if topic.name in topic.parts]
+    """By the policy of a topic without partitions, or of a namespace of its own."""
+    able = [topic for topic in names.topics.values() if topic.name in topic.parts]
     if not able:
         return None
-    scope: Scope = names.chance.choice(get_args(Scope))
+    topic = names.chance.choice(able)
+    scopes: tuple[Scope, ...] = ("topic", "namespace") if topic.has_own_namespace else ("topic",)
     on, in_flight = _coin(names), _coin(names)
-    return SetDeduplication(names.chance.choice(able), scope, on, in_flight=on and in_flight)
+    return SetDeduplication(topic.name, names.chance.choice(scopes), on, in_flight=on and in_flight)
 
 
 def unload(names: Names) -> AnyOperation | None:
@@ -184,7 +192,8 @@ def trim(names: Names) -> AnyOperation | None:
 
 
 def read_snapshot(names: Names) -> AnyOperation | None:
-    return ReadSnapshot(names.chance.choice(names.parts()), due=_coin(names))
+    able = [part for part in names.parts() if names.topic_of(part).has_snapshots]
+    return ReadSnapshot(names.chance.choice(able), due=_coin(names)) if able else None
 
 
 def read_log(names: Names) -> AnyOperation | None:
@@ -235,13 +244,13 @@ def use_proxy(names: Names) -> AnyOperation | None:
 
 
 def inject_network_fault(names: Names) -> AnyOperation | None:
-    if any(one.client == "official" for one in names.sessions):
+    if not names.is_proxied or any(one.client == "official" for one in names.sessions):
         return None
     return InjectNetworkFault(names.chance.choice(names.parts()), network_fault(names.chance))
 
 
 def clear_network_faults(names: Names) -> AnyOperation | None:
-    return ClearNetworkFaults()
+    return ClearNetworkFaults() if names.is_proxied else None
 
 
 def network_fault(chance: Random) -> NetworkFault:

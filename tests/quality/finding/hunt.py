@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -69,11 +69,12 @@ UNIFORM: Final = {
 
 
 class _Watch(events.Emitter):
-    """Calls ``on_found`` at the first violation; it notes that and harness errors."""
+    """Calls ``on_found`` at the first violation; it notes that, when the first example ended, and harness errors."""
 
     def __init__(self, began: float) -> None:
         super().__init__(None, began=began)
         self.found: events.ViolationFound | None = None
+        self.first_s: float | None = None
         self.errors: list[str] = []
         self.on_found: Callable[[], None] = lambda: None
 
@@ -82,6 +83,8 @@ class _Watch(events.Emitter):
             case events.ViolationFound() if self.found is None:
                 self.found = event
                 self.on_found()
+            case events.ExampleFinished() if self.first_s is None:
+                self.first_s = event.at_s
             case events.HarnessErrorHappened(sentence=sentence):
                 self.errors.append(sentence)
             case _:
@@ -156,6 +159,7 @@ class Deployment:
                 found=found is not None,
                 rule=None if found is None else found.violation.rule,
                 machine=None if found is None else found.machine,
+                first_s=watch.first_s,
             )
 
     def _run(
@@ -179,9 +183,12 @@ class Deployment:
             run = Run(plan, world, watch, began=began)
             watch.on_found = run.interrupt
             run.expect(machines)
-            with suppress(KeyboardInterrupt):  # which the run raises once it is interrupted
+            try:
                 for machine in machines:
                     run.explore(machine)
+            except KeyboardInterrupt:  # which the run raises once it is interrupted
+                if watch.found is None:
+                    raise
             return watch, run.operations
 
 

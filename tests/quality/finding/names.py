@@ -22,12 +22,17 @@ class Topic:
 
     ``parts``: the topics that producers and administrators name, of a partitioned topic its partitions. ``sent``: the
     business ids, each of one message. With ``has_limits`` messages are counted, so it gets no batches.
+    ``has_own_namespace``: the policy of its namespace may be changed. ``has_snapshots``: deduplication is or was on.
+    ``is_written``: something was sent.
     """
 
     name: str
     parts: tuple[str, ...]
     persistence: Persistence | None = None
     has_limits: bool = False
+    has_own_namespace: bool = False
+    has_snapshots: bool = False
+    is_written: bool = False
     sent: list[str] = field(default_factory=list)
 
 
@@ -49,14 +54,16 @@ class OpenSession:
     client: Client
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OpenConsumer:
-    """A consumer that should be there."""
+    """A consumer that should be there; ``has_received``: it should have received something."""
 
     name: str
     id: SubscriptionId
+    kind: SubscriptionType
     client: Client
     is_proxied: bool = False
+    has_received: bool = False
 
 
 @dataclass(slots=True)
@@ -87,6 +94,8 @@ class Names:
     """The producers that a rate was read of, with their topics: they send nothing else."""
     has_consumed: bool = False
     """Whether there is a subscription that applications consume from."""
+    is_proxied: bool = False
+    """Whether producers connect through a proxy from now on."""
     is_disturbed: bool = False
     """Whether writes or connections may fail from now on."""
     kind: SubscriptionType = "Exclusive"
@@ -101,6 +110,10 @@ class Names:
     def parts(self) -> list[str]:
         """The topics that producers and administrators name."""
         return [part for topic in self.topics.values() for part in topic.parts]
+
+    def written(self) -> list[str]:
+        """Those of them to which something was sent."""
+        return [part for part in self.parts() if self.topic_of(part).is_written]
 
     def official(self) -> list[OpenConsumer]:
         """The consumers of pulsar-client."""

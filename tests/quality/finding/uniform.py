@@ -38,9 +38,11 @@ from model.operations import (
     RunReader,
     RunSubscriber,
     Send,
+    SetDeduplication,
     SetFailpoint,
     StartSource,
     Unload,
+    UseProxy,
 )
 from model.subscription_operations import (
     CloseConsumer,
@@ -48,7 +50,9 @@ from model.subscription_operations import (
     CreateSubscription,
     CutDuring,
     DeleteSubscription,
+    Receive,
     ReceiveAll,
+    ReceiveDue,
     ResetCursor,
     Seek,
     Subscribe,
@@ -132,8 +136,8 @@ KILLS_SHARE: Final = 0.25
 
 
 def _with_kills(name: str, factory: type[UniformMachine], killing: type[UniformMachine]) -> tuple[Machine, Machine]:
-    quick = Description(name=name, decides=(), steps=40, examples=10)
-    kills = Description(name=f"{name}-kills", decides=(), share=KILLS_SHARE, steps=10, examples=2, affects="broker")
+    quick = Description(name=name, decides=(), steps=80, examples=10)
+    kills = Description(name=f"{name}-kills", decides=(), share=KILLS_SHARE, steps=20, examples=2, affects="broker")
     return with_factory(quick, factory), with_factory(kills, killing)
 
 
@@ -161,11 +165,16 @@ def note(names: Names, operation: AnyOperation) -> None:
         case ReadChunkRate(session=session):
             used = next(one for one in names.sessions if one.name == session)
             names.sessions.remove(used)
+            names.topic_of(used.topic).is_written = True
             names.rated.add((used.topic, used.producer))
         case Consume():
             names.has_consumed = True
         case Kill() | Restart():
             names.reloaded()
+        case SetDeduplication(topic=topic, on=True):
+            names.topic_of(topic).has_snapshots = True
+        case UseProxy():
+            names.is_proxied = True
         case SetFailpoint() | InjectNetworkFault():
             names.is_disturbed = True
         case StartSource() | FinishSource() | CrashSource():
@@ -194,11 +203,23 @@ def _note_consumers(names: Names, operation: AnyOperation) -> None:
         case Subscribe(topic=topic, subscription=subscription):
             if operation.durable:
                 names.subscriptions |= {SubscriptionId(part, subscription) for part in names.topic_of(topic).parts}
-            names.consumers.append(
-                OpenConsumer(
-                    operation.consumer, SubscriptionId(topic, subscription), operation.client, operation.proxied
-                )
+            consumer = OpenConsumer(
+                operation.consumer,
+                SubscriptionId(topic, subscription),
+                operation.kind,
+                operation.client,
+                is_proxied=operation.proxied,
             )
+            others = {one.kind for one in names.consumers if one.id == consumer.id}
+            if not others or (others == {consumer.kind} and consumer.kind != "Exclusive"):
+                names.consumers.append(consumer)
+        case Receive(consumer=name):
+            receiver = next(one for one in names.consumers if one.name == name)
+            receiver.has_received = names.topic_of(receiver.id.topic).is_written
+        case ReceiveDue(topic=topic, subscription=subscription):
+            for one in names.consumers:
+                if one.id == SubscriptionId(topic, subscription):
+                    one.has_received = names.topic_of(topic).is_written
         case DeleteSubscription(topic=topic, subscription=subscription):
             subscription_id = SubscriptionId(topic, subscription)
             if not any(one.id == subscription_id for one in names.consumers):

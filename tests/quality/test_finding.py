@@ -1,0 +1,225 @@
+"""How well bugs are found: the uniform machine draws everything, and comparisons notice what got worse, not noise."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from conformance.brokers.size import SMALLEST
+from conformance.engine.catalogue import BY_NAME
+from conformance.engine.lanes.lane import factory_of, machine_of
+from conformance.engine.lanes.turns import groups
+from conformance.engine.machines import described
+from model.events import Skipped
+from model.operations import AnyOperation, Kill, Restart, Unload, UseProxy
+from model.rules.catalogue import RULES
+from tests.lockstep.campaigns import Campaign, play, refused
+from tests.lockstep.simulated.world import SimulatedPerformer
+from tests.quality.finding import data
+from tests.quality.finding.__main__ import REFERENCE, lines
+from tests.quality.finding.comparison import ALL, Compared, compare
+from tests.quality.finding.data import MEASURED, WAYS, Measurement, Way
+from tests.quality.finding.hunt import UNIFORM, machines_for
+from tests.quality.finding.page import PAGE, PLOT, page, plot
+from tests.quality.finding.sample import OF_EACH, sample
+from tests.quality.finding.uniform import (
+    UniformApplicationsKillsMachine,
+    UniformChunksKillsMachine,
+    UniformMachine,
+)
+
+ROOT = Path(__file__).parents[2]
+ALL_UNIFORM = {machine.name: machine for machines in UNIFORM.values() for machine in machines}.values()
+Drawn = Counter[type[AnyOperation]]
+
+
+def drawn_in(campaign: Campaign) -> Drawn:
+    return Counter(type(step.operation) for history in campaign.histories for step in history)
+
+
+@cache
+def campaign_of(machine: type[UniformMachine], examples: int) -> Campaign:
+    return play(machine, SimulatedPerformer, examples=examples, steps=40)
+
+
+@pytest.mark.parametrize(
+    ("machine", "examples"),
+    [(UniformMachine, 150), (UniformChunksKillsMachine, 80), (UniformApplicationsKillsMachine, 80)],
+)
+def test_the_uniform_machine_draws_every_operation(machine: type[UniformMachine], examples: int) -> None:
+    campaign = campaign_of(machine, examples)
+    assert set(machine.draws) <= drawn_in(campaign).keys()
+    assert refused(campaign) == []
+
+
+def test_most_of_what_it_draws_is_performed() -> None:
+    campaign = campaign_of(UniformMachine, 150)
+    created = [history for history in campaign.histories if not isinstance(history[0].outcome, Skipped)]
+    steps = [step for history in created for step in history]
+    assert len(created) > len(campaign.histories) / 3  # limits are not simulated
+    assert sum(isinstance(step.outcome, Skipped) for step in steps) < len(steps) / 3
+
+
+def test_operations_that_are_always_possible_are_drawn_equally_often() -> None:
+    drawn = drawn_in(campaign_of(UniformApplicationsKillsMachine, 80))
+    numbers = [drawn[kind] for kind in (Kill, Restart, UseProxy, Unload)]
+    expected = sum(numbers) / len(numbers)
+    assert expected > 100
+    assert all(abs(number - expected) < 4 * math.sqrt(expected) for number in numbers)
+
+
+def test_a_seed_repeats_the_choices_of_the_uniform_machine() -> None:
+    first, again, other = (
+        [step.operation for history in campaign.histories for step in history]
+        for campaign in (
+            play(UniformChunksKillsMachine, SimulatedPerformer, examples=5, seeded=seed) for seed in (1, 1, 2)
+        )
+    )
+    assert first == again
+    assert first != other
+
+
+def test_uniform_machines_run_in_lanes_and_are_not_offered() -> None:
+    assert not BY_NAME.keys() & {one.name for one in ALL_UNIFORM}
+    for one in ALL_UNIFORM:
+        factory = factory_of(one)
+        assert factory is not None
+        assert machine_of(described(one), factory) == one
+    assert [len(group) for group in groups(UNIFORM["DEDUP"])] == [2, 2]
+
+
+def test_each_way_has_machines_for_every_defect_of_the_sample() -> None:
+    for defect in sample():
+        assert all(machines_for(way, defect) for way in WAYS)
+    assert machines_for("lanes", sample()[0]) == machines_for("one lane", sample()[0])
+
+
+def test_the_sample_has_so_many_defects_of_each_family_that_one_broker_can_show() -> None:
+    chosen = sample()
+    assert Counter(RULES[defect.breaks].family for defect in chosen) == OF_EACH
+    assert all(defect.size == SMALLEST for defect in chosen)
+    larger = sample({family: number + 2 for family, number in OF_EACH.items()})
+    assert set(chosen) <= set(larger)
+
+
+# ----------------------------------------------------------------------------------------------------------------- data
+
+
+def hunt(defect: str, cost: float, *, seed: int = 1, way: Way = "lanes", limit: int = 10_000) -> Measurement:
+    """A hunt that takes so many operations, and a hundredth of that in seconds."""
+    return Measurement(
+        date="2026-11-26",
+        release="4.0.8",
+        way=way,
+        defect=defect,
+        seed=seed,
+        seconds=min(cost, limit) / 100,
+        operations=round(min(cost, limit)),
+        found=cost < limit,
+        rule=RULES["ACK-01"].id if cost < limit else None,
+    )
+
+
+def test_measurements_are_read_back_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "measured.jsonl"
+    assert data.read(path) == []
+    data.append(path, [hunt("ack-dropped", 10), hunt("ack-dropped", math.inf, seed=2)])
+    data.append(path, [hunt("ack-dropped", 20, way="uniform")])
+    measured = data.read(path)
+    assert [(one.operations, one.found, one.is_of) for one in measured] == [
+        (10, True, ("lanes", "ack-dropped", 1)),
+        (10_000, False, ("lanes", "ack-dropped", 2)),
+        (20, True, ("uniform", "ack-dropped", 1)),
+    ]
+
+
+def test_no_hunt_is_stored_twice() -> None:
+    stored = Counter((one.release, *one.is_of) for one in data.read(MEASURED))
+    assert stored
+    assert set(stored.values()) == {1}
+
+
+# ----------------------------------------------------------------------------------------------------------- comparison
+
+DEFECTS = [f"d{number}" for number in range(6)]
+NEVER = 1e12
+Harder = Callable[[str], float]
+
+
+def compared_by_chance(chance: random.Random, harder: Harder) -> list[Compared]:
+    """Hunts as they are: exponential, as if each example had the same probability to find a defect."""
+
+    def hunts(seeds: int, factor: Harder) -> list[Measurement]:
+        means = {defect: 100.0 * (number + 1) * factor(defect) for number, defect in enumerate(DEFECTS)}
+        return [hunt(one, chance.expovariate(1 / means[one]), seed=seed) for one in DEFECTS for seed in range(seeds)]
+
+    return compare(hunts(5, lambda _: 1.0), hunts(8, harder))
+
+
+def how_often_worse(what: str, harder: Harder, *, times: int) -> float:
+    chance = random.Random(what)
+    found = [compared_by_chance(chance, harder) for _ in range(times)]
+    return sum(any(one.is_worse and what in (one.what, "anything") for one in compared) for compared in found) / times
+
+
+def test_noise_is_not_taken_for_a_worsening() -> None:
+    assert how_often_worse("anything", lambda _: 1.0, times=150) <= 0.04
+
+
+def test_what_got_better_is_not_worse() -> None:
+    assert how_often_worse("anything", lambda _: 0.2, times=20) == 0
+
+
+def test_a_defect_that_is_not_found_any_more_is_noticed() -> None:
+    assert how_often_worse("d2", lambda defect: NEVER if defect == "d2" else 1.0, times=20) == 1
+
+
+def test_a_defect_that_is_much_harder_to_find_is_noticed_mostly() -> None:
+    assert how_often_worse("d0", lambda defect: 100.0 if defect == "d0" else 1.0, times=40) > 0.5
+
+
+def test_a_small_worsening_of_all_defects_is_noticed() -> None:
+    assert how_often_worse(ALL, lambda _: 4.0, times=20) > 0.8
+
+
+def test_the_probability_is_that_of_every_way_to_choose_the_new_hunts() -> None:
+    before, now = [3.0, 5.0, 5.0, 20_000.0], [5.0, 9.0, 20_000.0]
+    (compared,) = compare([hunt("d", cost) for cost in before], [hunt("d", cost) for cost in now])
+    ranks = {3.0: 1.0, 5.0: 3.0, 9.0: 5.0, 20_000.0: 6.5}
+    sums = [sum(chosen) for chosen in combinations([ranks[cost] for cost in (*before, *now)], len(now))]
+    expected = sum(total >= sum(ranks[cost] for cost in now) for total in sums) / len(sums)
+    assert compared.by_chance == pytest.approx(expected)
+    assert (compared.before, compared.now) == (5.0, 9.0)
+
+
+def test_defects_that_were_measured_only_once_are_left_out() -> None:
+    assert compare([hunt("d0", 5)], [hunt("d1", 5)]) == []
+    assert lines([]) == ["Nothing was measured both before and now."]
+
+
+def test_the_outcome_in_words() -> None:
+    before = [hunt(defect, 10 + seed, seed=seed) for defect in ("d0", "d1") for seed in range(5)]
+    now = [hunt("d0", math.inf, seed=seed) for seed in range(8)] + [hunt("d1", 12, seed=seed) for seed in range(8)]
+    assert lines(compare(before, now)) == [
+        "Operations until a defect is found, before and now (medians), and the probability that chance explains it:",
+        "  d0: 12, mostly not found; 0.002",
+        "  all of them: 12, mostly not found; 0.015",
+        "  d1: 12, 12; 0.618",
+        "Found later than before: d0. (A probability below 0.01 counts, after a correction for the number of tests.)",
+    ]
+
+
+# ----------------------------------------------------------------------------------------------------------------- page
+
+
+def test_the_page_and_the_plot_follow_from_the_measurements() -> None:
+    measured = data.read(MEASURED)
+    assert (ROOT / REFERENCE / PAGE).read_text("utf-8") == page(measured)
+    assert (ROOT / REFERENCE / PLOT).read_text("utf-8") == plot(measured)
