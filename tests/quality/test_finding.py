@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,8 +18,9 @@ from conformance.engine.catalogue import BY_NAME
 from conformance.engine.lanes.lane import factory_of, machine_of
 from conformance.engine.lanes.turns import groups
 from conformance.engine.machines import described
+from model.cluster_operations import ReplicationOperation
 from model.events import Skipped
-from model.operations import AnyOperation, Kill, Restart, Unload, UseProxy
+from model.operations import AnyOperation, DeploymentOperation, Kill, Restart, Terminate, Unload, UseProxy
 from model.rules.catalogue import RULES
 from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.simulated.world import SimulatedPerformer
@@ -32,10 +34,12 @@ from tests.quality.finding.sample import OF_EACH, sample
 from tests.quality.finding.uniform import (
     UniformApplicationsKillsMachine,
     UniformChunksKillsMachine,
+    UniformKillsMachine,
     UniformMachine,
 )
 
 ROOT = Path(__file__).parents[2]
+KILLING = (UniformKillsMachine, UniformChunksKillsMachine, UniformApplicationsKillsMachine)
 ALL_UNIFORM = {machine.name: machine for machines in UNIFORM.values() for machine in machines}.values()
 Drawn = Counter[type[AnyOperation]]
 
@@ -57,6 +61,12 @@ def test_the_uniform_machine_draws_every_operation(machine: type[UniformMachine]
     campaign = campaign_of(machine, examples)
     assert set(machine.draws) <= drawn_in(campaign).keys()
     assert refused(campaign) == []
+
+
+def test_the_uniform_machines_have_the_whole_vocabulary_of_one_broker() -> None:
+    drawn = {kind for machine in KILLING for kind in machine.draws}
+    left_out = {*get_args(DeploymentOperation), *get_args(ReplicationOperation), Terminate}
+    assert drawn == set(get_args(AnyOperation)) - left_out
 
 
 def test_most_of_what_it_draws_is_performed() -> None:
@@ -104,9 +114,9 @@ def test_each_way_has_machines_for_every_defect_of_the_sample() -> None:
 def test_the_sample_has_so_many_defects_of_each_family_that_one_broker_can_show() -> None:
     chosen = sample()
     assert Counter(RULES[defect.breaks].family for defect in chosen) == OF_EACH
-    assert all(defect.size == SMALLEST for defect in chosen)
-    larger = sample({family: number + 2 for family, number in OF_EACH.items()})
-    assert set(chosen) <= set(larger)
+    everything = sample(dict.fromkeys(OF_EACH, 1000))
+    assert all(defect.size == SMALLEST for defect in everything)
+    assert set(chosen) < set(everything)
 
 
 # ----------------------------------------------------------------------------------------------------------------- data
