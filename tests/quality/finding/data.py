@@ -18,7 +18,7 @@ MEASURED: Final = Path(__file__).parent / "measured.jsonl"
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """How long a hunt took until the first violation, on a broker that had started before.
 
-    ``operations``: of the examples that had ended by then. If it was not ``found``, the hunt was over after
+    ``operations``: those performed until then, in all lanes. If it was not ``found``, the hunt was over after
     ``seconds``. ``rule``: the rule that was broken; ``machine``: the machine that broke it. ``first_s``: when the first
     example had ended, which shows how long lanes take to start.
     """

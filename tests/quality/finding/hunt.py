@@ -18,6 +18,7 @@ from conformance import events
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker, releases_of
 from conformance.engine.budget import reserve_s
+from conformance.engine.execution import weight
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.plugin import SUITE_SETTINGS
@@ -27,6 +28,7 @@ from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.defect import Defect
 from conformance.faults.seeded_defect import seed_defect
 from conformance.harness_error import HarnessError
+from conformance.history.journal import JournalStep, read_journal
 from conformance.known import known_of, shipped
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
@@ -69,11 +71,17 @@ UNIFORM: Final = {
 
 
 class _Watch(events.Emitter):
-    """Calls ``on_found`` at the first violation; it notes that, when the first example ended, and harness errors."""
+    """Calls ``on_found`` at the first violation; it notes that, when the first example ended, and harness errors.
 
-    def __init__(self, began: float) -> None:
+    ``report``: the folder of the run, with the journals.
+    """
+
+    def __init__(self, began: float, report: Path) -> None:
         super().__init__(None, began=began)
+        self._report = report
         self.found: events.ViolationFound | None = None
+        self.operations = 0
+        """Those performed until then, also in examples that had not ended."""
         self.first_s: float | None = None
         self.errors: list[str] = []
         self.on_found: Callable[[], None] = lambda: None
@@ -82,6 +90,7 @@ class _Watch(events.Emitter):
         match event:
             case events.ViolationFound() if self.found is None:
                 self.found = event
+                self.operations = _performed(self._report)
                 self.on_found()
             case events.ExampleFinished() if self.first_s is None:
                 self.first_s = event.at_s
@@ -142,9 +151,7 @@ class Deployment:
     def _hunt(self, broker: Broker, defect: Defect, way: Way, seed: int, limit_s: float) -> Measurement:
         with _world(broker, defect) as (world, footprint):
             lanes = 1 if way == "one lane" else LANES
-            watch, operations = self._run(
-                world, footprint, machines_for(way, defect), seed=seed, lanes=lanes, limit_s=limit_s
-            )
+            watch = self._run(world, footprint, machines_for(way, defect), seed=seed, lanes=lanes, limit_s=limit_s)
             found = watch.found
             if found is None and (watch.errors or watch.now_s < limit_s / 2):
                 raise HarnessError("; ".join(watch.errors) or f"it ended after {watch.now_s:.1f} s")
@@ -155,7 +162,7 @@ class Deployment:
                 defect=defect.name,
                 seed=seed,
                 seconds=limit_s if found is None else found.at_s,
-                operations=operations if found is None else found.operations,
+                operations=watch.operations,
                 found=found is not None,
                 rule=None if found is None else found.violation.rule,
                 machine=None if found is None else found.machine,
@@ -164,8 +171,8 @@ class Deployment:
 
     def _run(
         self, world: World, footprint: Footprint, machines: Sequence[Machine], *, seed: int, lanes: int, limit_s: float
-    ) -> tuple[_Watch, int]:
-        """Run machines until one finds a violation; returns what happened and the number of operations."""
+    ) -> _Watch:
+        """Run machines until one finds a violation; returns what happened."""
         with tempfile.TemporaryDirectory() as report:
             plan = Plan(
                 broker=self._name,
@@ -179,7 +186,7 @@ class Deployment:
                 lanes=lanes,
             )
             began = time.monotonic()
-            watch = _Watch(began)
+            watch = _Watch(began, plan.report)
             run = Run(plan, world, watch, began=began)
             watch.on_found = run.interrupt
             run.expect(machines)
@@ -189,7 +196,9 @@ class Deployment:
             except KeyboardInterrupt:  # which the run raises once it is interrupted
                 if watch.found is None:
                     raise
-            return watch, run.operations
+            if watch.found is None:
+                watch.operations = _performed(plan.report)
+            return watch
 
 
 @contextmanager
@@ -216,6 +225,12 @@ def _world(broker: Broker, defect: Defect | None) -> Iterator[tuple[World, Footp
 def _switch_off(broker: Broker, defect: BrokerDefect) -> None:
     for agent in broker.load_agents():
         defects.switch_off(agent, defect)
+
+
+def _performed(report: Path) -> int:
+    """How many operations the journals of a run have."""
+    read = (line for journal in report.glob("journal*.jsonl") for line in read_journal(journal))
+    return sum(weight(line.step.operation) for line in read if isinstance(line, JournalStep))
 
 
 def _budget_s(limit_s: float) -> float:

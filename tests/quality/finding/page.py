@@ -36,7 +36,7 @@ A hunt runs the machines of the defect's family, as `pulsar-conformance defects 
 first violation. The uniform machine draws only operations on topics that the family is about. Each of its examples
 begins with a topic, a producer and a consumer, and it draws only what has something to act on; otherwise most examples
 would come to nothing. The clock starts when the broker serves and the defect is on, so lanes start within the time.
-Operations are those of the examples that had ended. The ways take turns on a broker with the machines' settings.
+Operations are those of all lanes. The ways take turns on a broker with the machines' settings.
 
 The defects are a random sample of each family that one broker of one cluster can show. Left out are defects that need
 several clusters (REPL), brokers or bookies.
