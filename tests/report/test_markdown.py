@@ -17,6 +17,8 @@ from conformance.report.docs.markdown import defects_page
 from model.explorations import VARIANTS
 
 DOCS = Path(__file__).parents[2] / "docs"
+MEASURED = {"finding.md", "finding.svg"}
+"""Pages that follow from measurements of the tests, which hold them against these."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_the_generated_pages_are_up_to_date(generated: dict[str, str]) -> None:
-    assert set(generated) == {path.name for path in (DOCS / REFERENCE).iterdir()}
+    assert set(generated) == {path.name for path in (DOCS / REFERENCE).iterdir()} - MEASURED
     stale = [name for name, text in generated.items() if (DOCS / REFERENCE / name).read_text(encoding="utf-8") != text]
     assert not stale, "run `make docs`"
 

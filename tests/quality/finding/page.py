@@ -150,18 +150,23 @@ def _table(summaries: Summaries) -> list[str]:
 def _outcome(measured: Sequence[Measurement], summaries: Summaries) -> list[str]:
     """What came out, in words."""
     dates = sorted({one.date for one in measured})
-    seeds = len({one.seed for one in measured})
+    hunts_each = sorted({summary.hunts for ways in summaries.values() for summary in ways.values()})
+    seeds = count(hunts_each[-1], "seed", "seeds")
+    if hunts_each[0] < hunts_each[-1]:
+        seeds = f"{hunts_each[0]} to {seeds}"
     releases = ", ".join(sorted({one.release for one in measured}))
     during = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    sampled = f"{count(len(summaries), 'defect', 'defects')}, {count(seeds, 'seed', 'seeds')} each"
-    lines = [f"{during}, {releases}: {sampled}, on two cores that other programs used heavily.", ""]
+    sampled = f"{count(len(summaries), 'defect', 'defects')}, {seeds} each"
+    lines = [f"{during}, {releases}: {sampled}, on two cores that other programs used heavily (load 20).", ""]
     for way in WAYS:
         hunts = [one for one in measured if one.way == way]
         found = sum(one.found for one in hunts)
         every = sum(ways[way].found == ways[way].hunts for ways in summaries.values())
         none = [f"`{name}`" for name, ways in summaries.items() if not ways[way].found]
         never = f"; never {', '.join(none)}" if none else ""
-        lines.append(f"- **{way}** found it in {found} of {len(hunts)} hunts: {every} defects always{never}.")
+        first_s = median(one.first_s for one in hunts if one.first_s is not None)
+        first = f"The first example had ended after {first_s:.1f} s (median)."
+        lines.append(f"- **{way}**: {found} of {len(hunts)} hunts found it; {every} defects always{never}. {first}")
     own = [one for one in measured if one.rule is not None]
     alike = sum(RULES[str(one.rule)].family == RULES[catalogue.find(one.defect).breaks].family for one in own)
     lines.append(f"- {alike} of {len(own)} violations were of a rule of the defect's own family.")

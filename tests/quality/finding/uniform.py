@@ -154,12 +154,13 @@ def note(names: Names, operation: AnyOperation) -> None:
         case OpenProducer(session=session, topic=topic, producer=producer, client=client):
             if not any((one.topic, one.producer) == (topic, producer) for one in names.sessions):
                 names.sessions.append(OpenSession(session, topic, producer, client))
-        case (
-            CloseProducer(session)
-            | CrashProducer(session)
-            | Send(session, interruption=CutAfterSends(meanwhile="dies"))
-        ):
+        case CloseProducer(session) | CrashProducer(session):
             names.sessions = [one for one in names.sessions if one.name != session]
+        case Send(session=session, interruption=cut):
+            sender = next(one for one in names.sessions if one.name == session)
+            names.topic_of(sender.topic).is_written = True
+            if isinstance(cut, CutAfterSends) and cut.meanwhile == "dies":
+                names.sessions.remove(sender)
         case Unload(topic=topic):
             names.reloaded(topic)
         case ReadChunkRate(session=session):

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from click.testing import CliRunner
 
 from conformance.brokers.size import SMALLEST
 from conformance.engine.catalogue import BY_NAME
 from conformance.engine.lanes.lane import factory_of, machine_of
 from conformance.engine.lanes.turns import groups
 from conformance.engine.machines import described
+from conformance.faults.defect import Defect
 from model.cluster_operations import ReplicationOperation
 from model.events import Skipped
 from model.operations import AnyOperation, DeploymentOperation, Kill, Restart, Terminate, Unload, UseProxy
@@ -25,7 +27,7 @@ from model.rules.catalogue import RULES
 from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.quality.finding import data
-from tests.quality.finding.__main__ import REFERENCE, lines
+from tests.quality.finding.__main__ import FAILED, REFERENCE, lines, main
 from tests.quality.finding.comparison import ALL, Compared, compare
 from tests.quality.finding.data import MEASURED, WAYS, Measurement, Way
 from tests.quality.finding.hunt import UNIFORM, machines_for
@@ -38,7 +40,7 @@ from tests.quality.finding.uniform import (
     UniformMachine,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KILLING = (UniformKillsMachine, UniformChunksKillsMachine, UniformApplicationsKillsMachine)
 ALL_UNIFORM = {machine.name: machine for machines in UNIFORM.values() for machine in machines}.values()
 Drawn = Counter[type[AnyOperation]]
@@ -224,6 +226,41 @@ def test_the_outcome_in_words() -> None:
         "  d1: 12, 12; 0.618",
         "Found later than before: d0. (A probability below 0.01 counts, after a correction for the number of tests.)",
     ]
+
+
+class Scripted:
+    """A deployment on which every hunt takes the same number of operations."""
+
+    cost = 0.0
+
+    def __init__(self, broker: str) -> None:
+        assert broker == "4.0.8"
+
+    def hunt(self, defect: Defect, way: Way, seed: int, *, limit_s: float) -> Measurement:
+        assert limit_s > 0
+        return hunt(defect.name, self.cost, seed=seed, way=way)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("cost", "status"), [(12.0, 0), (math.inf, 1)])
+def test_quality_measures_one_defect_of_each_family_again(
+    cost: float, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.quality.finding.__main__.Deployment", Scripted)
+    monkeypatch.setattr(Scripted, "cost", cost)
+    path = tmp_path / "measured.jsonl"
+    data.append(path, [hunt(one.name, 10 + seed, seed=seed) for one in sample() for seed in range(1, 6)])
+    ran = CliRunner().invoke(main, ["again", "--data", str(path)])
+    assert ran.exit_code == status, ran.output
+    first = {RULES[defect.breaks].family: defect.name for defect in reversed(sample())}
+    assert all(ran.output.count(f"{name}, lanes, seed") == 8 for name in first.values())
+
+
+def test_quality_fails_if_there_is_nothing_to_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.quality.finding.__main__.Deployment", Scripted)
+    assert CliRunner().invoke(main, ["again", "--data", str(tmp_path / "none.jsonl")]).exit_code == FAILED
 
 
 # ----------------------------------------------------------------------------------------------------------------- page
