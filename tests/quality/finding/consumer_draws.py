@@ -65,6 +65,8 @@ from tests.quality.finding.draws import TOPICS, Draw
 from tests.quality.finding.names import Names, OpenConsumer, Source
 
 SUBSCRIPTIONS = ("s0", "s1", "s2")
+KIND: SubscriptionType = "Exclusive"
+"""The type of the subscription that applications consume from."""
 QUEUES = (0, 2, 100)
 SOURCES = ("a0", "a1", "a2")
 OF_CONSUMERS: tuple[Carried, ...] = ("FLOW", "MESSAGE", "ACK", "ACK_RESPONSE")
@@ -99,7 +101,7 @@ def expire(names: Names) -> AnyOperation | None:
 
 def reset_cursor(names: Names) -> AnyOperation | None:
     one = _without_reconnecting(names)
-    return ResetCursor(*one, _message(names, one.topic), _coin(names)) if one else None
+    return ResetCursor(*one, _message(names, one.topic), names.coin()) if one else None
 
 
 def read_cursor(names: Names) -> AnyOperation | None:
@@ -152,7 +154,7 @@ def subscribe(names: Names) -> AnyOperation | None:
     name, subscription = names.fresh("c"), chance.choice(SUBSCRIPTIONS)
     if client == "official":
         return Subscribe(name, topic.name, subscription, kind, client, start, queue=chance.choice((1, 3, 100)))
-    if kind == "Exclusive" and _coin(names):  # of a name of its own: it ends with this consumer
+    if kind == "Exclusive" and names.coin():  # of a name of its own: it ends with this consumer
         return Subscribe(
             name, topic.name, f"with-{name}", kind, start=start, durable=False, queue=chance.choice(QUEUES)
         )
@@ -166,9 +168,9 @@ def subscribe(names: Names) -> AnyOperation | None:
         start=start,
         queue=chance.choice(QUEUES),
         known_as=chance.choice((None, "x", "y")),
-        sticky=((bounds[0], bounds[1]),) if is_keyed and _coin(names) else (),
-        out_of_order=is_keyed and _coin(names),
-        proxied=_coin(names),
+        sticky=((bounds[0], bounds[1]),) if is_keyed and names.coin() else (),
+        out_of_order=is_keyed and names.coin(),
+        proxied=names.coin(),
     )
 
 
@@ -183,7 +185,7 @@ def subscribe_to_chunked(names: Names) -> AnyOperation | None:
         "official",
         queue=chance.choice((1, 2, 1000)),
         max_pending_chunked=chance.randint(0, 2),
-        acks_oldest_chunked=_coin(names),
+        acks_oldest_chunked=names.coin(),
     )
 
 
@@ -217,7 +219,7 @@ def ack_by_id(names: Names) -> AnyOperation | None:
     if one is None or not sent:
         return None
     ids = tuple(names.chance.sample(sent, min(len(sent), names.chance.randint(1, 3))))
-    return AckById(one.name, ids, cumulative=_coin(names))
+    return AckById(one.name, ids, cumulative=names.coin())
 
 
 def nack(names: Names) -> AnyOperation | None:
@@ -229,7 +231,7 @@ def seek(names: Names) -> AnyOperation | None:
     one = _consumer(names, "wire")
     if one is not None and one.id in {other.id for other in names.official()}:
         return None  # as in _without_reconnecting
-    return Seek(one.name, _message(names, one.id.topic), _coin(names)) if one else None
+    return Seek(one.name, _message(names, one.id.topic), names.coin()) if one else None
 
 
 def cut_during(names: Names) -> AnyOperation | None:
@@ -238,11 +240,11 @@ def cut_during(names: Names) -> AnyOperation | None:
         return None
     chance, consumer = names.chance, names.chance.choice(proxied)
     doing: Receive | Acknowledge = Receive(consumer.name, chance.randint(1, 9))
-    if consumer.has_received and _coin(names):
+    if consumer.has_received and names.coin():
         doing = _acknowledge(names, consumer)
     nth, kind = chance.randint(1, 6), chance.choice(OF_CONSUMERS)
     where: Where = chance.choice(get_args(Where))
-    faults = (CutAt(kind, nth, where), CutAfter(chance.randint(1, 800), _coin(names)), LoseThenCut(kind, nth))
+    faults = (CutAt(kind, nth, where), CutAfter(chance.randint(1, 800), names.coin()), LoseThenCut(kind, nth))
     return CutDuring(doing, chance.choice(faults))
 
 
@@ -291,13 +293,9 @@ def _nth(names: Names) -> tuple[int, ...]:
 def _acknowledge(names: Names, consumer: OpenConsumer) -> Acknowledge:
     """Of a partitioned topic not cumulatively, which pulsar-client does partition by partition."""
     is_partitioned = consumer.id.topic not in names.parts()
-    if is_partitioned or _coin(names):
+    if is_partitioned or names.coin():
         return Acknowledge(consumer.name, _nth(names))
     return Acknowledge(consumer.name, (names.chance.randrange(10),), cumulative=True)
-
-
-def _coin(names: Names) -> bool:
-    return names.chance.random() < 0.5
 
 
 # -------------------------------------------------------------------------------------------------------- applications
@@ -360,13 +358,13 @@ def consume(names: Names) -> AnyOperation | None:
     chance = names.chance
     client: Client = chance.choice(get_args(Client))
     then: Then = chance.choice(get_args(Then))
-    acks = tuple(_coin(names) for _ in range(chance.randint(1, 3)))
+    acks = tuple(names.coin() for _ in range(chance.randint(1, 3)))
     name = f"{chance.choice(('c0', 'c1'))}-{client}"
-    return Consume(name, TOPICS[0], SUBSCRIPTIONS[0], chance.randint(1, 9), acks, then, names.kind, client)
+    return Consume(name, TOPICS[0], SUBSCRIPTIONS[0], chance.randint(1, 9), acks, then, KIND, client)
 
 
 def drain(names: Names) -> AnyOperation | None:
-    return Drain(TOPICS[0], SUBSCRIPTIONS[0], names.kind) if names.has_consumed else None
+    return Drain(TOPICS[0], SUBSCRIPTIONS[0], KIND) if names.has_consumed else None
 
 
 def run_reader(names: Names) -> AnyOperation | None:

@@ -16,7 +16,7 @@ MEASURED: Final = Path(__file__).parent / "measured.jsonl"
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a hunt took until the first violation, on a broker that had started before.
+    """How long a hunt took until a rule of the defect's family was broken, on a broker that had started before.
 
     ``operations``: those performed until then, in all lanes. If it was not ``found``, the hunt was over after
     ``seconds``. ``rule``: the rule that was broken; ``machine``: the machine that broke it. ``first_s``: when the first

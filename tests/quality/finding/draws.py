@@ -77,7 +77,7 @@ def create_topic(names: Names) -> AnyOperation | None:
     persistence: Persistence | None = chance.choice((None, *get_args(Persistence)))
     if persistence is None:
         switch: Switch = chance.choice(get_args(Switch))
-        return CreateTopic(name, switch, is_timed=chance.random() < 0.5)
+        return CreateTopic(name, switch, is_timed=names.coin())
     return CreateTopic(name, persistence=persistence, partitions=chance.choice((0, 2)), limits=chance.choice(LIMITS))
 
 
@@ -116,7 +116,7 @@ def open_producer(names: Names) -> AnyOperation | None:
 
 def open_chunking_producer(names: Names) -> AnyOperation | None:
     chance, topic = names.chance, names.chance.choice(names.parts())
-    if _coin(names):
+    if names.coin():
         return OpenProducer(names.fresh("s"), topic, chance.choice(CRAFTING))
     able = [producer for producer in PRODUCERS if (topic, producer) not in names.rated]
     if not able:
@@ -127,7 +127,7 @@ def open_chunking_producer(names: Names) -> AnyOperation | None:
         topic,
         chance.choice(able),
         "official",
-        is_chunking=chance.random() < 0.5,
+        is_chunking=names.coin(),
         compression=compression,
     )
 
@@ -148,7 +148,7 @@ def send(names: Names) -> AnyOperation | None:
     if session.client == "official":
         return Send(session.name, (names.rising_entry(session),))
     entries = tuple(names.entry(session) for _ in range(names.chance.randint(1, 5)))
-    return Send(session.name, entries, wait=names.chance.random() < 0.5)
+    return Send(session.name, entries, wait=names.coin())
 
 
 def send_payloads(names: Names) -> AnyOperation | None:
@@ -179,7 +179,7 @@ def set_deduplication(names: Names) -> AnyOperation | None:
         return None
     topic = names.chance.choice(able)
     scopes: tuple[Scope, ...] = ("topic", "namespace") if topic.has_own_namespace else ("topic",)
-    on, in_flight = _coin(names), _coin(names)
+    on, in_flight = names.coin(), names.coin()
     return SetDeduplication(topic.name, names.chance.choice(scopes), on, in_flight=on and in_flight)
 
 
@@ -193,7 +193,7 @@ def trim(names: Names) -> AnyOperation | None:
 
 def read_snapshot(names: Names) -> AnyOperation | None:
     able = [part for part in names.parts() if names.topic_of(part).has_snapshots]
-    return ReadSnapshot(names.chance.choice(able), due=_coin(names)) if able else None
+    return ReadSnapshot(names.chance.choice(able), due=names.coin()) if able else None
 
 
 def read_log(names: Names) -> AnyOperation | None:
@@ -266,10 +266,6 @@ def network_fault(chance: Random) -> NetworkFault:
         RefuseConnections(chance.choice((5, 50, 300))),
     )
     return chance.choice(faults)
-
-
-def _coin(names: Names) -> bool:
-    return names.chance.random() < 0.5
 
 
 ON_TOPICS: Mapping[type[AnyOperation], Draw] = {

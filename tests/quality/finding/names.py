@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
 
 from model.operations import GoesOn
 from model.vocabulary import ChunkNumber, Client, Content, Entry, Message, Persistence, SubscriptionId, SubscriptionType
-
-T = TypeVar("T")
 
 KEYS = (None, *(f"k{number}" for number in range(6)))
 LARGEST_BYTES = 40_000
@@ -98,9 +95,11 @@ class Names:
     """Whether producers connect through a proxy from now on."""
     is_disturbed: bool = False
     """Whether writes or connections may fail from now on."""
-    kind: SubscriptionType = "Exclusive"
-    """The type of the subscription that applications consume from."""
     _fresh: int = 0
+
+    def coin(self) -> bool:
+        """One of two choices."""
+        return self.chance.random() < 0.5
 
     def fresh(self, letter: str) -> str:
         """A name that was not used before."""
@@ -135,7 +134,7 @@ class Names:
         """An earlier entry of this producer, or a new one, with any sequence id up to a little above the highest."""
         topic = self.topic_of(session.topic)
         producer = self.producers.setdefault((session.topic, session.producer), Producer())
-        if producer.entries and self.chance.random() < 0.5:
+        if producer.entries and self.coin():
             return self.chance.choice(producer.entries)
         first = self.chance.randint(1, producer.highest + 4)
         size = 1 if topic.has_limits else self.chance.randint(1, 3)

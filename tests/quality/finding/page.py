@@ -10,7 +10,6 @@ from typing import Final
 
 from conformance.faults import catalogue
 from conformance.report.sentences.lists import count
-from model.rules.catalogue import RULES
 from tests.quality.finding.comparison import ALL, compare, operations, seconds
 from tests.quality.finding.data import WAYS, Measurement, Way
 from tests.quality.history_plot import COLOURS, STYLE, Axis
@@ -32,11 +31,11 @@ How long it takes to find a [seeded defect](defects.md), in three ways:
 - **uniform**: eight lanes that draw operations and their arguments uniformly at random, without steering, swarm
   testing or plans.
 
-A hunt runs the machines of the defect's family, as `pulsar-conformance defects --hunt` does, from a seed until the
-first violation. The uniform machine draws only operations on topics that the family is about. Each of its examples
-begins with a topic, a producer and a consumer, and it draws only what has something to act on; otherwise most examples
-would come to nothing. The clock starts when the broker serves and the defect is on, so lanes start within the time.
-Operations are those of all lanes. The ways take turns on a broker with the machines' settings.
+A hunt runs the machines of the defect's family, as `pulsar-conformance defects --hunt` does, from a seed until a rule
+of the family is broken. The uniform machine draws only operations on topics that the family is about. Each of its
+examples begins with a topic, a producer and a consumer, and it draws only what has something to act on; otherwise most
+examples would come to nothing. The clock starts when the broker serves and the defect is on, so lanes start within the
+time. Operations are those of all lanes. The ways take turns on a broker with the machines' settings.
 
 The defects are a random sample of each family that one broker of one cluster can show. Left out are defects that need
 several clusters (REPL), brokers or bookies.
@@ -167,9 +166,6 @@ def _outcome(measured: Sequence[Measurement], summaries: Summaries) -> list[str]
         first_s = median(one.first_s for one in hunts if one.first_s is not None)
         first = f"The first example had ended after {first_s:.1f} s (median)."
         lines.append(f"- **{way}**: {found} of {len(hunts)} hunts found it; {every} defects always{never}. {first}")
-    own = [one for one in measured if one.rule is not None]
-    alike = sum(RULES[str(one.rule)].family == RULES[catalogue.find(one.defect).breaks].family for one in own)
-    lines.append(f"- {alike} of {len(own)} violations were of a rule of the defect's own family.")
     lines += ["", *_ratios(measured, summaries)]
     return lines
 
