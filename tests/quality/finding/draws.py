@@ -1,10 +1,14 @@
 """How the uniform machine draws operations on topics, producers, the broker and the network; None: nothing to do it to.
 
-Every argument is uniform. What is left out needs several clusters, brokers or bookies, or a change of the broker's
+Every argument is uniform. Left out is what needs several clusters, brokers or bookies, or a change of the broker's
 settings: operations of a deployment and on links, an unload with another implementation of Key_Shared, a restart with
-another setting of deduplication, a quorum. Topics whose consumed ledgers are deleted are left out, too: without a
-subscription nothing keeps their messages, so most operations on them cannot be judged. So is termination: a terminated
-topic of 4.0.8 without a message refuses new subscriptions once it is reloaded, which breaks a rule without a defect.
+another setting of deduplication, a quorum. Left out, too, are:
+
+- delays of messages;
+- topics whose consumed ledgers are deleted: without a subscription nothing keeps their messages, so most operations on
+  them cannot be judged;
+- termination: a terminated topic of 4.0.8 without a message refuses new subscriptions once it is reloaded, which breaks
+  a rule without a defect.
 """
 
 from __future__ import annotations
