@@ -1,17 +1,18 @@
 """Whether defects are found later than before: exact rank tests, which need no threshold and no distribution.
 
-A hunt that found nothing took longer than all that did. For each defect, the rank sum of the new hunts among all of
-its hunts is compared with that of every way to choose as many of them: the probability of a sum at least as large, if
-only chance decides which hunts are the new ones. The sums of all defects, added up, have such a distribution, too, and
-notice what makes all defects a little harder to find. As these are several tests, Holm's method multiplies their
-probabilities.
+A hunt that found nothing took longer than all that did, unless the machine was so slow that it performed fewer
+operations than others needed: then it says nothing, and is left out. For each defect, the rank sum of the new hunts
+among all of its hunts is compared with that of every way to choose as many of them: the probability of a sum at least
+as large, if only chance decides which hunts are the new ones. The sums of all defects, added up, have such a
+distribution, too, and notice what makes all defects a little harder to find. As these are several tests, Holm's method
+multiplies their probabilities.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import median
@@ -57,7 +58,8 @@ class Compared:
 
 def compare(before: Iterable[Measurement], now: Iterable[Measurement], cost: Cost = operations) -> list[Compared]:
     """Each defect that was measured before and now, then all of them; the least probable by chance first."""
-    earlier, later = _costs(before, cost), _costs(now, cost)
+    hunts = list(before)
+    earlier, later = _costs(hunts, cost), _costs(_telling(now, _costs(hunts, operations)), cost)
     names = sorted(earlier.keys() & later.keys())
     compared, total, everything = [], 0, Distribution({0: 1})
     for name in names:
@@ -74,6 +76,16 @@ def compare(before: Iterable[Measurement], now: Iterable[Measurement], cost: Cos
 
 def _compared(what: str, before: Sequence[float], now: Sequence[float], by_chance: float) -> Compared:
     return Compared(what=what, before=median(before), now=median(now), by_chance=by_chance)
+
+
+def _telling(now: Iterable[Measurement], before: Mapping[str, Sequence[float]]) -> list[Measurement]:
+    """The hunts that found something, or performed as many operations as those before needed."""
+    return [one for one in now if one.found or one.operations >= _needed(before.get(one.defect, ()))]
+
+
+def _needed(costs: Sequence[float]) -> float:
+    found = [cost for cost in costs if math.isfinite(cost)]
+    return median(found) if found else 0.0
 
 
 def _costs(measured: Iterable[Measurement], cost: Cost) -> dict[str, list[float]]:

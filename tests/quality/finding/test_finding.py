@@ -215,6 +215,13 @@ def test_defects_that_were_measured_only_once_are_left_out() -> None:
     assert lines([]) == ["Nothing was measured both before and now."]
 
 
+def test_a_machine_that_is_too_slow_to_find_anything_is_no_worsening() -> None:
+    before = [hunt("d0", 100 + seed, seed=seed) for seed in range(5)]
+    slow = [hunt("d0", math.inf, seed=seed, limit=50) for seed in range(8)]
+    assert compare(before, slow) == []
+    assert compare(before, [*slow, hunt("d0", 100)])[0].by_chance > 0.5
+
+
 def test_the_outcome_in_words() -> None:
     before = [hunt(defect, 10 + seed, seed=seed) for defect in ("d0", "d1") for seed in range(5)]
     now = [hunt("d0", math.inf, seed=seed) for seed in range(8)] + [hunt("d1", 12, seed=seed) for seed in range(8)]
