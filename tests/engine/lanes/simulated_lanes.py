@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -72,8 +73,10 @@ class SharingPerformer(SimulatedPerformer):
         self._world = world
         self._report: Path = world.report  # type: ignore[attr-defined]
         self._seen = bounces(self._report)
+        self._began_s = time.monotonic()
 
     def perform(self, operation: AnyOperation) -> Performed:
+        self.clock.advance_to(time.monotonic() - self._began_s)  # the lockstep's, by which delayed messages are due
         if isinstance(operation, Kill | Restart):
             self._world.broker.kill() if isinstance(operation, Kill) else self._world.broker.restart()
             self._world.broker.start()
