@@ -421,7 +421,8 @@ class Cursors:
         if view is None:
             why, members = poller.missing(), self._members.on(topic, subscription).values()
             wire = [member for member in members if isinstance(member, WireMember)]
-            return Starved(why, tuple(message for member in wire for message in member.collect()))
+            # Of several consumers it would be unknown who has what: it is left there, and the next read shows it.
+            return Starved(why, tuple(wire[0].collect()) if len(wire) == 1 else ())
         arrived = tuple(
             ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, view))
             for consumer, member in self._members.on(topic, subscription).items()
