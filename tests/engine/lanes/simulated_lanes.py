@@ -73,10 +73,14 @@ class SharingPerformer(SimulatedPerformer):
         self._world = world
         self._report: Path = world.report  # type: ignore[attr-defined]
         self._seen = bounces(self._report)
-        self._began_s = time.monotonic()
+        self._last_s = time.monotonic()
 
     def perform(self, operation: AnyOperation) -> Performed:
-        self.clock.advance_to(time.monotonic() - self._began_s)  # the lockstep's, by which delayed messages are due
+        now_s = time.monotonic()
+        self.clock.advance(
+            now_s - self._last_s
+        )  # at least as much as the lockstep's, by which delayed messages are due
+        self._last_s = now_s
         if isinstance(operation, Kill | Restart):
             self._world.broker.kill() if isinstance(operation, Kill) else self._world.broker.restart()
             self._world.broker.start()
