@@ -283,7 +283,8 @@ def with_grouped(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Curs
     """A client was given an ack, and may group it (ACK-11). Clients of other consumers may send theirs before it."""
     mine = cursor.grouped.get(consumer, ())
     deviating = dict(cursor.deviating)
-    others = [acks for other, acks in cursor.grouped.items() if other != consumer]
+    can_deviate = ack.cumulative or cursor.taken_back
+    others = [acks for other, acks in cursor.grouped.items() if other != consumer and can_deviate]
     for state in cursor.possible:
         sent = (_with_all(acks[:count], state, log) for acks in others for count in range(1, 1 + len(acks)))
         for before in (state, *sent):

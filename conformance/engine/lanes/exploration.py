@@ -9,15 +9,13 @@ from typing import Final
 
 from conformance.engine.findings import Findings
 from conformance.engine.found import FoundViolation
-from conformance.engine.lanes.lanes import Lanes, Taken, Task
+from conformance.engine.lanes.lanes import STOP_TIMEOUT_S, Lanes, Taken, Task
 from conformance.engine.lanes.protocol import Replayed, RoundEnded, RunRound
 from conformance.engine.lanes.turns import Turns
 from conformance.engine.machines import Machine
 from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
 
-STOP_TIMEOUT_S: Final = 90.0
-"""How long lanes may take to stop: an operation may be waiting for a broker."""
 STOP_AFTER_DEADLINE_S: Final = 2.0
 """The same at the end of the budget, from its reserve."""
 

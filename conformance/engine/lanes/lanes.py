@@ -42,6 +42,8 @@ from conformance.workers.protocol import GaveUp, WorkerCrashed
 from conformance.workers.starter import Starter, Worker
 
 MODULE: Final = "conformance.engine.lanes"
+STOP_TIMEOUT_S: Final = 90.0
+"""How long lanes may take to stop: an operation may be waiting for a broker."""
 LOOK_EVERY_S: Final = 0.1
 """How often it asks the caller whether it is over."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
-from conformance.engine.lanes.lanes import Lanes, Taken, Task
+from conformance.engine.lanes.lanes import STOP_TIMEOUT_S, Lanes, Taken, Task
 from conformance.engine.lanes.protocol import Replayed, ReplayHistory, RoundEnded
 from conformance.engine.shortener.attempt import Operations
 from conformance.harness_error import HarnessError
@@ -24,9 +23,6 @@ from model.operations import (
     ThawOwners,
     Unload,
 )
-
-STOP_TIMEOUT_S: Final = 90.0
-"""How long replays may take to end after one of them failed."""
 
 
 def can_share_broker(operations: Iterable[AnyOperation]) -> bool:

@@ -62,7 +62,8 @@ from model.vocabulary import (
     Where,
     partition_name,
 )
-from tests.quality.finding.names import LARGEST_BYTES, Names, OpenSession, Topic
+from stateful.deduplication.plan import PlannedSession
+from tests.quality.finding.names import LARGEST_BYTES, Names, Topic
 
 Draw = Callable[[Names], AnyOperation | None]
 
@@ -112,7 +113,10 @@ def created(names: Names, operation: CreateTopic) -> Topic:
 
 
 def open_producer(names: Names) -> AnyOperation | None:
-    """Of either client, unless there are faults: pulsar-client hides them, and may not end when ids repeat."""
+    """Of either client, unless there are faults: pulsar-client hides them.
+
+    Its sends may then never complete when sequence ids repeat.
+    """
     clients: tuple[Client, ...] = ("wire",) if names.is_disturbed else get_args(Client)
     client = names.chance.choice(clients)
     return OpenProducer(names.fresh("s"), names.chance.choice(names.parts()), names.chance.choice(PRODUCERS), client)
@@ -145,7 +149,7 @@ def crash_producer(names: Names) -> AnyOperation | None:
 
 
 def send(names: Names) -> AnyOperation | None:
-    """Any entries of the wire client; of pulsar-client, one message, as it may not end when ids repeat."""
+    """Any entries of the wire client; one message of pulsar-client, which may not complete if sequence ids repeat."""
     if not names.sessions:
         return None
     session = names.chance.choice(names.sessions)
@@ -164,7 +168,7 @@ def send_payloads(names: Names) -> AnyOperation | None:
     return Send(session.name, entries, interruption=interruption)
 
 
-def _interruption(names: Names, session: OpenSession) -> Interruption | None:
+def _interruption(names: Names, session: PlannedSession) -> Interruption | None:
     chance = names.chance
     sends = chance.randint(1, 6)
     meanwhile: Meanwhile = chance.choice(get_args(Meanwhile))

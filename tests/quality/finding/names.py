@@ -7,6 +7,7 @@ from random import Random
 
 from model.operations import GoesOn
 from model.vocabulary import ChunkNumber, Client, Content, Entry, Message, Persistence, SubscriptionId, SubscriptionType
+from stateful.deduplication.plan import PlannedSession, ProducerPlan
 
 KEYS = (None, *(f"k{number}" for number in range(6)))
 LARGEST_BYTES = 40_000
@@ -31,24 +32,6 @@ class Topic:
     has_snapshots: bool = False
     is_written: bool = False
     sent: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Producer:
-    """A producer's name on a topic: the highest sequence id that it used, and its entries."""
-
-    highest: int = 0
-    entries: list[Entry] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSession:
-    """A producer session that should be open."""
-
-    name: str
-    topic: str
-    producer: str
-    client: Client
 
 
 @dataclass(slots=True)
@@ -81,8 +64,8 @@ class Names:
 
     chance: Random
     topics: dict[str, Topic] = field(default_factory=dict)
-    producers: dict[tuple[str, str], Producer] = field(default_factory=dict)
-    sessions: list[OpenSession] = field(default_factory=list)
+    producers: dict[tuple[str, str], ProducerPlan] = field(default_factory=dict)
+    sessions: list[PlannedSession] = field(default_factory=list)
     subscriptions: set[SubscriptionId] = field(default_factory=set)
     consumers: list[OpenConsumer] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
@@ -130,10 +113,10 @@ class Names:
         """The broker disconnected the consumers of a subscription."""
         self.consumers = [one for one in self.consumers if one.client == "official" or one.id != subscription]
 
-    def entry(self, session: OpenSession) -> Entry:
+    def entry(self, session: PlannedSession) -> Entry:
         """An earlier entry of this producer, or a new one, with any sequence id up to a little above the highest."""
         topic = self.topic_of(session.topic)
-        producer = self.producers.setdefault((session.topic, session.producer), Producer())
+        producer = self.producers.setdefault((session.topic, session.producer), ProducerPlan())
         if producer.entries and self.coin():
             return self.chance.choice(producer.entries)
         first = self.chance.randint(1, producer.highest + 4)
@@ -144,16 +127,16 @@ class Names:
         producer.entries.append(entry)
         return entry
 
-    def rising_entry(self, session: OpenSession) -> Entry:
+    def rising_entry(self, session: PlannedSession) -> Entry:
         """A new message with the next sequence id, as pulsar-client needs it."""
-        producer = self.producers.setdefault((session.topic, session.producer), Producer())
+        producer = self.producers.setdefault((session.topic, session.producer), ProducerPlan())
         producer.highest += 1
         topic = self.topic_of(session.topic)
         return Entry((Message(producer.highest, self._business_id(topic), self.chance.choice(KEYS)),))
 
-    def payload(self, session: OpenSession) -> Entry:
+    def payload(self, session: PlannedSession) -> Entry:
         """A message of any size up to four chunks; of the wire client, one chunk of any message of three."""
-        producer = self.producers.setdefault((session.topic, session.producer), Producer())
+        producer = self.producers.setdefault((session.topic, session.producer), ProducerPlan())
         if session.client == "wire":
             number = self.chance.randint(max(1, producer.highest - 1), producer.highest + 1)
             producer.highest = max(producer.highest, number)

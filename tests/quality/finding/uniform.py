@@ -58,10 +58,11 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import SubscriptionId
+from stateful.deduplication.plan import PlannedSession
 from stateful.lockstep_machine import LockstepMachine, Performing
 from tests.quality.finding.consumer_draws import OF_APPLICATIONS, OF_CHUNKS, OF_CONSUMERS_AND_CURSORS
 from tests.quality.finding.draws import BOUNCES, FAULTS, ON_CHUNKED_TOPICS, ON_TOPICS, Draw, created, unload
-from tests.quality.finding.names import Names, OpenConsumer, OpenSession, Source
+from tests.quality.finding.names import Names, OpenConsumer, Source
 
 SEEDS = st.tuples(*[st.integers(0, 0xFFFF)] * 4)
 """Hypothesis draws numbers of sixteen bits uniformly, and larger ones not."""
@@ -153,7 +154,7 @@ def note(names: Names, operation: AnyOperation) -> None:
             names.topics[topic] = created(names, operation)
         case OpenProducer(session=session, topic=topic, producer=producer, client=client):
             if not any((one.topic, one.producer) == (topic, producer) for one in names.sessions):
-                names.sessions.append(OpenSession(session, topic, producer, client))
+                names.sessions.append(PlannedSession(session, topic, producer, client))
         case CloseProducer(session) | CrashProducer(session):
             names.sessions = [one for one in names.sessions if one.name != session]
         case Send(session=session, interruption=cut):
