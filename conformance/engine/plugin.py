@@ -25,6 +25,7 @@ from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
 from conformance.engine.deployment import BrokerOfRun
 from conformance.engine.execution import spare_the_collector
+from conformance.engine.lanes.starters import LaneStarters
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.run import Run
@@ -182,7 +183,11 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     plan, emit = config.stash[_plan], config.stash[_emitter]
     plan.report.mkdir(parents=True, exist_ok=True)
     deployment = BrokerOfRun(plan, emit)
+    machines = [machine for item in request.session.items if (machine := machine_of(item))]
+    lane_starters = LaneStarters(sorted({machine.factory.__module__ for machine in machines}))
     try:
+        if plan.lanes > 1:
+            lane_starters.prepare()  # it takes about as long as the broker
         emit(events.Phase(at_s=emit.now_s, what=f"starting the broker {plan.broker}"))
         base, settings = _settings_of(plan, emit)
         world = deployment.start(base, settings)
@@ -196,8 +201,8 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
             began=config.stash[_began],
             seeded=deployment.seeded,
             on_shipped=lambda: deployment.start("shipped", plan.settings),
+            lane_starters=lane_starters,
         )
-        machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)
         emit(_started(plan, world.broker, world, machines, emit))
         spare_the_collector()
@@ -212,6 +217,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         emit(events.HarnessErrorHappened(at_s=emit.now_s, sentence=str(harness_error), log_tail=deployment.log_tail()))
         pytest.exit(str(harness_error), returncode=2)
     finally:
+        lane_starters.close()
         deployment.close()
 
 

@@ -25,6 +25,7 @@ from conformance.engine.lanes.exploration import SideBySide
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lanes import Lanes
 from conformance.engine.lanes.replay import can_share_broker, replay_in_lanes
+from conformance.engine.lanes.starters import LaneStarters
 from conformance.engine.lanes.turns import groups
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
@@ -69,8 +70,10 @@ class Run:
         base: Base = "quick",
         seeded: SeededDefect | None = None,
         on_shipped: Callable[[], World] | None = None,
+        lane_starters: LaneStarters | None = None,
     ) -> None:
-        """``base``: the base settings of the world's broker; ``seeded``: its defect.
+        """``base``: the base settings of the world's broker; ``seeded``: its defect. ``lane_starters``: the caller
+        closes them.
 
         ``on_shipped``: stops that broker, and returns a world on another one with the shipped settings.
         """
@@ -89,6 +92,7 @@ class Run:
         self._groups: dict[str, tuple[Machine, ...]] = {}
         self._found_in_lanes: dict[str, list[FoundViolation]] = {}
         self._lane_numbers = itertools.count(1)
+        self._lane_starters = lane_starters or LaneStarters(())
         self._rounds = Rounds(
             world, plan.report / "journal.jsonl", seed=plan.seed, known=plan.known, deadline=self._deadline
         )
@@ -232,7 +236,7 @@ class Run:
             side_by_side = SideBySide(
                 group,
                 self._findings,
-                lambda: self._open_lanes(group),
+                self._open_lanes,
                 until=self._until(group),
                 deadline=self._deadline,
                 has_to_end=lambda: self._interrupted or self._is_broker_lost,
@@ -246,15 +250,14 @@ class Run:
             self._found_in_lanes |= side_by_side.found
         return self._found_in_lanes[machine.title]
 
-    def _open_lanes(self, group: Sequence[Machine]) -> Lanes:
+    def _open_lanes(self) -> Lanes:
         plan = self.plan
         assert plan.footprint is not None
         host = WorldHost(self._world)
         begin = host.begin(
             footprint=plan.footprint, report=plan.report, seed=plan.seed, known=plan.known, deadline=self._deadline
         )
-        modules = sorted({machine.factory.__module__ for machine in group})
-        return Lanes(plan.lanes, begin, host, modules=modules, numbers=self._lane_numbers)
+        return Lanes(plan.lanes, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
 
     @contextmanager
     def _lanes_for_replays(self, operations: Iterable[AnyOperation]) -> Iterator[Lanes | None]:
@@ -262,7 +265,7 @@ class Run:
         if self.plan.lanes == 1 or not can_share_broker(operations):
             yield None
             return
-        with self._open_lanes([]) as lanes:
+        with self._open_lanes() as lanes:
             yield lanes
 
     @contextmanager
@@ -275,7 +278,7 @@ class Run:
                 yield Replayer(partial(self._attempts, lanes), at_once=self.plan.lanes)
 
     def _attempts(self, lanes: Lanes, histories: Sequence[Operations]) -> list[Attempt]:
-        replayed = replay_in_lanes(lanes, histories, REPEATED, lambda: self._interrupted)
+        replayed = replay_in_lanes(lanes, histories, REPEATED)
         return [one.attempt for one in replayed]
 
     def _emit_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
@@ -389,15 +392,15 @@ class Run:
     def _replays(
         self, operations: Operations, machine: str, times: int, lanes: Lanes | None
     ) -> Iterator[tuple[Attempt, ExampleEnded]]:
-        """So many replays, or fewer if the budget is used up."""
+        """So many replays, or fewer if the budget is used up or the run is interrupted."""
         left = times
-        while left and (self._deadline is None or time.monotonic() < self._deadline):
+        while left and not self._interrupted and (self._deadline is None or time.monotonic() < self._deadline):
             if lanes is None:
                 yield self._rounds.replay(operations, machine)
                 left -= 1
                 continue
             at_once = min(left, self.plan.lanes)
-            for one in replay_in_lanes(lanes, [operations] * at_once, machine, lambda: self._interrupted):
+            for one in replay_in_lanes(lanes, [operations] * at_once, machine):
                 yield one.attempt, one.ended
             left -= at_once
 

@@ -49,6 +49,7 @@ SCHEMA = pa.schema(
         pa.field("subscription_type", pa.string()),
         pa.field("consumer", pa.string()),
         pa.field("redeliveries", pa.int32()),
+        pa.field("delayed", pa.bool_()),
         pa.field("ledger", pa.int64()),
         pa.field("entry", pa.int64()),
         pa.field("batch_index", pa.int32(), nullable=False),

@@ -14,7 +14,7 @@ import msgspec
 VERSION = 1
 """The version of this schema. It rises when a field is removed or changes its meaning; a new field keeps it."""
 
-ADDED = frozenset({"replicated", "replicated_from"})
+ADDED = frozenset({"replicated", "replicated_from", "delayed"})
 """The fields that were added later, which files of this version may lack."""
 
 
@@ -107,6 +107,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     subscription_type: str | None = None
     consumer: str | None = None
     redeliveries: int | None = None
+    delayed: bool | None = None
+    """Of a dispatch: the message was published with a delay, so consumers that share a subscription get it later."""
     ledger: int | None = None
     entry: int | None = None
     batch_index: int = -1

@@ -109,6 +109,7 @@ class _Example:
     blind: set[Name] = field(default_factory=set)
     """Subscriptions with an ack of a message that no consumer had received."""
     keys: dict[str, str | None] = field(default_factory=dict)
+    delayed: set[str] = field(default_factory=set)
     """The key of each message for Key_Shared: that of its entry."""
     last: dict[str, Position] = field(default_factory=dict)
     logs: dict[str, list[Recorded]] = field(default_factory=dict)
@@ -175,6 +176,8 @@ class _Example:
     def _messages(self, entry: Entry) -> Iterator[dict[str, Any]]:
         for index, message in enumerate(entry.messages):
             self.keys[message.business_id] = entry.sticky_key
+            if message.delay_ms:
+                self.delayed.add(message.business_id)
             yield {
                 "batch_index": index if entry.is_batch else -1,
                 "sequence_id": message.sequence_id,
@@ -245,6 +248,7 @@ class _Example:
             "key": self.keys.get(message.business_id),
             "digest": digest(message.business_id.encode()),
             "redeliveries": message.redeliveries,
+            "delayed": True if message.business_id in self.delayed else None,
         }
 
     # ----------------------------------------------------------------------- what is done to subscriptions and topics

@@ -105,21 +105,10 @@ class Starter(Generic[R]):
         worker.send(order)
         return worker
 
-    def close(self) -> None:
-        """End the process and all that it forked, and remove the folder; safe to call twice."""
+    def prepare(self) -> None:
+        """Start the process that workers are forked from, without waiting until it can fork."""
         if self._control is not None:
-            self._control.close()
-            self._control = None
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(self._end_timeout_s)
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def _start(self) -> socket.socket:
-        if self._control is not None:
-            return self._control
+            return
         mine, its = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, "-m", self._module, str(its.fileno()), *self._arguments],
@@ -130,8 +119,25 @@ class Starter(Generic[R]):
         )
         its.close()
         self._control = mine
-        self._folder = Path(self._first_line(mine))
-        return mine
+
+    def close(self) -> None:
+        """End the process and all that it forked, and remove the folder; safe to call twice."""
+        if self._control is not None:
+            self._control.close()
+            self._control = self._folder = None
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(self._end_timeout_s)
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _start(self) -> socket.socket:
+        self.prepare()
+        assert self._control is not None
+        if self._folder is None:
+            self._folder = Path(self._first_line(self._control))
+        return self._control
 
     def _first_line(self, control: socket.socket) -> str:
         control.settimeout(START_TIMEOUT_S)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from conformance.engine.catalogue import DESCRIPTIONS, ROUND_AT_MOST
 from conformance.engine.example import RunningExample
 from conformance.engine.execution import run_round
 from conformance.engine.machines import Machine
@@ -60,7 +62,8 @@ class _Creating(LockstepMachine):
         self.do(CreateTopic(f"t{number}"))
 
 
-def test_rounds_of_one_example_do_not_repeat_the_simplest_one() -> None:
+def created_in(rounds: int, *, steps: int, examples: int) -> list[list[str]]:
+    """The topics that each example of so many rounds creates."""
     performed: list[list[str]] = []
 
     def ended(example: RunningExample) -> None:
@@ -71,9 +74,25 @@ def test_rounds_of_one_example_do_not_repeat_the_simplest_one() -> None:
         lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
         return RunningExample(lockstep, is_time_up=lambda: False, on_end=ended)
 
-    machine = Machine(name="creating", decides=(), factory=_Creating, steps=3, examples=1)
-    for seed in range(10):
+    machine = Machine(name="creating", decides=(), factory=_Creating, steps=steps, examples=examples)
+    for seed in range(rounds):
         run_round(machine, begin, seed=seed)
+    return performed
+
+
+def test_rounds_of_one_example_do_not_repeat_the_simplest_one() -> None:
+    performed = created_in(10, steps=3, examples=1)
     assert len(performed) == 10
     assert [names for names in performed if names and set(names) != {"t0"}]
     assert len({tuple(names) for names in performed}) > 5
+
+
+def test_no_example_of_a_round_is_mostly_the_simplest_or_a_change_of_an_earlier_one() -> None:
+    performed = created_in(20, steps=4, examples=ROUND_AT_MOST)
+    assert len(performed) == 20 * ROUND_AT_MOST
+    assert not [names for names in performed if names[1:] == ["t0"] * 3]
+    assert not [names for before, names in pairwise(performed) if len(set(before) & set(names)) > 1]
+
+
+def test_no_round_of_a_machine_is_longer() -> None:
+    assert max(description.examples for description in DESCRIPTIONS) == ROUND_AT_MOST

@@ -175,6 +175,21 @@ def test_a_violation_in_an_example_is_a_violation_in_its_events(invariant: str) 
     assert invariant in random_histories.broken_in(random_histories.judged(events(*BROKEN[invariant])))
 
 
+@pytest.mark.parametrize("delay_ms", [0, 500])
+def test_a_delayed_message_has_no_place_in_the_order_of_its_key(delay_ms: int) -> None:
+    first = Entry((Message(1, "b1", "k", delay_ms=delay_ms),))
+    sent = (Send("p", (first, message(2))), Sent((Stored(Position(1, 0)), Stored(Position(1, 1)))))
+    done = but(3, sent)
+    done[6:10] = [
+        (Receive("d", 1), ReceivedMessages((given(1),))),
+        (Acknowledge("d", (0,)), Acknowledged((given(1),), True)),
+        (Receive("c", 1), ReceivedMessages((given(0),))),
+        (Acknowledge("c", (0,)), Acknowledged((given(0),), True)),
+    ]
+    broken = random_histories.broken_in(random_histories.judged(events(*done)))
+    assert broken == (set() if delay_ms else {"keys in order"})
+
+
 def test_a_skipped_message_is_no_gap() -> None:
     skipped = but(9, (SkipAll("t0", "s"), Done()))
     assert random_histories.broken_in(random_histories.judged(events(*skipped))) == set()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from conformance.brokers.interface import Broker
-from conformance.engine.catalogue import Description
 from conformance.engine.example import OutOfTime, crashed
 from conformance.engine.lanes.broker import SharedBroker
 from conformance.engine.lanes.protocol import (
@@ -102,7 +102,7 @@ class Lane:
         rounds.begin()
         try:
             rounds.run(
-                machine_of(order.machine, order.factory),
+                machine_of(order),
                 order.number,
                 until=order.until,
                 is_over=self._must_stop,
@@ -183,9 +183,9 @@ def _replay(rounds: Rounds, order: ReplayHistory) -> Replayed | RoundEnded:
         return RoundEnded(failure=str(crashed("a replay", crash)))
 
 
-def machine_of(description: Description, factory: str) -> Machine:
-    """The machine with this description and the class ``module:name``."""
-    return with_factory(description, pkgutil.resolve_name(factory))
+def machine_of(order: RunRound) -> Machine:
+    """The machine of a round."""
+    return replace(with_factory(order.machine, pkgutil.resolve_name(order.factory)), on_shipped=order.on_shipped)
 
 
 def factory_of(machine: Machine) -> str | None:

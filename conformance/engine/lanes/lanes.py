@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol, Self, assert_never
@@ -32,16 +32,15 @@ from conformance.engine.lanes.protocol import (
     RunRound,
     Stop,
     Wants,
-    read_report,
 )
 from conformance.engine.lanes.rendezvous import Rendezvous
+from conformance.engine.lanes.starters import LaneStarters
 from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 from conformance.workers.protocol import GaveUp, WorkerCrashed
-from conformance.workers.starter import Starter, Worker
+from conformance.workers.starter import Worker
 
-MODULE: Final = "conformance.engine.lanes"
 STOP_TIMEOUT_S: Final = 90.0
 """How long lanes may take to stop: an operation may be waiting for a broker."""
 LOOK_EVERY_S: Final = 0.1
@@ -84,14 +83,15 @@ class Lanes:
         begin: Begin,
         host: Host,
         *,
-        modules: Sequence[str],
+        starters: LaneStarters,
         numbers: Iterator[int],
     ) -> None:
-        """``begin``: the first message to each lane; its number comes from ``numbers``. ``modules``: the machines'."""
+        """``begin``: the first message to each lane; its number comes from ``numbers``."""
         self._count = count
         self._begin = begin
         self._host = host
-        self._starter = Starter(MODULE, read_report, arguments=modules)
+        self._starters = starters
+        self._starter = starters.take()
         self._numbers = numbers
         self._lanes: dict[int, LaneProcess] = {}
         self._rendezvous = Rendezvous()
@@ -102,6 +102,7 @@ class Lanes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._starters.prepare()
         self._starter.close()
 
     def run(

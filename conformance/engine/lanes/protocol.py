@@ -53,10 +53,14 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
 
 
 class RunRound(LaneMessage, frozen=True, kw_only=True):
-    """Run a round of a machine; ``factory``: its class as ``module:name``."""
+    """Run a round of a machine; ``factory``: its class as ``module:name``.
+
+    ``on_shipped``: the broker has the shipped settings, on which it makes other choices.
+    """
 
     machine: Description
     factory: str
+    on_shipped: bool
     number: int
     until: float | None
     is_bouncing: bool

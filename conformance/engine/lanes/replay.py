@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from conformance.engine.lanes.lanes import STOP_TIMEOUT_S, Lanes, Taken, Task
 from conformance.engine.lanes.protocol import Replayed, ReplayHistory, RoundEnded
@@ -44,12 +44,10 @@ def _is_of_the_deployment(operation: AnyOperation) -> bool:
             return False
 
 
-def replay_in_lanes(
-    lanes: Lanes, histories: Sequence[Operations], machine: str, is_interrupted: Callable[[], bool]
-) -> list[Replayed]:
-    """What came of these histories of a machine, in their order.
+def replay_in_lanes(lanes: Lanes, histories: Sequence[Operations], machine: str) -> list[Replayed]:
+    """What came of these histories of a machine, in their order; HarnessError if one fails.
 
-    Raises HarnessError if one fails, or all are interrupted.
+    An interrupt does not end them: its caller passes no more histories than there are lanes.
     """
     waiting = [ReplayHistory(number, machine, tuple(operations)) for number, operations in enumerate(histories)]
     replayed: dict[int, Replayed] = {}
@@ -66,10 +64,10 @@ def replay_in_lanes(
 
     lanes.run(
         lambda: waiting.pop(0) if waiting else None,
-        lambda _: bool(failures) or is_interrupted(),
+        lambda _: bool(failures),
         take,
         lambda: STOP_TIMEOUT_S,
     )
     if len(replayed) < len(histories):
-        raise HarnessError(failures[0] if failures else "the replays were interrupted")
+        raise HarnessError(failures[0])
     return [replayed[number] for number in range(len(histories))]

@@ -25,20 +25,22 @@ FAILURES: Final = 2
 
 
 def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
-    """The machines that can share a broker: those that leave its process alone, and those that kill or restart it.
+    """The machines that can share a broker: those that leave its process alone, those that kill or restart it, and
+    the same on the shipped settings.
 
     A machine that changes the settings of the broker, or needs a larger deployment, is in no group.
     """
     able = [
         machine
         for machine in machines
-        if not machine.on_shipped
-        and not machine.needs & OF_OTHER_DEPLOYMENTS
+        if not machine.needs & OF_OTHER_DEPLOYMENTS
         and machine.affects != "settings"
         and factory_of(machine) is not None
     ]
-    grouped = (tuple(machine for machine in able if machine.affects == affects) for affects in ("topics", "broker"))
-    return [group for group in grouped if group]
+    grouped: dict[tuple[bool, str], list[Machine]] = {}
+    for machine in able:
+        grouped.setdefault((machine.on_shipped, machine.affects), []).append(machine)
+    return [tuple(group) for group in grouped.values()]
 
 
 @dataclass(slots=True)
@@ -108,6 +110,7 @@ class Turns:
         return RunRound(
             machine=described(machine),
             factory=factory,
+            on_shipped=machine.on_shipped,
             number=number,
             until=self.until,
             is_bouncing=machine.affects == "broker",

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,13 +20,14 @@ from conformance import events
 from conformance.brokers.interface import Addresses, Capability
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
-from conformance.engine.lanes import exploration, lanes
+from conformance.engine.lanes import exploration, starters
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.lanes import Lanes
 from conformance.engine.lanes.protocol import Do, Wants, read_order, read_report
 from conformance.engine.lanes.replay import replay_in_lanes
-from conformance.engine.machines import Machine
+from conformance.engine.lanes.starters import LaneStarters
+from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED
 from conformance.engine.run import Run
@@ -137,9 +138,17 @@ def simulated_world(report: Path) -> World:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+def lane_starters(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStarters]:
+    """Starts lanes whose examples have a simulated broker each."""
+    monkeypatch.setattr(starters, "MODULE", "tests.engine.lanes.simulated_lanes")
+    lane_starters = LaneStarters(())
+    yield lane_starters
+    lane_starters.close()
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lane_starters: LaneStarters) -> Callable[..., Ran]:
     """Runs machines on a simulated broker in so many lanes; the engine's own replays have one, too."""
-    monkeypatch.setattr(lanes, "MODULE", "tests.engine.lanes.simulated_lanes")
     monkeypatch.setattr(rounds, "RealPerformer", SharingPerformer)
 
     def run(machines: Sequence[Machine], count: int, *, interrupted_in: Collection[str] = ()) -> Ran:
@@ -156,7 +165,14 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
             footprint=Footprint(name=RunName.new(at_most_s=60)),
             lanes=count,
         )
-        one = Run(plan, world, events.Emitter(report / "events.jsonl", began=began), began=began)
+        one = Run(
+            plan,
+            world,
+            events.Emitter(report / "events.jsonl", began=began),
+            began=began,
+            on_shipped=lambda: world,
+            lane_starters=lane_starters,
+        )
         one.expect(machines)
         ran = Ran(report, {})
         if interrupted_in:
@@ -169,13 +185,12 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
 
 
 @pytest.fixture
-def open_lanes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], Lanes]:
+def open_lanes(lane_starters: LaneStarters, tmp_path: Path) -> Callable[[], Lanes]:
     """Opens three lanes on a simulated broker."""
-    monkeypatch.setattr(lanes, "MODULE", "tests.engine.lanes.simulated_lanes")
     host = WorldHost(simulated_world(tmp_path))
     footprint = Footprint(name=RunName.new(at_most_s=60))
     begin = host.begin(footprint=footprint, report=tmp_path, seed=1, known=frozenset(), deadline=None)
-    return lambda: Lanes(3, begin, host, modules=[], numbers=itertools.count(1))
+    return lambda: Lanes(3, begin, host, starters=lane_starters, numbers=itertools.count(1))
 
 
 def examples(journal: Path) -> set[str]:
@@ -214,7 +229,7 @@ def test_replays_in_lanes_are_in_the_order_of_the_histories(open_lanes: Callable
     histories = [[CreateTopic(f"t{number}")] * (number % 3 + 1) for number in range(8)]
     with open_lanes() as three:
         for _ in range(2):
-            replayed = replay_in_lanes(three, histories, "by hand", lambda: False)
+            replayed = replay_in_lanes(three, histories, "by hand")
             assert [one.attempt.operations for one in replayed] == histories
 
 
@@ -222,10 +237,8 @@ def test_a_replay_in_a_lane_that_fails_is_a_harness_error_and_the_lanes_go_on(op
     able = [CreateTopic("t0")]
     with open_lanes() as three:
         with pytest.raises(HarnessError, match="the disk is full"):
-            replay_in_lanes(three, [able, [CreateTopic(UNABLE)], able], "by hand", lambda: False)
-        with pytest.raises(HarnessError, match="interrupted"):
-            replay_in_lanes(three, [able], "by hand", lambda: True)
-        assert [one.attempt.operations for one in replay_in_lanes(three, [able], "by hand", lambda: False)] == [able]
+            replay_in_lanes(three, [able, [CreateTopic(UNABLE)], able], "by hand")
+        assert [one.attempt.operations for one in replay_in_lanes(three, [able], "by hand")] == [able]
 
 
 def test_a_kill_is_a_step_of_every_history_that_it_hits(ran: Callable[..., Ran]) -> None:
@@ -280,6 +293,17 @@ def test_what_lanes_exercise_is_told_of_the_run(ran: Callable[..., Ran]) -> None
     told = [one for one in run.told if isinstance(one, events.ExampleFinished)]
     assert [one.machine for one in told] == ["sending"] * 3
     assert all(one.operations >= 3 for one in told)
+
+
+def test_machines_on_the_shipped_settings_run_in_lanes_once_the_broker_has_them(ran: Callable[..., Ran]) -> None:
+    run = ran([SENDING, on_shipped_settings(SENDING)], 3)
+    phases = [one.what for one in run.told if isinstance(one, events.Phase)]
+    assert phases == [
+        "sending in 3 lanes",
+        "starting the broker on the settings that are shipped",
+        "sending on shipped settings in 3 lanes",
+    ]
+    assert len(run.operations("sending")) == 6
 
 
 def test_a_machine_that_the_suite_fails_in_twice_is_reported_and_the_others_go_on(ran: Callable[..., Ran]) -> None:

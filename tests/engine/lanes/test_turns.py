@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from conformance.brokers.interface import OF_ONE_BROKER, Capability
+from conformance.engine.lanes.lane import machine_of
 from conformance.engine.lanes.protocol import RoundEnded, RunRound, read_order
 from conformance.engine.lanes.turns import FAILURES, Turns, groups
 from conformance.engine.machines import Machine, on_shipped_settings
@@ -106,7 +107,7 @@ def test_a_machine_without_time_for_its_next_operation_has_no_other_round() -> N
 
 
 def test_machines_that_leave_the_broker_alone_are_one_group_and_those_that_bounce_it_another() -> None:
-    calm, bouncing = groups(ALL)
+    calm, bouncing = groups([machine for machine in ALL if not machine.on_shipped])
     assert not any(machine.needs & {Capability.KILL, Capability.RESTART} for machine in calm)
     assert {machine.name for machine in bouncing} == {
         "acknowledgment-kills",
@@ -121,8 +122,16 @@ def test_machines_that_leave_the_broker_alone_are_one_group_and_those_that_bounc
     assert of_one_broker == {"deduplication-settings", "keys-switched"}, "others need more brokers, bookies or clusters"
 
 
-def test_a_machine_on_other_settings_is_in_no_group() -> None:
-    assert groups([on_shipped_settings(machine("a"))]) == []
+def test_machines_on_the_shipped_settings_are_a_group_of_their_own() -> None:
+    there = [on_shipped_settings(machine("a")), on_shipped_settings(machine("b"))]
+    assert groups([machine("a"), there[0], machine("b"), there[1]]) == [(machine("a"), machine("b")), tuple(there)]
+
+
+def test_a_machine_makes_other_choices_on_the_shipped_settings() -> None:
+    (calm,) = groups([on_shipped_settings(machine("a"))])
+    one = Turns(calm, until=None).next_round()
+    assert isinstance(one, RunRound)
+    assert machine_of(one).title == calm[0].title
 
 
 def test_a_round_survives_the_way_to_its_lane() -> None:

@@ -220,6 +220,7 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
             drawn |= draw(_message())
             drawn |= {"chunk_id": None, "key": draw(st.sampled_from(("k", "l", None)))}
             drawn["invoked_ns"] = draw(st.sampled_from((invoked_ns, None)))
+            drawn["delayed"] = draw(st.sampled_from((None, None, None, True)))
         case Kind.SUBSCRIBE:
             drawn["subscription_type"] = draw(st.sampled_from(("Key_Shared", "Shared")))
         case Kind.FAULT:

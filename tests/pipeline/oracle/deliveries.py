@@ -68,7 +68,7 @@ def given_in_order(history: History, _: VerificationSetting) -> bool:
 def keys_in_order(history: History, _: VerificationSetting) -> bool:
     """A key's message was delivered only after a later one, without a redelivery request for the key."""
     for events in undisturbed(own_subscriptions(history)):
-        given = firsts([one for one in given_to(events, "Key_Shared") if one.key is not None])
+        given = firsts([one for one in given_to(events, "Key_Shared") if one.key is not None and not one.delayed])
         judged = [one for one in given if taken(one) < asked_again(one.key, given, events)]
         if any(is_overtaken(one, judged, "key") for one in judged):
             return True

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from conformance.brokers.size import SMALLEST
 from conformance.engine.catalogue import BY_NAME
 from conformance.engine.lanes.lane import factory_of, machine_of
+from conformance.engine.lanes.protocol import RunRound
 from conformance.engine.lanes.turns import groups
 from conformance.engine.machines import described
 from conformance.faults.defect import Defect
@@ -103,7 +104,10 @@ def test_uniform_machines_run_in_lanes_and_are_not_offered() -> None:
     for one in ALL_UNIFORM:
         factory = factory_of(one)
         assert factory is not None
-        assert machine_of(described(one), factory) == one
+        order = RunRound(
+            machine=described(one), factory=factory, on_shipped=False, number=0, until=None, is_bouncing=False
+        )
+        assert machine_of(order) == one
     assert [len(group) for group in groups(UNIFORM["DEDUP"])] == [2, 2]
 
 
