@@ -8,6 +8,7 @@ DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
+SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
@@ -169,6 +170,23 @@ DEVIATIONS = (
             name="test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviation",
             by="small history",
             statement="The stats of a topic fail before it is terminated and reloaded, or with another error, or another request fails.",
+        ),
+    ),
+    Deviation(
+        name=SKIP_PAST_TERMINATED_END_LOOPS,
+        rule="SERVE-01",
+        statement="After a terminated topic is reloaded, a skip of more messages than it has left is never answered. A thread of the broker's web server computes from then on, until the broker is restarted.",
+        cause="ManagedLedgerImpl.getPositionAfterN advances from ledger to ledger until the number of entries is reached. Without a current ledger to stop at, as after the reload of a terminated topic, it starts over with the last ledger each time (a stack of 2.10.1 shows it). apache/pulsar#17971 corrects the ledger that follows the last one.",
+        upstream=("apache/pulsar#17967", "apache/pulsar#17971"),
+        side="broker",
+        releases=(">=2.10.1,<2.10.3",),
+        seen=("2.10.1",),
+        gone=("2.9.1", "2.10.5", "2.11.0"),
+        occurrence="In 4 of 4 replays on 2.10.1, in none of 2 on each of the others.",
+        shadow=Shadow(
+            name="test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation",
+            by="small history",
+            statement="A skip is not answered on a topic that was not terminated or not reloaded, or another request is not answered.",
         ),
     ),
     Deviation(

@@ -16,12 +16,14 @@ from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     SESSION_RECREATED_IN_A_LOOP,
+    SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_OF_TERMINATED_TOPIC_FAIL,
     TERMINATION_RACES_WITH_ROLLOVER,
 )
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.service.unexpected import NOT_REGISTERED, STALE_OWNER, Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.subscription_operations import Skip
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
 """The errors with which releases refuse clients while they load a topic; the client retries."""
@@ -31,6 +33,7 @@ FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 PEEK: Final = "/position/"
+SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
@@ -125,7 +128,10 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     if silence.topic in reasons.read_after_loss:
         return Broken("SERVE-07", f"{silence.topic} is not read to its end after the loss of a bookie: {silence.why}")
-    return Broken("SERVE-01", f"{silence.request} is not answered: {silence.why}")
+    because = f"{silence.request} is not answered: {silence.why}"
+    if silence.topic in reasons.reopened and silence.request == SKIP:
+        return requires(SKIP_PAST_TERMINATED_END_LOOPS, None, reasons.known, because)
+    return Broken("SERVE-01", because)
 
 
 @carries("SERVE-02")

@@ -12,6 +12,7 @@ from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     RECONNECT_OVERFLOWS_STACK,
+    SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_OF_TERMINATED_TOPIC_FAIL,
     TERMINATION_RACES_WITH_ROLLOVER,
 )
@@ -57,6 +58,7 @@ from model.subscription_operations import (
     DeleteSubscription,
     PeekMessage,
     ReadCursor,
+    Skip,
     Subscribe,
 )
 from model.vocabulary import CutAt, Entry, Message, SubscriptionType
@@ -210,6 +212,19 @@ def test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviat
     ]
     for state, error in others:
         assert unexcused(state, read, given_up, error) is None
+
+
+def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation() -> None:
+    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
+    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
+    skip, given_up = Skip("t0", "s0", 8), Abandoned("no answer")
+    silence = Silence("admin", "Skip", "POST subscription/s0/skip/8 does not answer", "t0")
+    assert unexcused(after(*history), skip, given_up, silence) == SKIP_PAST_TERMINATED_END_LOOPS
+    assert met(knowing_all(*history), skip, given_up, silence) == (SKIP_PAST_TERMINATED_END_LOOPS,)
+    for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
+        assert unexcused(state, skip, given_up, silence) is None
+    for other in (replace_struct(silence, topic="t1"), replace_struct(silence, request="ReadCursor")):
+        assert unexcused(knowing_all(*history), skip, given_up, other) is None
 
 
 def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:

@@ -21,7 +21,7 @@ import psutil
 
 from conformance.commands.check import read_events
 from conformance.events import ExampleFinished, HarnessErrorHappened, RunFinished, RunStarted, ViolationFound
-from conformance.history.journal import JournalStep, read_journal
+from conformance.history.journal import ExampleBegins, JournalStep, read_journal
 from model.operations import Kill, Restart
 
 LOOK_EVERY_S = 0.5
@@ -84,18 +84,28 @@ def measure(lanes: int, options: list[str], folder: Path) -> str:
             case _:
                 pass
     minutes = (last_s - first_s) / 60
-    bounced = sum(_bounced(journal) for journal in folder.glob("journal*.jsonl"))
+    bounced = [count for journal in folder.glob("journal*.jsonl") for count in _bounced(journal)]
     used = ", ".join(f"{kind} {seconds / took_s:.2f}" for kind, seconds in sorted(processors.by_kind.items()))
     return (
-        f"{lanes:2} lanes: {operations / minutes:6.0f} operations, {examples / minutes:5.0f} examples and "
-        f"{bounced / minutes:5.1f} kills and restarts of their histories a minute; processors: {used}; "
+        f"{lanes:2} lanes: {operations / minutes:6.0f} operations, {examples / minutes:5.0f} examples, "
+        f"{len(bounced) / minutes:5.1f} of them with kills or restarts, {sum(bounced) / minutes:5.1f} of these, "
+        f"a minute; processors: {used}; "
         f"{violations} violations, {errors} harness errors, exit status {check.returncode}"
     )
 
 
-def _bounced(journal: Path) -> int:
-    steps = (line.step for line in read_journal(journal) if isinstance(line, JournalStep))
-    return sum(isinstance(step.operation, Kill | Restart) for step in steps)
+def _bounced(journal: Path) -> list[int]:
+    """How many kills and restarts each example that has any has."""
+    counts: list[int] = []
+    for line in read_journal(journal):
+        match line:
+            case ExampleBegins():
+                counts.append(0)
+            case JournalStep(step=step) if isinstance(step.operation, Kill | Restart):
+                counts[-1] += 1
+            case _:
+                pass
+    return [count for count in counts if count]
 
 
 @click.command()
