@@ -43,7 +43,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
     ``releases``: version specifiers (``">=2.11,<=5.0.0"``) of the releases that count as having it; one that matches is
     enough. ``switched_on``: the same by setting (``"name=value"``), for releases that have it only with that setting.
     ``seldom``: the same for releases that show it too seldom for a replay. ``clients``: whose deviation it is, with
-    versions (``official``: pulsar-client).
+    versions (``official``: pulsar-client); one that names no releases occurs with any broker.
 
     ``seen``, ``gone``: the releases that were seen with it, and without it. ``occurrence``: how often it occurs, and in
     which circumstances. ``shadow``: what must be found beside it. ``has_history``: whether

@@ -69,7 +69,8 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             name, _, value = setting.partition("=")
             if settings is None or settings.get(name) == value:
                 specifiers += releases
-        if not any(_is_among(specifier, release) for specifier in specifiers):
+        is_of_any_broker = not (specifiers or self.switched_on) and bool(self.clients)
+        if not is_of_any_broker and not any(_is_among(specifier, release) for specifier in specifiers):
             return False
         return clients is None or all(_is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
 
@@ -141,7 +142,7 @@ def _is_among(specifier: str, version: str) -> bool:
 def _validate(deviation: KnownDeviation, entry: KnownDeviation, path: Path) -> None:
     if deviation.rule != entry.rule:
         raise HarnessError(f"{path}: the deviation {deviation.name} breaks {entry.rule}, not {deviation.rule!r}")
-    if not (deviation.releases or deviation.switched_on):
+    if not (deviation.releases or deviation.switched_on or deviation.clients):
         raise HarnessError(f"{path}: the deviation {deviation.name} names no release")
     if deviation.history is not None and not Path(deviation.history).is_file():
         raise HarnessError(f"{path}: the deviation {deviation.name} has no history {deviation.history}")

@@ -162,9 +162,9 @@ DEVIATIONS = (
         cause="A recently joined consumer receives nothing new until all that was read before it joined is acknowledged (recentlyJoinedConsumers). The first chunks were read before, and their consumer acknowledges them only with the whole message. While a consumer is recently joined, the dispatcher does not look ahead (isDispatcherStuckOnReplays stays unset). Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=("==2.11.0", "==3.3.6"),
+        releases=(">=2.10.1,<=2.11.0", "==3.3.6", "==2.6.0"),
         switched_on={CLASSIC: ("==4.0.8",)},
-        seen=("3.3.6", "4.0.8 classic", "2.11.0"),
+        seen=("3.3.6", "4.0.8 classic", "2.11.0", "2.10.1", "2.6.0"),
         occurrence="Every time, in 17 steps.",
         shadow=Shadow(
             name="test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due",
@@ -195,7 +195,6 @@ DEVIATIONS = (
         statement="A consumer of pulsar-client that receives a repeated chunk discards the message's buffer and that chunk. No consumer ever delivers the message, although the log has all its chunks.",
         cause="processMessageChunk of ConsumerImpl discards the buffer and the received chunk if it is not the next one. It starts no message after its first chunk (pulsar-client 3.13.0).",
         side="client",
-        releases=(">=2.6,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -212,7 +211,6 @@ DEVIATIONS = (
         statement="A consumer of pulsar-client that resubscribes, or requests redelivery of everything, keeps its chunk buffers. The redelivered first chunks count as repeated, and the consumer does not deliver their messages.",
         cause="ConsumerImpl clears its queue of messages when it resubscribes or requests redelivery of everything, but not chunkedMessageCache_ (pulsar-client 3.13.0). It matters only together with chunk-repeated-discards-buffer.",
         side="client",
-        releases=(">=2.7,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -229,7 +227,6 @@ DEVIATIONS = (
         statement="pulsar-client does not request redelivery of a chunked message that it discarded past the pending limit. Another consumer receives it, or the same one after a redelivery of everything.",
         cause="discardChunkMessages of ConsumerImpl leaves what it does not acknowledge to the tracker of unacknowledged messages. That tracker is off unless unacked_messages_timeout_ms is set (pulsar-client 3.13.0).",
         side="client",
-        releases=(">=2.7,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -246,7 +243,6 @@ DEVIATIONS = (
         statement="For a nacked chunked message of a Shared or Key_Shared subscription, pulsar-client requests redelivery of the last chunk only. The message is not redelivered until the consumer leaves.",
         cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0).",
         side="client",
-        releases=(">=2.7,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -263,7 +259,6 @@ DEVIATIONS = (
         statement="pulsar-client acknowledges chunks that are stored twice only once. The other copies stay in the backlog, and mark-delete does not pass them.",
         cause="The id of a chunked message contains only the ids of the chunks that it was assembled from (ChunkMessageIdImpl, pulsar-client 3.13.0).",
         side="client",
-        releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(

@@ -97,8 +97,8 @@ DEVIATIONS = (
         statement="A source that resumes from the last sequence id in ProducerSuccess loses a message, because the write with that id failed afterwards.",
         cause="The consequence of pushed-id-in-producer-success. A source that resumes from its own last confirmed message is safe.",
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "2.11.0"),
+        releases=(">=2.10.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
         shadow=Shadow(
             name="test_a_source_loses_no_entry_before_a_stored_one_that_the_same_last_sequence_id_covers",
             by="small history",
@@ -113,7 +113,6 @@ DEVIATIONS = (
         statement="pulsar-client sends no highest sequence id with a batch. The broker counts only the lowest, and stores the other messages again if they are sent again individually.",
         cause="The client sets highest_sequence_id neither in CommandSend nor in the metadata of the batch. The broker then takes the lowest id instead (4.0.8: MessageDeduplication, lines 432 and 533, and 253 in the replay).",
         side="client",
-        releases=(">=2.11,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0", "pulsar-client 3.12.0"),
         shadow=Shadow(name="strict-less-than", statement="A message with the highest id persisted is stored again."),
@@ -126,8 +125,8 @@ DEVIATIONS = (
         cause="Nothing sets the status to Recovering, so MessageDeduplication.checkStatus starts a second replay with the same cursor when a topic with policies is loaded. Producers wait for only one of the two (4.0.8, lines 156 to 217). In 4.0.8 the second replay finds the cursor at its end and completes, while another thread still applies what the first one read (ManagedLedgerReplayTask, in 4.0.6 but not in 4.0.0). Before that, both replays end on one thread, but the one that nobody waits for may complete last and restore older ids for a moment. 5.0.0-M1 sets the status.",
         upstream=("apache/pulsar#25954",),
         side="broker",
-        releases=(">=3.3.6,<=4.2.4",),
-        seen=("4.0.8", "3.3.6"),
+        releases=(">=3.3.6,<=4.2.4", "==2.10.1"),
+        seen=("4.0.8", "3.3.6", "2.10.1"),
         shadow=Shadow(
             name="test_a_recovery_that_is_over_excuses_no_missing_sequence_id",
             by="small history",
@@ -206,7 +205,6 @@ DEVIATIONS = (
         statement="After a message with a lower sequence id is confirmed, last_sequence_id of pulsar-client returns that id, although the broker has a higher one.",
         cause="ProducerImpl::ackReceived of the C++ client assigns the id of the latest receipt to lastSequenceIdPublished_, instead of the maximum of both. The Java client takes the maximum.",
         side="client",
-        releases=(">=2.5",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
@@ -221,7 +219,6 @@ DEVIATIONS = (
         statement="After a batch whose sequence ids have gaps, last_sequence_id of pulsar-client is too low: the lowest id of the batch plus its number of messages, minus one.",
         cause="ProducerImpl::ackReceived of the C++ client computes lastSequenceIdPublished_ as sequenceId + op.messagesCount_ - 1, as if the ids of a batch were consecutive. The Java client keeps the highest id of the batch.",
         side="client",
-        releases=(">=2.5",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
         shadow=Shadow(
