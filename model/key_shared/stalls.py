@@ -104,16 +104,23 @@ def crowded_out(
 
 
 def untracked(
-    keyed: Keyed, delayed: Iterable[Position], entries: Iterable[Open], receivers: Sequence[Receiver]
+    keyed: Keyed,
+    delayed: Iterable[Position],
+    entries: Iterable[Open],
+    receivers: Sequence[Receiver],
+    *,
+    is_waiting: bool,
 ) -> Map[Position, str]:
     """The due delayed messages that the classic implementation does not take from its tracker.
 
-    It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits. A
-    message that was delivered has left the tracker.
+    It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits, and
+    the broker waits, too (``is_waiting``); or messages without a consumer, which it reads again and again. A message
+    that was delivered has left the tracker.
     """
     waiting = (entry for entry in entries if entry.holder is None and not entry.is_not_due)
-    owners = (owner_of(entry.hashed, receivers) for entry in waiting)
-    if all(owner is not None and owner.permits > 0 for owner in owners):
+    owners = [owner_of(entry.hashed, receivers) for entry in waiting]
+    is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners)
+    if not is_kept and None not in owners:
         return Map()
     return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in delayed if at not in keyed.got})
 

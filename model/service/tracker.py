@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Set
 from dataclasses import replace
 
 from model.deviations import requires
+from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     AllReceived,
@@ -127,6 +128,8 @@ def _starved(
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
             if administration.stopping_early(consumption, SubscriptionId(topic, subscription), str(up_to)):
                 return requires(EXPIRY_STOPS_AT_ACKNOWLEDGED, state, known, because)
+            if administration.ends_in_reopened_ledger(consumption, topic, str(up_to)):
+                return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
             return Broken("SERVE-04", because)
         case _:
             return Allowed(state)

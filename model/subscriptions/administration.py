@@ -219,6 +219,14 @@ def stopping_early(state: Consumption, subscription: SubscriptionId, up_to: str)
     )
 
 
+def ends_in_reopened_ledger(state: Consumption, topic: str, up_to: str) -> bool:
+    """Whether a message is in the last ledger of a topic that was terminated, and reloaded since."""
+    tracked = state.topics.get(topic)
+    if tracked is None or not tracked.is_reopened or up_to not in tracked.log.places:
+        return False
+    return tracked.log.places[up_to].position.ledger == tracked.log.last.ledger
+
+
 def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
     position = acked.found_by_search(state, log, last)
     return state if position is None else acked.acknowledge_up_to(state, log, Place(position))

@@ -357,7 +357,7 @@ def _with_classic(
     before_4 = _hashed_before_4(state, subscription, entries)
     unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)
     delayed = filter(state.topics[subscription.topic].is_delayed, owed)
-    untracked = stalls.untracked(keyed, delayed if outcome.is_waiting else (), before_4, receivers)
+    untracked = stalls.untracked(keyed, delayed, before_4, receivers, is_waiting=outcome.is_waiting)
     possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})

@@ -11,6 +11,8 @@ from model.deviations.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE
 from model.events import Created, RedeliveryRequested
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due
+from model.key_shared.stalls import untracked
+from model.key_shared.state import Keyed
 from model.log import Position
 from model.operations import Send
 from model.subscription_operations import Nack
@@ -121,6 +123,23 @@ def test_a_delayed_message_may_be_on_its_way_when_all_messages_are_requested_aga
     twice = gathers(share("c", 1, 1, 2, again=True))
     assert broken(*delayed(sent(A, B)), *came, nack_all, twice) is None
     assert broken(*sent(A, B), *came, nack_all, twice) is not None
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_message_without_a_consumer_keeps_delayed_messages_waiting_although_the_broker_reads(
+    *, is_waiting: bool
+) -> None:
+    """Of two entries, the second one is delayed, and has a consumer with permits."""
+    late = Position(1, 1)
+
+    def stalled(first: HashRange, permits: int) -> set[Position]:
+        receivers = [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", permits, (first,))]
+        entries = [Open(Position(1, 0), 7, None), Open(late, 25, None)]
+        return set(untracked(Keyed(), [late], entries, receivers, is_waiting=is_waiting))
+
+    assert stalled(HashRange(40, 50), 0) == {late}, "nobody claims the first one"
+    assert stalled(HashRange(0, 10), 0) == ({late} if is_waiting else set()), "it waits for permits"
+    assert stalled(HashRange(0, 10), 1) == set(), "it does not wait"
 
 
 def test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages() -> None:

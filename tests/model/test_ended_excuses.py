@@ -9,7 +9,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.deviations import DEVIATIONS, counted
-from model.deviations.cursors import NACK_BACKOFF_MISSING, SEND_IN_PROGRESS_CLEARED_EARLY
+from model.deviations.cursors import (
+    NACK_BACKOFF_MISSING,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+)
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
@@ -24,6 +28,7 @@ from model.deviations.service import (
 from model.events import Acknowledged, ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
 from model.judgement import Allowed
 from model.log import Position
+from model.operations import Terminate, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -305,6 +310,21 @@ def test_an_expiry_ends_early_only_where_everything_behind_is_acknowledged() -> 
     assert isinstance(shared.judged(*tail, stopped, with_ranges(shared.at(1), 3, 5), known=known), Allowed)
     for wrong in (with_ranges(Position(0, -1), 1, 3, 5), with_ranges(shared.at(3), 5)):
         assert shared.rule_broken(*tail, stopped, wrong, known=known) == "ACK-04"
+
+
+def test_an_expiry_leaves_only_the_last_ledger_of_a_terminated_topic_that_was_reloaded() -> None:
+    known = TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    history = shared.topic(*(shared.LEDGER_ROOM + 1) * [1])
+    terminated: Happened = (Terminate("t0"), Done())
+    unload: Happened = (Unload("t0"), Done())
+    last, before_it = (
+        (Expire("t0", "s0", f"b{number}"), Starved("2 entries do not expire"))
+        for number in (shared.LEDGER_ROOM + 1, shared.LEDGER_ROOM)
+    )
+    assert shared.deviation_met(*history, terminated, unload, last, known=known)
+    assert shared.rule_broken(*history, terminated, unload, before_it, known=known) == "SERVE-04"
+    for others in ((), (terminated,), (unload,)):
+        assert shared.rule_broken(*history, *others, last, known=known) == "SERVE-04"
 
 
 # ------------------------------------------------------------------------------------------------------- stalls

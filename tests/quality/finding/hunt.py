@@ -72,7 +72,7 @@ UNIFORM: Final = {
 """The uniform machines that look for defects of a family."""
 
 
-class _Watch(events.Emitter):
+class Watch(events.Emitter):
     """Calls ``on_found`` at the first violation of these rules; it notes that, the first example, and harness errors.
 
     ``report``: the folder of the run, with the journals.
@@ -103,7 +103,7 @@ class _Watch(events.Emitter):
                 pass
 
 
-class _Hunt(Run):
+class UnshortenedRun(Run):
     """A run that goes on after violations, without making their histories short."""
 
     def _concluded(self, found: list[FoundViolation]) -> list[FoundViolation]:
@@ -159,12 +159,12 @@ class Deployment:
             self._broker = parse_broker(self._name, settings=settings)
             self._settings, self._hunts = settings, 0
             self._broker.start()
-            with _world(self._broker, None) as (world, footprint):
+            with world_on(self._broker, None) as (world, footprint):
                 self._run(world, footprint, TOPICS_MACHINES, frozenset(), seed=0, lanes=LANES, limit_s=WARM_UP_S)
         return self._broker
 
     def _hunt(self, broker: Broker, defect: Defect, way: Way, seed: int, limit_s: float) -> Measurement:
-        with _world(broker, defect) as (world, footprint):
+        with world_on(broker, defect) as (world, footprint):
             lanes = 1 if way == "one lane" else LANES
             watch = self._run(
                 world, footprint, machines_for(way, defect), rules_of(defect), seed=seed, lanes=lanes, limit_s=limit_s
@@ -196,7 +196,7 @@ class Deployment:
         seed: int,
         lanes: int,
         limit_s: float,
-    ) -> _Watch:
+    ) -> Watch:
         """Run machines until one of these rules is broken; returns what happened."""
         with tempfile.TemporaryDirectory() as report:
             plan = Plan(
@@ -204,15 +204,15 @@ class Deployment:
                 seed=seed,
                 rules=frozenset(),
                 report=Path(report),
-                budget_s=_budget_s(limit_s),
+                budget_s=budget_for(limit_s),
                 shortening_s=0.0,
                 known=frozenset(one.name for one in known_of(shipped(), releases_of(self._name))),
                 footprint=footprint,
                 lanes=lanes,
             )
             began = time.monotonic()
-            watch = _Watch(began, plan.report, rules)
-            run = _Hunt(plan, world, watch, began=began)
+            watch = Watch(began, plan.report, rules)
+            run = UnshortenedRun(plan, world, watch, began=began)
             watch.on_found = run.interrupt
             run.expect(machines)
             try:
@@ -227,7 +227,7 @@ class Deployment:
 
 
 @contextmanager
-def _world(broker: Broker, defect: Defect | None) -> Iterator[tuple[World, Footprint]]:
+def world_on(broker: Broker, defect: Defect | None) -> Iterator[tuple[World, Footprint]]:
     """A world of its own on the broker, which has the defect meanwhile."""
     footprint = Footprint(name=RunName.new(at_most_s=3600.0))
     with ExitStack() as stack:
@@ -258,7 +258,7 @@ def _performed(report: Path) -> int:
     return sum(weight(line.step.operation) for line in read if isinstance(line, JournalStep))
 
 
-def _budget_s(limit_s: float) -> float:
+def budget_for(limit_s: float) -> float:
     """The budget whose reserve leaves so much to the machines."""
     budget_s = limit_s
     while budget_s - reserve_s(budget_s) < limit_s:
