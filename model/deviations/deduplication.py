@@ -125,8 +125,8 @@ DEVIATIONS = (
         cause="Nothing sets the status to Recovering, so MessageDeduplication.checkStatus starts a second replay with the same cursor when a topic with policies is loaded. Producers wait for only one of the two (4.0.8, lines 156 to 217). In 4.0.8 the second replay finds the cursor at its end and completes, while another thread still applies what the first one read (ManagedLedgerReplayTask, in 4.0.6 but not in 4.0.0). Before that, both replays end on one thread, but the one that nobody waits for may complete last and restore older ids for a moment. 5.0.0-M1 sets the status.",
         upstream=("apache/pulsar#25954",),
         side="broker",
-        releases=(">=3.3.6,<=4.2.4", "==2.10.1"),
-        seen=("4.0.8", "3.3.6", "2.10.1"),
+        releases=(">=3.3.6,<=4.2.4", ">=2.10.1,<=2.11.0"),
+        seen=("4.0.8", "3.3.6", "2.10.1", "2.11.0"),
         shadow=Shadow(
             name="test_a_recovery_that_is_over_excuses_no_missing_sequence_id",
             by="small history",

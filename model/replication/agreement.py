@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse
+from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SubscriptionUpdated
 from model.deviations.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
@@ -24,6 +24,7 @@ from model.deviations.replication import (
     SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
     TOO_LARGE_TO_REPLICATE,
     UPDATE_CREATES_AT_LATEST,
+    UPDATE_LOST_BY_UNLOAD,
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
 from model.log import Position
@@ -369,12 +370,26 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
                     elif not there.is_replicated:
                         yield f"{cursor.subscription} is not replicated in {cluster} despite an update by {log.cluster}"
                     elif there.mark_delete < position:
-                        yield (
+                        because = (
                             f"{log.cluster} sent an update of {cursor.subscription} with {position} of {cluster}, "
                             f"which is still at {there.mark_delete}"
                         )
+                        is_lost = _is_created_at_load(topic, logs[cluster], there, by=log.cluster)
+                        yield Deviating(UPDATE_LOST_BY_UNLOAD, because) if is_lost else because
                     else:
                         yield None
+
+
+def _is_created_at_load(topic: ReplicatedTopic, log: Log, created: ClusterCursor, *, by: str) -> bool:
+    """Whether a subscription is where an update of another cluster, received while this one reloaded, created it."""
+    received = [
+        index
+        for index, entry in enumerate(log.entries)
+        if isinstance(entry.marker, SubscriptionUpdated)
+        and (entry.origin, entry.marker.subscription) == (by, created.subscription)
+    ]
+    is_at_start = created.mark_delete < log.entries[0].position if log.entries else False
+    return is_at_start and bool(received) and topic.may_be_at_load(log, received[-1])
 
 
 @carries("REPL-14")

@@ -12,11 +12,13 @@ from model.deviations.replication import (
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
     REQUEST_BEFORE_REPLICATOR_EXISTS,
     SNAPSHOT_CACHE_NOT_RECOVERED,
+    UPDATE_LOST_BY_UNLOAD,
 )
 from model.log import Position
 from model.replication.logs import Reload
 from model.replication.tracked import ReplicatedTopic
 from tests.model.replication.test_small_logs import (
+    CURSORS,
     PERIOD_MS,
     THREE,
     TIMEOUT_MS,
@@ -136,3 +138,23 @@ def test_a_reload_loses_only_the_snapshots_that_were_cached_before_it(
         known=KNOWN,
     )
     assert verdict(found) == ((SNAPSHOT_CACHE_NOT_RECOVERED,) if is_excused else ("REPL-12", None))
+
+
+@pytest.mark.parametrize(
+    ("topic", "mark_delete", "is_excused"),
+    [
+        (reloaded("B", "a0"), -1, True),
+        (reloaded("B", "a0"), 0, False),
+        (reloaded("B"), -1, False),
+        (reloaded("A", "a0"), -1, False),
+        (TOPIC, -1, False),
+    ],
+    ids=["at the update", "it was moved", "before the update", "another cluster", "never"],
+)
+def test_an_update_is_lost_only_where_it_creates_a_subscription_during_a_reload(
+    topic: ReplicatedTopic, mark_delete: int, *, is_excused: bool
+) -> None:
+    """A published an update, which B stored after its copy of a0."""
+    left = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", mark_delete))}
+    found = judged(TWO, topic=topic, cursors=left, known=KNOWN)
+    assert verdict(found) == ((UPDATE_LOST_BY_UNLOAD,) if is_excused else ("REPL-13", None))
