@@ -17,7 +17,11 @@ from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.deviations import requires
-from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
+from model.deviations.cursors import (
+    REPLAY_READ_OUTLIVES_CONSUMERS,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
+    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
+)
 from model.deviations.service import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
     PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
@@ -258,6 +262,8 @@ def limited(
         because = f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}"
         if consumer.is_unblocked and len({one.position for one in outcome.messages}) == 1:
             return requires(REDELIVERY_REQUEST_UNBLOCKS, None, known, because)
+        if had - consumer.acked_not_pending < limit:
+            return requires(UNACKED_COUNT_LOWERED_BY_ANY_ACK, None, known, because)
         return Broken("SERVE-05", because)
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"

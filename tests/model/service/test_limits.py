@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
     Acknowledged,
@@ -104,6 +105,21 @@ def test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_f
         assert isinstance(sent_one, Allowed)
         assert deviation_of(sent_one.state, *received(6)) is None, "it was sent one already"
     assert deviation_of(knowing_all(*requested), *received(5, 6)) is None, "two messages"
+
+
+def test_a_consumer_gets_one_message_above_its_limit_for_each_ack_of_a_message_that_was_not_pending() -> None:
+    name = UNACKED_COUNT_LOWERED_BY_ANY_ACK
+    first: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
+    once = (*FOUR, first, acknowledged(0), received(1, 2, 3, 4, blocked=True))
+    four: Happened = (Receive("c1", 4), ReceivedMessages(MESSAGES[1:5]))
+    twice = (*FOUR, first, acknowledged(0), acknowledged(0), four)
+    fifth: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[5:6]))
+    assert deviation_of(after(*twice), *fifth) == name
+    assert set(met(knowing_all(*twice), *fifth)) == {name}
+    sent_one = judge(knowing_all(*twice), *fifth)
+    assert isinstance(sent_one, Allowed)
+    assert deviation_of(sent_one.state, *received(6)) is None, "its count is at the limit"
+    assert deviation_of(knowing_all(*once), *received(5)) is None, "each ack was of a pending message"
 
 
 def test_a_consumer_stays_blocked_only_after_an_ack_of_parts() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.faults.byteman import rule_names
-from tests.quality.blame import SAMPLE, chosen, limited
+from tests.quality.lanes.blame import SAMPLE, chosen, limited
 
 
 def test_each_defect_of_the_sample_can_be_limited_to_the_topics_of_a_lane() -> None:

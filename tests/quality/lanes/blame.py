@@ -3,7 +3,7 @@
 Each defect is switched on for the topics of the first lane, and all lanes run the machines of its family. A violation
 in another lane is a false alarm, or is blamed on the wrong lane. It is no test: it takes twenty minutes.
 
-    python -m tests.quality.blame [--broker 4.0.8] [--lanes 8] [--limit 40s] [NAME ...]
+    python -m tests.quality.lanes.blame [--broker 4.0.8] [--lanes 8] [--limit 40s] [NAME ...]
 """
 
 from __future__ import annotations
