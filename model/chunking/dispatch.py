@@ -263,8 +263,8 @@ def _are_blocked_by_first_chunks(
 
     The hash may then drain at that consumer until it acknowledges these chunks, which it does with the whole message.
     Until then, later messages of the same key are not dispatched, either. Entries that are not read because so many
-    chunks wait for replay may be owed, too. In the classic implementation the one that joined waits for these chunks,
-    and nothing more is read.
+    chunks wait for replay may be owed, too. In the classic implementation the one that joined waits for all that was
+    read by then, these chunks among it, and nothing more is read.
     """
     if len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
         return False
@@ -280,9 +280,14 @@ def _are_blocked_by_first_chunks(
             blocked.update(() if key is None else {key})
         elif not first and key in blocked:
             waiting.update(rest)
+    if not waiting:
+        return False
+    if not topic.drains:
+        read_by_then = max(position for one in consumers for position in one.reassigned)
+        return all(position > read_by_then for position in owed)
     limit = topic.look_ahead.limit(len(consumers))
-    is_full = not topic.drains or (limit is not None and len(waiting) >= limit)
-    return bool(waiting) and all(position in waiting or (is_full and position > min(waiting)) for position in owed)
+    is_full = limit is not None and len(waiting) >= limit
+    return all(position in waiting or (is_full and position > min(waiting)) for position in owed)
 
 
 def _by_broker(rule: str, because: str) -> Broken:

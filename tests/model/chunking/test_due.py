@@ -125,6 +125,19 @@ def test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due(
     assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
 
 
+@pytest.mark.parametrize(("reassigned", "is_explained"), [({1, 2}, True), ({1, 2, 3}, False), (set(), False)])
+def test_a_message_between_the_chunks_waits_only_if_it_was_not_read_when_the_consumer_joined(
+    reassigned: set[int], *, is_explained: bool
+) -> None:
+    topic = replace(PLAIN, log=logged("x a0/3 a1/3 y a2/3"), drains=False)
+    first, second = (
+        replace(consumer(), kind="Key_Shared", holds=frozenset(map(at, held)), reassigned=frozenset(map(at, read)))
+        for held, read in (({1, 2}, reassigned), (set(), set()))
+    )
+    broken = dispatch.starved(SubscriptionId("t", "s"), topic, [first, second], [at(3), at(4)], is_stuck=False)
+    assert broken.deviation == (RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
+
+
 @pytest.mark.parametrize(
     ("kind", "reassigned", "deviation"),
     [
