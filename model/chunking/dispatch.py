@@ -252,7 +252,11 @@ def _may_be_assigned_beyond_permits(topic: ChunkTopic, consumers: Sequence[Track
         if first in whole[1:]:
             before = set(whole[: whole.index(first)])
             having = [consumer for consumer in consumers if not consumer.holds.isdisjoint(whole)]
-            return any(consumer.queue < len(whole) and consumer.holds & set(whole) == before for consumer in having)
+            return any(
+                consumer.holds & set(whole) == before
+                and (consumer.queue < len(whole) or consumer.queue <= len(consumer.holds))
+                for consumer in having
+            )
     return False
 
 

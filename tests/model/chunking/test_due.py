@@ -61,6 +61,18 @@ def test_the_rest_of_a_message_without_a_consumer_is_a_deviation_only_where_few_
     assert dispatch.starved(SubscriptionId("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
 
 
+@pytest.mark.parametrize(("queue", "is_explained"), [(2, True), (3, True), (4, False)])
+def test_entries_of_other_messages_take_permits_of_a_consumer_with_the_first_chunk(
+    queue: int, *, is_explained: bool
+) -> None:
+    first, other = (
+        replace(consumer(), kind="Shared", queue=queue, holds=frozenset(map(at, one))) for one in ((0, 1, 2), ())
+    )
+    topic = replace(PLAIN, log=logged("x y a0/2 a1/2"))
+    broken = dispatch.starved(SubscriptionId("t", "s"), topic, [first, other], [at(3)], is_stuck=False)
+    assert broken.deviation == (CHUNK_ASSIGNED_BEYOND_PERMITS if is_explained else None)
+
+
 @pytest.mark.parametrize(("key", "is_explained"), [("k0", True), ("k1", False), (None, False)])
 def test_a_draining_hash_blocks_later_messages_of_the_same_key(key: str | None, *, is_explained: bool) -> None:
     sent = [SentMessage(sequence_id=ord(one), digest="", size_bytes=1, sticky_key=key) for one in "ax"]

@@ -3,7 +3,7 @@
 Each defect is switched on for the topics of the first lane, and all lanes run the machines of its family. A violation
 in another lane is a false alarm, or is blamed on the wrong lane. It is no test: it takes twenty minutes.
 
-    python -m tests.quality.lanes.blame [--broker 4.0.8] [--lanes 8] [--limit 40s] [NAME ...]
+    python -m tests.quality.lanes.blame [--broker 4.0.8] [--lanes 8] [--limit 40s] [--report FOLDER] [NAME ...]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -77,13 +77,17 @@ class Blamed:
     by_lane: Counter[tuple[int, str]]
     errors: tuple[str, ...]
 
-    def others(self, lane: int) -> int:
-        """How many were not in this lane."""
-        return sum(count for (one, _), count in self.by_lane.items() if one != lane)
-
     def rules(self, lane: int) -> dict[str, int]:
         """How often each rule was violated in this lane."""
         return {rule: count for (one, rule), count in sorted(self.by_lane.items()) if one == lane}
+
+    def others(self, lane: int) -> dict[str, int]:
+        """How often each rule was violated in the other lanes."""
+        found = Counter[str]()
+        for (one, rule), count in sorted(self.by_lane.items()):
+            if one != lane:
+                found[rule] += count
+        return found
 
 
 def limited(defect: BrokerDefect, lane: int) -> BrokerDefect:
@@ -121,15 +125,18 @@ class _Violations(events.Emitter):
                 pass
 
 
-def blame(broker: Broker, name: str, defect: BrokerDefect, *, lanes: int, limit_s: float, seed: int) -> Blamed:
-    """Run lanes, of which the first has the defect."""
+def blame(
+    broker: Broker, name: str, defect: BrokerDefect, report: Path, *, lanes: int, limit_s: float, seed: int
+) -> Blamed:
+    """Run lanes, of which the first has the defect. ``report``: a new folder, for journals and histories."""
     agents = broker.load_agents()
-    with world_on(broker, None) as (world, footprint), tempfile.TemporaryDirectory() as report:
+    report.mkdir(parents=True)
+    with world_on(broker, None) as (world, footprint):
         plan = Plan(
             broker=name,
             seed=seed,
             rules=frozenset(),
-            report=Path(report),
+            report=report,
             budget_s=budget_for(limit_s),
             shortening_s=0.0,
             known=frozenset(one.name for one in known_of(shipped(), releases_of(name))),
@@ -166,6 +173,10 @@ def _are_same(first: Step, line: ExampleBegins | JournalStep) -> bool:
     return isinstance(line, JournalStep) and line.step == first
 
 
+def _listed(rules: Mapping[str, int]) -> str:
+    return ", ".join(f"{rule} {count}" for rule, count in rules.items()) or "nothing"
+
+
 def chosen(names: Sequence[str]) -> list[BrokerDefect]:
     """These defects, or the sample."""
     return [defect for defect in broker_defects() if defect.name in (names or SAMPLE)]
@@ -177,19 +188,22 @@ def chosen(names: Sequence[str]) -> list[BrokerDefect]:
 @click.option("--lanes", default=8, show_default=True)
 @click.option("--limit", type=Duration(), default="40s", show_default=True)
 @click.option("--seed", default=1, show_default=True)
-def main(names: tuple[str, ...], broker: str, lanes: int, limit: float, seed: int) -> None:
+@click.option("--report", type=click.Path(path_type=Path), help="Keeps the journals and histories in this folder.")
+def main(names: tuple[str, ...], broker: str, lanes: int, limit: float, seed: int, report: Path | None) -> None:
     """Print for each defect which rules its lane violated, and how many violations other lanes had."""
     started = parse_broker(broker, settings=SUITE_SETTINGS)
     started.start()
     try:
         for defect in chosen(names):
-            found = blame(started, broker, defect, lanes=lanes, limit_s=limit, seed=seed)
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = (report or Path(temporary)) / defect.name
+                found = blame(started, broker, defect, folder, lanes=lanes, limit_s=limit, seed=seed)
             its = found.rules(1)
             is_right = bool(rules_of(defect) & its.keys()) and not found.others(1)
-            rules = ", ".join(f"{rule} {count}" for rule, count in its.items()) or "nothing"
             print(
-                f"{'right' if is_right else 'WRONG':5} {defect.name:28} breaks {defect.breaks:9} in its lane: {rules}; "
-                f"in the other {lanes - 1}: {found.others(1)}{''.join(f'; {error}' for error in found.errors)}",
+                f"{'right' if is_right else 'WRONG':5} {defect.name:28} breaks {defect.breaks:9} in its lane: "
+                f"{_listed(its)}; in the other {lanes - 1}: {_listed(found.others(1))}"
+                f"{''.join(f'; {error}' for error in found.errors)}",
                 flush=True,
             )
     finally:
