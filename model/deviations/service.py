@@ -241,7 +241,7 @@ DEVIATIONS = (
         name=REDELIVERY_REQUEST_UNBLOCKS,
         rule="SERVE-05",
         also=("SERVE-03",),
-        statement="A consumer that has as many unacknowledged messages as allowed requests redelivery of messages that are not pending at it. The broker no longer counts it as blocked: it sends one message too many, or, without permits that it had held back, nothing, while the stats say that the consumer is not blocked.",
+        statement="A consumer that is blocked at its limit requests redelivery of messages that are not pending at it. The broker no longer counts it as blocked: it sends one message too many, or, without permits that it had held back, nothing, while the stats say that the consumer is not blocked.",
         cause="Consumer.redeliverUnacknowledgedMessages sets blockedConsumerOnUnackedMsgs to false whatever it took from the pending acks, and grants the permits that came while the consumer was blocked. A dispatch sends at least one message to a consumer with permits (4.0.8).",
         side="broker",
         releases=("==3.3.6", "==4.0.8"),

@@ -71,7 +71,9 @@ class Consumer:
     parts_recounted: int = 0
     """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
     is_unblocked: bool = False
-    """It requested redelivery while it kept as many unacknowledged messages as allowed, and was sent none since."""
+    """It requested redelivery while it was blocked at its limit, and was sent none since."""
+    reached_limit: bool = False
+    """At its last receipt it had as many unacknowledged messages as allowed, or since then more than half of that."""
     left_parts: bool = False
     """Its last ack left a part of each batch that it named."""
     acked_in_parts: frozenset[tuple[str, Position]] = frozenset()

@@ -358,6 +358,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
         is_settled=is_settled,
         had_permits_left=may_run_out or is_short,
         is_unblocked=consumer.is_unblocked and not outcome.messages,
+        reached_limit=_has_reached_limit(state, state.consumers[name]) or _is_at_limit(state, consumer),
     )
     judged = replace(judged, state=judged.state.with_consumer(name, consumer))
     limited = deliveries.limited(state, judged.state, name, outcome, known)
@@ -455,6 +456,15 @@ def _had(state: Consumption, name: str, messages: Sequence[Delivery]) -> Consump
     return state
 
 
+def _is_at_limit(state: Consumption, consumer: Consumer) -> bool:
+    return 0 < state.topics[consumer.topics[0]].limits.unacknowledged <= consumer.least
+
+
+def _has_reached_limit(state: Consumption, consumer: Consumer) -> bool:
+    """Whether it has reached its limit, and has more than half as many messages since: it is blocked until then."""
+    return consumer.reached_limit and consumer.most > state.topics[consumer.topics[0]].limits.unacknowledged // 2
+
+
 def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
     """A consumer nacked messages (None: all its pending ones). They are due for redelivery to any consumer."""
     consumer = state.consumers[name]
@@ -474,10 +484,9 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
     recounted = 0 if is_all else _acked_before(state, consumer, named)
     consumer = consumer.without(due)
-    limit = state.topics[consumer.topics[0]].limits.unacknowledged
     consumer = replace(
         consumer,
-        is_unblocked=not is_all and 0 < limit <= consumer.least,
+        is_unblocked=not is_all and (_is_at_limit(state, consumer) or _has_reached_limit(state, consumer)),
         parts_recounted=consumer.parts_recounted + recounted,
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official" or (is_all and not is_quiet),

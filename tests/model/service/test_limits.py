@@ -107,6 +107,18 @@ def test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_f
     assert deviation_of(knowing_all(*requested), *received(5, 6)) is None, "two messages"
 
 
+def test_a_consumer_stays_blocked_above_half_of_its_limit_so_a_redelivery_request_unblocks_it_there() -> None:
+    """It had all four, and acknowledged the first of them, and in the other case also the next."""
+    name = REDELIVERY_REQUEST_UNBLOCKS
+    full = (*FOUR, received(0, 1, 2, 3, blocked=True))
+    still_blocked = (*full, acknowledged(0), nacked(0))
+    assert deviation_of(after(*still_blocked), *STARVED) == name
+    assert set(met(knowing_all(*still_blocked), *STARVED)) == {name}
+    three: Happened = (Receive("c1", 3), ReceivedMessages(MESSAGES[:3]))
+    for others in ((*full, acknowledged(0, 1), nacked(0)), (*full, acknowledged(0)), (*FOUR, three, nacked(5))):
+        assert deviation_of(knowing_all(*others), *STARVED) is None
+
+
 def test_a_consumer_gets_one_message_above_its_limit_for_each_ack_of_a_message_that_was_not_pending() -> None:
     name = UNACKED_COUNT_LOWERED_BY_ANY_ACK
     first: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
