@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
+from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
     AllReceived,
     AnyOutcome,
@@ -118,6 +118,8 @@ def _starved(
                 starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
                 return requires(reason, state, known, starved)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
+            if isinstance(judged, Broken) and consumers and all(one.is_unblocked for one in consumers.values()):
+                return requires(REDELIVERY_REQUEST_UNBLOCKS, state, known, judged.because)
             return judged if isinstance(judged, Broken) else judged.of(state)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"

@@ -114,6 +114,9 @@ def test_a_consumer_stays_blocked_above_half_of_its_limit_so_a_redelivery_reques
     still_blocked = (*full, acknowledged(0), nacked(0))
     assert deviation_of(after(*still_blocked), *STARVED) == name
     assert set(met(knowing_all(*still_blocked), *STARVED)) == {name}
+    read: Happened = (ReadCursor("t0", "sub"), Starved("5 entries that no consumer has are not delivered"))
+    assert deviation_of(after(*still_blocked), *read) == name
+    assert deviation_of(knowing_all(*full, acknowledged(0)), *read) is None
     three: Happened = (Receive("c1", 3), ReceivedMessages(MESSAGES[:3]))
     for others in ((*full, acknowledged(0, 1), nacked(0)), (*full, acknowledged(0)), (*FOUR, three, nacked(5))):
         assert deviation_of(knowing_all(*others), *STARVED) is None
