@@ -388,8 +388,8 @@ def _is_created_at_load(topic: ReplicatedTopic, log: Log, created: ClusterCursor
         if isinstance(entry.marker, SubscriptionUpdated)
         and (entry.origin, entry.marker.subscription) == (by, created.subscription)
     ]
-    is_at_start = created.mark_delete < log.entries[0].position if log.entries else False
-    return is_at_start and bool(received) and topic.may_be_at_load(log, received[-1])
+    is_at_start = bool(received) and created.mark_delete < log.entries[0].position
+    return is_at_start and topic.may_be_at_load(log, received[-1])
 
 
 @carries("REPL-14")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED, REDELIVERY_REQUEST_UNBLOCKS
+from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     AllReceived,
     AnyOutcome,
@@ -44,7 +44,7 @@ from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, ServiceState
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll
-from model.subscriptions import administration, chunks, due
+from model.subscriptions import administration, chunks, deliveries, due
 from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, SubscriptionId, partition_name
 
@@ -118,8 +118,7 @@ def _starved(
                 starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
                 return requires(reason, state, known, starved)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
-            if isinstance(judged, Broken) and consumers and all(one.is_unblocked for one in consumers.values()):
-                return requires(REDELIVERY_REQUEST_UNBLOCKS, state, known, judged.because)
+            judged = deliveries.starved_at_limit(consumers.values(), judged, None, known)
             return judged if isinstance(judged, Broken) else judged.of(state)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"

@@ -6,7 +6,7 @@ its consumer nacked it, or left while it was pending (ACK-12, ACK-13). In the en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -277,10 +277,12 @@ def limited(
 
 
 def starved_at_limit(
-    consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+    consumers: Collection[Consumer], judged: Allowed[S] | Broken, after: S, known: frozenset[str]
 ) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if a consumer starves at its limit that the broker has unblocked."""
-    if not isinstance(judged, Broken) or judged.deviation is not None or not consumer.is_unblocked:
+    """The same answer; the state ``after`` if only consumers starve at their limit that the broker has unblocked."""
+    if not isinstance(judged, Broken) or judged.deviation is not None:
+        return judged
+    if not consumers or not all(consumer.is_unblocked for consumer in consumers):
         return judged
     return requires(REDELIVERY_REQUEST_UNBLOCKS, after, known, judged.because)
 

@@ -377,14 +377,14 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
         return withheld
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
     missed = deliveries.missed(withheld.state, name) if is_short and not is_blocked else Allowed(None)
-    missed = deliveries.starved_at_limit(state.consumers[name], missed, None, known)
+    missed = deliveries.starved_at_limit([state.consumers[name]], missed, None, known)
     if isinstance(missed, Broken):
         excused = chunks.excused(withheld.state, name, missed, known, in_time)
         return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
     judged = withheld.after(judged, limited, missed)
     if isinstance(outcome, Starved):
         starved = _starved(judged.state, name, outcome, known, in_time)
-        starved = deliveries.starved_at_limit(state.consumers[name], starved, judged.state, known)
+        starved = deliveries.starved_at_limit([state.consumers[name]], starved, judged.state, known)
         return starved if isinstance(starved, Broken) else starved.after(judged)
     return judged
 

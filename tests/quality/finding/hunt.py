@@ -199,17 +199,7 @@ class Deployment:
     ) -> Watch:
         """Run machines until one of these rules is broken; returns what happened."""
         with tempfile.TemporaryDirectory() as report:
-            plan = Plan(
-                broker=self._name,
-                seed=seed,
-                rules=frozenset(),
-                report=Path(report),
-                budget_s=budget_for(limit_s),
-                shortening_s=0.0,
-                known=frozenset(one.name for one in known_of(shipped(), releases_of(self._name))),
-                footprint=footprint,
-                lanes=lanes,
-            )
+            plan = plan_of(self._name, footprint, Path(report), seed=seed, lanes=lanes, limit_s=limit_s)
             began = time.monotonic()
             watch = Watch(began, plan.report, rules)
             run = UnshortenedRun(plan, world, watch, began=began)
@@ -224,6 +214,21 @@ class Deployment:
             if watch.found is None:
                 watch.operations = _performed(plan.report)
             return watch
+
+
+def plan_of(broker: str, footprint: Footprint, report: Path, *, seed: int, lanes: int, limit_s: float) -> Plan:
+    """The plan of a run that shortens nothing, and leaves so much time to the machines."""
+    return Plan(
+        broker=broker,
+        seed=seed,
+        rules=frozenset(),
+        report=report,
+        budget_s=_budget_s(limit_s),
+        shortening_s=0.0,
+        known=frozenset(one.name for one in known_of(shipped(), releases_of(broker))),
+        footprint=footprint,
+        lanes=lanes,
+    )
 
 
 @contextmanager
@@ -258,7 +263,7 @@ def _performed(report: Path) -> int:
     return sum(weight(line.step.operation) for line in read if isinstance(line, JournalStep))
 
 
-def budget_for(limit_s: float) -> float:
+def _budget_s(limit_s: float) -> float:
     """The budget whose reserve leaves so much to the machines."""
     budget_s = limit_s
     while budget_s - reserve_s(budget_s) < limit_s:

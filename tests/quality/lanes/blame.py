@@ -21,17 +21,15 @@ import click
 
 from conformance import events
 from conformance.brokers.interface import Broker
-from conformance.brokers.select import parse_broker, releases_of
+from conformance.brokers.select import parse_broker
 from conformance.cli.parameters.types import Duration
-from conformance.engine.plan import Plan
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults import defects
 from conformance.faults.catalogue import BrokerDefect, broker_defects
 from conformance.history import document
 from conformance.history.document import Step
 from conformance.history.journal import ExampleBegins, JournalStep, read_journal
-from conformance.known import known_of, shipped
-from tests.quality.finding.hunt import UnshortenedRun, budget_for, machines_for, rules_of, world_on
+from tests.quality.finding.hunt import UnshortenedRun, machines_for, plan_of, rules_of, world_on
 
 TOPIC_OF: Final = {
     "ManagedCursorImpl": "$0.ledger.getName()",
@@ -132,17 +130,7 @@ def blame(
     agents = broker.load_agents()
     report.mkdir(parents=True)
     with world_on(broker, None) as (world, footprint):
-        plan = Plan(
-            broker=name,
-            seed=seed,
-            rules=frozenset(),
-            report=report,
-            budget_s=budget_for(limit_s),
-            shortening_s=0.0,
-            known=frozenset(one.name for one in known_of(shipped(), releases_of(name))),
-            footprint=footprint,
-            lanes=lanes,
-        )
+        plan = plan_of(name, footprint, report, seed=seed, lanes=lanes, limit_s=limit_s)
         began = time.monotonic()
         happened = _Violations(began)
         run = UnshortenedRun(plan, world, happened, began=began)
