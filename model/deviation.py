@@ -68,7 +68,11 @@ class Deviation(Struct, frozen=True, kw_only=True):
     shadow: Shadow
     has_history: bool = True
 
-    def broken(self, because: str | None = None) -> Broken:
-        """The answer where it is not known: ``because``, what was seen, in a sentence, if there is more to say."""
+    def broken(self, because: str | None = None, rule: str | None = None) -> Broken:
+        """The answer where it is not known: ``because``, what was seen, in a sentence, if there is more to say.
+
+        ``rule``: the one that breaks, where it is not the deviation's first one.
+        """
         statement = self.statement.removesuffix(".")
-        return Broken(self.rule, statement if because is None else f"{because}. {statement}", self.name, self.side)
+        because = statement if because is None else f"{because}. {statement}"
+        return Broken(rule or self.rule, because, self.name, self.side)

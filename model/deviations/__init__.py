@@ -38,12 +38,12 @@ def preferred(names: Iterable[str], known: frozenset[str]) -> str:
     return min(names, key=lambda name: (name not in known, name))
 
 
-def requires(name: str, after: S, known: frozenset[str], because: str) -> Allowed[S] | Broken:
+def requires(name: str, after: S, known: frozenset[str], because: str, rule: str | None = None) -> Allowed[S] | Broken:
     """The answer where only this deviation explains what was seen: ``after`` if it is known, else the broken rule.
 
-    ``because``: what was seen, in a sentence.
+    ``because``: what was seen, in a sentence. ``rule``: the one that breaks, where it is not the deviation's first one.
     """
-    return Allowed(after, (), (name,)) if name in known else DEVIATIONS[name].broken(because)
+    return Allowed(after, (), (name,)) if name in known else DEVIATIONS[name].broken(because, rule)
 
 
 def counted(judged: Allowed[S]) -> Allowed[S]:

@@ -7,7 +7,7 @@ from model.deviation import Deviation, Shadow
 DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
-STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
+TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
@@ -158,18 +158,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
-        name=STATS_OF_TERMINATED_TOPIC_FAIL,
+        name=TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
+        aliases=("stats-of-terminated-topic-fail",),
         rule="SERVE-01",
-        statement="After a terminated topic is reloaded, a request for its stats is answered with an internal error (500).",
-        cause='The managed ledger of a terminated topic has no current ledger once it is reloaded. Computing the stats reads the id of that ledger: `Cannot invoke "org.apache.bookkeeper.client.LedgerHandle.getId()" because "this.currentLedger" is null`. Which method does so was not looked up. apache/pulsar#24058 guards against the same null pointer where entries are read.',
+        also=("ACK-12", "ACK-13"),
+        statement="After a terminated topic is reloaded, a request for its stats or for one of its messages is answered with an internal error (500). Once a message of its last ledger is due for redelivery, its Shared or Key_Shared subscription dispatches nothing more.",
+        cause='The managed ledger of a terminated topic has no current ledger once it is reloaded. What reads the id of that ledger fails: `Cannot invoke "org.apache.bookkeeper.client.LedgerHandle.getId()" because "currentLedger" is null`. ManagedLedgerImpl.asyncReadEntry does so for a peek and for each entry of a replay read (2.11.0, line 1917), and leaves the dispatcher waiting for that read. Which method of the stats does so was not looked up. Releases from 3.3.6 and 4.0.4 on make the last ledger the current one (ManagedLedgerImpl.initialize). Read in 2.10.1, 2.10.5, 2.11.0, 3.0.7 and 3.3.5, and in the byte code of 2.5.1 to 2.9.1, 3.2.3 and 4.0.1.',
+        upstream=("apache/pulsar#24058",),
         side="broker",
-        releases=("==3.3.5",),
-        seen=("3.3.5",),
-        gone=("4.0.8",),
+        releases=("<3.3.6", ">=4.0,<4.0.4"),
+        seen=("3.3.5", "2.11.0"),
+        gone=("3.3.6", "4.0.4", "4.0.8"),
         shadow=Shadow(
-            name="test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviation",
+            name="test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_a_terminated_topic",
             by="small history",
-            statement="The stats of a topic fail before it is terminated and reloaded, or with another error, or another request fails.",
+            statement="A request for the stats or for a message fails before the topic is terminated and reloaded, or with another error, or another request fails. A message is not dispatched before any of the last ledger is due for redelivery.",
         ),
     ),
     Deviation(

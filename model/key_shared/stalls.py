@@ -7,7 +7,7 @@ the replay queue, and three of the deviations end when a consumer sends permits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from immutables import Map
@@ -104,25 +104,28 @@ def crowded_out(
 
 
 def untracked(
-    keyed: Keyed,
-    delayed: Iterable[Position],
+    tracked: Collection[Position],
+    owed: Iterable[Position],
     entries: Iterable[Open],
     receivers: Sequence[Receiver],
     *,
+    recent: Collection[str],
     is_waiting: bool,
 ) -> Map[Position, str]:
     """The due delayed messages that the classic implementation does not take from its tracker.
 
     It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits, and
-    the broker waits, too (``is_waiting``); or messages without a consumer, which it reads again and again. A message
-    that was delivered has left the tracker.
+    the broker waits, too (``is_waiting``); or messages of ``recent`` consumers, those that were recently joined; or
+    messages without a consumer, which it reads again and again. ``tracked``: the delayed messages that were not
+    delivered yet.
     """
-    waiting = (entry for entry in entries if entry.holder is None and not entry.is_not_due)
-    owners = [owner_of(entry.hashed, receivers) for entry in waiting]
-    is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners)
-    if not is_kept and None not in owners:
+    waiting = [entry for entry in entries if entry.holder is None and not entry.is_not_due]
+    owners = {entry.position: owner_of(entry.hashed, receivers) for entry in waiting}
+    is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners.values())
+    is_kept |= any(owner is not None and owner.name in recent and at not in tracked for at, owner in owners.items())
+    if not is_kept and None not in owners.values():
         return Map()
-    return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in delayed if at not in keyed.got})
+    return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in owed if at in tracked})
 
 
 def unread(keyed: Keyed, owed: Iterable[Position], *, is_waiting: bool, in_replay: int) -> Map[Position, str]:

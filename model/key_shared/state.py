@@ -18,11 +18,12 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Joined:
     """The read position when a consumer joined lies between two entries: the last one delivered by then, and the last
-    one in the log.
+    one in the log. ``replays``: the entries in the replay queue.
     """
 
     delivered: Position
     last: Position
+    replays: frozenset[Position] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Keyed:
     consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages. If the broker
     had set its flag to skip the next replay, no read has cleared it.
 
+    ``recent``: the consumers that were recently joined at the last look, in the classic implementation.
     ``replayed``: the entries that were delivered from the replay queue since the last look. ``last``: the last entry of
     the log at the last look with deliveries. ``read_twice``: entries that were replayed together with new messages.
     They may have been read twice, and the second copy waits until their consumer has permits.
@@ -124,6 +126,7 @@ class Keyed:
     permits: Map[str, int] = Map()
     is_last_gone: bool = False
     is_skip_kept: bool = False
+    recent: frozenset[str] = frozenset()
     replayed: frozenset[Position] = frozenset()
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None

@@ -8,6 +8,7 @@ through the proxy. A client may notice a cut after the fault was cleared.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -17,7 +18,7 @@ from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_PAST_TERMINATED_END_LOOPS,
-    STATS_OF_TERMINATED_TOPIC_FAIL,
+    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
 )
 from model.judgement import Allowed, Broken
@@ -36,7 +37,7 @@ PEEK: Final = "/position/"
 SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
-NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
+NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
 OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
 OF_EXPIRED_SESSION: Final = (
@@ -108,8 +109,9 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
-    if answer.topic in reasons.reopened and answer.request.startswith(STATS) and NO_CURRENT_LEDGER in answer.message:
-        return requires(STATS_OF_TERMINATED_TOPIC_FAIL, None, reasons.known, because)
+    is_read = answer.request.startswith(STATS) or PEEK in answer.request
+    if answer.topic in reasons.reopened and is_read and NO_CURRENT_LEDGER.search(answer.message):
+        return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
     if answer.topic in reasons.reopened and PEEK in answer.request and NO_SUCH_ENTRY in answer.message:
         return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)
     is_race = any(error in answer.message for error in OF_RACING_METADATA)

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from model.deviations import requires
+from model.deviations import preferred, requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import ACK_BELOW_MARK_DELETE_REFUSED, KEY_SHARED_POLICIES_MIXED, RECONNECT_OVERFLOWS_STACK
+from model.deviations.service import (
+    ACK_BELOW_MARK_DELETE_REFUSED,
+    KEY_SHARED_POLICIES_MIXED,
+    RECONNECT_OVERFLOWS_STACK,
+    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
+)
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
@@ -65,7 +70,8 @@ def judge(
         if is_cumulative and MARKED_POSITION in outcome.message:
             return requires(ACK_BELOW_MARK_DELETE_REFUSED, None, known, because)
         if isinstance(operation, PeekMessage) and _is_reopened(consumption, operation):
-            return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, known, because)
+            causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
+            return requires(preferred(causes, known), None, known, because)
         return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():

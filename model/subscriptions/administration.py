@@ -98,12 +98,13 @@ def administered(
             state = state.without_cursor(subscription)
             return Allowed(replace(state, deleted=state.deleted | {subscription}))
         case Skip(count=count):
-            return Allowed(membership.skipped(_skipped(state, subscription, count, at), subscription))
+            return Allowed(membership.skipped(state, _skipped(state, subscription, count, at), subscription))
         case SkipAll():
             after = _changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True)
-            return Allowed(membership.skipped(after, subscription))
+            return Allowed(membership.skipped(state, after, subscription))
         case Expire(up_to=up_to):
-            return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
+            after = _expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired))
+            return Allowed(membership.expired(state, after, subscription))
         case ResetCursor():
             return Allowed(set_to(state, [subscription], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():

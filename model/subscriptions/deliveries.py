@@ -26,6 +26,7 @@ from model.deviations.service import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
     PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
     REDELIVERY_REQUEST_UNBLOCKS,
+    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken, in_turn
@@ -209,7 +210,7 @@ def _delivering(
 
 
 @carries("ACK-12", "ACK-13", "SERVE-03")
-def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
+def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None] | Broken:
     """A consumer received less than its permits allow. The broker must have nothing more for it.
 
     Consumers that share a subscription receive a delayed message when its time has come; an exclusive one, at once.
@@ -237,8 +238,28 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
             why = {reasons.get(message) for message in due}
             rule = "ACK-13" if "nacked" in why else "ACK-12" if why - {None} else "SERVE-03"
             words = diagnosis.some([state.words(message) for message in due])
-            return Broken(rule, f"the broker did not dispatch {words} to {name}, although no consumer has it")
+            because = f"the broker did not dispatch {words} to {name}, although no consumer has it"
+            return starved_without_ledger(state, consumer, Broken(rule, because), None, known)
     return Allowed(None, excused=excused)
+
+
+def starved_without_ledger(
+    state: Consumption, consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+) -> Allowed[S] | Broken:
+    """The same answer; the state ``after`` if a replay read of a terminated topic has failed."""
+    if not isinstance(judged, Broken) or judged.deviation is not None or consumer.kind not in SHARED:
+        return judged
+    if not any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions):
+        return judged
+    return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, after, known, judged.because, judged.rule)
+
+
+def _is_replay_lost(state: Consumption, subscription: SubscriptionId) -> bool:
+    """Whether a message of the last ledger is due for redelivery, of a terminated topic that was reloaded."""
+    topic, due = state.topics[subscription.topic], state.due(subscription)
+    return topic.is_reopened and any(
+        why != "unloaded" and message[1].position > topic.log.before_last_ledger for message, why in due.items()
+    )
 
 
 @carries("SERVE-05")

@@ -154,6 +154,7 @@ def _all_seen(
         has_left=False,
         reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,
         has_replays=bool(outcome.in_replay),
+        recent=recently_joined.recent(state, subscription),
         replayed=frozenset(),
         read_twice=_still_read_twice(state, subscription, outcome)
         | invariant.replayed_beside_new_messages(state, subscription),
@@ -356,8 +357,10 @@ def _with_classic(
     stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
     before_4 = _hashed_before_4(state, subscription, entries)
     unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)
-    delayed = filter(state.topics[subscription.topic].is_delayed, owed)
-    untracked = stalls.untracked(keyed, delayed, before_4, receivers, is_waiting=outcome.is_waiting)
+    is_delayed = state.topics[subscription.topic].is_delayed
+    tracked = {entry.position for entry in entries if is_delayed(entry.position) and entry.position not in keyed.got}
+    recent = recently_joined.recent(state, subscription)
+    untracked = stalls.untracked(tracked, owed, before_4, receivers, recent=recent, is_waiting=outcome.is_waiting)
     possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
@@ -425,17 +428,30 @@ def _may_be_passed_over(
 ) -> bool:
     """Whether a look-ahead may have passed over the due entries.
 
-    Then the broker waits for a new entry, and all due entries are in the replay queue. There are two ways to this. The
+    Then the broker waits for a new entry, and all due entries are in the replay queue. This happens in three ways. The
     broker read a new entry although it had a reason to read the replay queue. Or it set its flag to skip a replay, the
     last consumer with permits left before a read cleared the flag, and the next permit triggered a read that skipped
-    the replay.
+    the replay. Or it replayed a delayed message that is blocked, of which it knew no hash; then due ones that are
+    delayed may not be in the replay queue yet.
     """
     keyed = state.keyed_of(subscription)
     log = state.log(subscription.topic)
     has_read_new_message = log.has_markers or keyed.read_to != log.last  # a marker is new at any time
     is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
     is_skipped = (keyed.is_woken and has_read_new_message) or (is_skip_kept and keyed.is_permitted)
+    if outcome.is_waiting and outcome.in_replay and _is_delayed_message_blocked(state, subscription, owed):
+        return True
     return is_skipped and outcome.is_waiting and outcome.in_replay >= len(owed)
+
+
+def _is_delayed_message_blocked(state: Consumption, subscription: SubscriptionId, owed: Mapping[Position, str]) -> bool:
+    """Whether the time of a delayed message has come that is not delivered yet, and that is blocked."""
+    topic, got = state.topics[subscription.topic], state.keyed_of(subscription).got
+    return any(
+        topic.is_delayed(entry.position) and not entry.is_not_due and entry.position not in got
+        for entry in _open(state, subscription)
+        if entry.holder is None and entry.position not in owed
+    )
 
 
 def _split(

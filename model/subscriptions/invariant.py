@@ -125,16 +125,36 @@ def with_delivered(
     """A consumer received an entry. Before the first check for due messages this has no effect.
 
     Only entries of the replay queue may be read twice: those that were due for redelivery, that were in the log at the
-    last check and had not been delivered by then, or that the consumer receives after a later entry.
+    last check and had not been delivered by then, that the consumer receives after a later entry, or that may have
+    waited for it.
     """
     keyed = state.keyed_of(subscription)
     if keyed.last is None:
         return state
-    if not (is_due_again or position <= keyed.last) and not any(
-        position < later for later, receiver in keyed.got.items() if receiver == name
-    ):
+    is_replayed = (
+        is_due_again
+        or position <= keyed.last
+        or any(position < later for later, receiver in keyed.got.items() if receiver == name)
+        or _may_have_waited(state, subscription, name, position)
+    )
+    if not is_replayed:
         return state
     return state.with_keyed(subscription, replace(keyed, replayed=keyed.replayed | {position}))
+
+
+def _may_have_waited(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
+    """Whether a new entry may have been put in the replay queue, because its consumer could not take it at first.
+
+    The consumer was recently joined, its hash was draining, or it had no permits left while others had.
+    """
+    keyed = state.keyed_of(subscription)
+    taken = sum(1 for at, receiver in keyed.got.items() if receiver == name and at > (keyed.last or position))
+    is_any_other_ready = bool((keyed.ready | keyed.permitted) - {name})
+    return (
+        (is_any_other_ready and keyed.permits.get(name, 0) <= taken)
+        or name in keyed.recent
+        or (bool(keyed.draining) and hash_of(state, subscription, position) in keyed.draining)
+    )
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:

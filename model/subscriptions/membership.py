@@ -23,7 +23,11 @@ def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consu
     had_permits = keyed.is_permitted or keyed.ready or any(consumer.had_permits_left for consumer in others)
     if not others or not (keyed.got or had_permits):
         return state
-    joined = Joined(delivered=max(keyed.got, default=EARLIEST), last=state.log(subscription.topic).last)
+    joined = Joined(
+        delivered=max(keyed.got, default=EARLIEST),
+        last=state.log(subscription.topic).last,
+        replays=frozenset(keyed.replays),
+    )
     return state.with_keyed(subscription, replace(keyed, joined=keyed.joined.set(name, joined)))
 
 
@@ -54,7 +58,7 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         keyed = replace(keyed, unread=(*keyed.unread, Unread(before.ranges_of(name), last)))
     if len(rest) > 1:
         return state.with_keyed(subscription, keyed)
-    is_recent = recently_joined.is_anybody_recent(state.with_keyed(subscription, keyed), subscription)
+    is_recent = bool(recently_joined.recent(state.with_keyed(subscription, keyed), subscription))
     is_left_unread = is_recent and not had and state.consumers[rest[0]].keeps_keys
     return state.with_keyed(subscription, replace(keyed, joined=Map(), is_left_unread=is_left_unread))
 
@@ -112,12 +116,22 @@ def _read_again(keyed: Keyed) -> Map[Position, str]:
     return Map({at: name for at, name in keyed.stalled.items() if name != PERMITS_OF_STUCK_CONSUMER_IGNORED})
 
 
-def skipped(state: Consumption, subscription: SubscriptionId) -> Consumption:
+def skipped(before: Consumption, after: Consumption, subscription: SubscriptionId) -> Consumption:
     """An administrator skipped messages. In the classic implementation, recently joined consumers may wait for them."""
+    state = expired(before, after, subscription)
     keyed = state.keyed_of(subscription)
     if state.topics[subscription.topic].drains or not keyed.joined:
         return state
     return state.with_keyed(subscription, replace(keyed, skipped_to=mark_delete(state, subscription)))
+
+
+def expired(before: Consumption, after: Consumption, subscription: SubscriptionId) -> Consumption:
+    """Messages expired or were skipped. Those that no consumer had may have been in the replay queue."""
+    if all(consumer.kind != "Key_Shared" for _, consumer in before.consumers_of(subscription)):
+        return after
+    pending = {message for _, consumer in before.consumers_of(subscription) for message in consumer.unacknowledged}
+    gone = before.all_left(subscription) - after.all_left(subscription) - pending
+    return passed(after, subscription, gone)
 
 
 def is_stalled_by_skip(state: Consumption, subscription: SubscriptionId) -> bool:

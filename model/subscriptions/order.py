@@ -17,6 +17,7 @@ from model.deviations.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PENDING_READ_OUTLIVES_CONSUMERS,
+    RECENTLY_JOINED_RECEIVES_REPLAY,
     REPLAY_READ_OVERTAKES_LEAVER,
 )
 from model.judgement import Broken
@@ -77,11 +78,28 @@ def _ahead_of_those_left(
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
     got = state.keyed_of(subscription).got
     were_together = position in got and got[position] == got.get(first[1].position)
+    if _was_ahead_of_leaver(state, subscription, name, position, first[1].position) and not were_together:
+        return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-06")
     if _is_passed(state, subscription, name) and not were_together:
         return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
     if _may_be_read_for_replay(state, subscription, position):
         return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     return Broken("KEY-06", because)
+
+
+def _was_ahead_of_leaver(
+    state: Consumption, subscription: SubscriptionId, name: str, position: Position, earlier: Position
+) -> bool:
+    """Whether a consumer may have been sent an entry before the consumer left that had an earlier one.
+
+    In the classic implementation a consumer that joins may receive both entries, if they were read by then, whoever has
+    them.
+    """
+    keyed = state.keyed_of(subscription)
+    joined = keyed.joined.get(name)
+    if state.topics[subscription.topic].drains or joined is None or keyed.reading_at_leave is None:
+        return False
+    return position <= min(joined.last, keyed.reading_at_leave) and earlier not in joined.replays
 
 
 def _may_be_read_for_replay(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
@@ -124,7 +142,9 @@ def _ahead_of_replay(
     if first is None or position in state.keyed_of(subscription).got:
         return None
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
-    if _first(state, subscription, earlier, ("left",)) is not None:
+    if (left := _first(state, subscription, earlier, ("left",))) is not None:
+        if _was_ahead_of_leaver(state, subscription, name, position, left[1].position):
+            return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-09")
         if _is_passed(state, subscription, name):
             return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
         if _may_be_read_for_replay(state, subscription, position):

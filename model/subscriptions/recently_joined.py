@@ -14,7 +14,6 @@ them in another way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
@@ -63,19 +62,18 @@ def owed(
     ``entries``: those that are surely unacknowledged, in order. ``unsure``: hashes that are not judged.
     """
     keys = state.log(subscription.topic).keys
-    if is_anybody_recent(state, subscription):
+    if recent(state, subscription):
         first = min((message[1].position for message in state.all_left(subscription)), default=None)
         entries = [entry for entry in entries[:1] if first is None or entry.position <= first]
     judged = (one for one in entries if one.hashed not in unsure and keys[one.position].key is not None)
     return due(judged, receivers, drains=False)
 
 
-def is_anybody_recent(state: Consumption, subscription: SubscriptionId) -> bool:
-    """Whether a consumer joined after entries were read that may still be unacknowledged."""
-    joined = state.keyed_of(subscription).joined.values()
-    return bool(joined) and any(
-        message[1].position <= one.last for one in joined for message in state.all_left(subscription)
-    )
+def recent(state: Consumption, subscription: SubscriptionId) -> frozenset[str]:
+    """The consumers that joined after entries were read that may still be unacknowledged."""
+    joined = state.keyed_of(subscription).joined
+    first = min((message[1].position for message in state.all_left(subscription)), default=None) if joined else None
+    return frozenset(name for name, one in joined.items() if first is not None and first <= one.last)
 
 
 def is_anybody_surely_recent(state: Consumption, subscription: SubscriptionId) -> bool:
@@ -114,5 +112,5 @@ def starved(
         deviation = PENDING_ACKS_WITHOUT_HASH if is_blocked and position in left else stalled.get(position)
         if deviation is None:
             return Broken("KEY-16", because)
-        explained = explained or replace(DEVIATIONS[deviation].broken(because), rule="KEY-16")
+        explained = explained or DEVIATIONS[deviation].broken(because, "KEY-16")
     return explained

@@ -376,7 +376,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     if isinstance(withheld, Broken):
         return withheld
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
-    missed = deliveries.missed(withheld.state, name) if is_short and not is_blocked else Allowed(None)
+    missed = deliveries.missed(withheld.state, name, known) if is_short and not is_blocked else Allowed(None)
     missed = deliveries.starved_at_limit([state.consumers[name]], missed, None, known)
     if isinstance(missed, Broken):
         excused = chunks.excused(withheld.state, name, missed, known, in_time)
@@ -432,7 +432,8 @@ def _starved(
     if consumer.never_disconnected or not any(
         state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions
     ):
-        return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
+        starved = chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
+        return deliveries.starved_without_ledger(state, consumer, starved, state, known)
     owed = [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]
     if owed:
         words = diagnosis.some([state.words(message) for message in owed])

@@ -7,12 +7,11 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from model.deviations.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE
+from model.deviations.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE, LOOK_AHEAD_SKIPS_REPLAY
 from model.events import Created, RedeliveryRequested
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stalls import untracked
-from model.key_shared.state import Keyed
 from model.log import Position
 from model.operations import Send
 from model.subscription_operations import Nack
@@ -29,10 +28,12 @@ from tests.model.key_shared.test_order import (
     gathers,
     joins,
     message,
+    more,
     permits,
     sent,
     share,
 )
+from tests.model.key_shared.test_stalls import halves
 from tests.notation import DELAY_TICK_MS, steps
 from tests.verdicts import Happened, broken_by, judged
 
@@ -135,11 +136,40 @@ def test_a_message_without_a_consumer_keeps_delayed_messages_waiting_although_th
     def stalled(first: HashRange, permits: int) -> set[Position]:
         receivers = [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", permits, (first,))]
         entries = [Open(Position(1, 0), 7, None), Open(late, 25, None)]
-        return set(untracked(Keyed(), [late], entries, receivers, is_waiting=is_waiting))
+        return set(untracked([late], [late], entries, receivers, recent=(), is_waiting=is_waiting))
 
     assert stalled(HashRange(40, 50), 0) == {late}, "nobody claims the first one"
     assert stalled(HashRange(0, 10), 0) == ({late} if is_waiting else set()), "it waits for permits"
     assert stalled(HashRange(0, 10), 1) == set(), "it does not wait"
+
+
+def test_a_message_of_a_recently_joined_consumer_keeps_delayed_messages_waiting() -> None:
+    """It waits until mark-delete passes what was read before, the delayed messages included."""
+    late, receivers = Position(1, 0), [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", 9, (HashRange(0, 10),))]
+    entries = [Open(late, 25, None), Open(Position(1, 1), 7, None)]
+    for recent, tracked, stalled in (
+        ("d", [late], {late}),
+        ("c", [late], set()),
+        ("d", [one.position for one in entries], set()),
+    ):
+        found = untracked(tracked, [late], entries, receivers, recent={recent}, is_waiting=False)
+        assert set(found) == stalled
+
+
+def test_a_blocked_delayed_message_may_make_the_dispatcher_look_ahead() -> None:
+    """The replay queue has no hash of it, so the broker reads it, dispatches nothing and skips the next replay."""
+    known = LOOK_AHEAD_SKIPS_REPLAY
+    begin = [*delayed(sent(LOW, HIGH)), *joins("c", "d"), permits("d"), waiting(halves(0, 9, d=(2,)), in_replay=0)]
+    begin += [more(Position(1, 2), 3, HIGH), waiting(halves(0, 8, d=(3,))), fails("d", 3)]
+    stalled = waiting(halves(0, 8), in_replay=1)
+    late = partial(judged, *begin, step_ms=200.0)
+    answer = late(stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == known
+    assert isinstance(late(stalled, known=known), Allowed)
+    assert isinstance(late(halves(0, 8), known=known), Broken), "the broker does not wait"
+    plain = judged(*sent(LOW, HIGH), *begin[4:], stalled, step_ms=200.0, known=known)
+    assert isinstance(plain, Broken), "the blocked message has no delay"
 
 
 def test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages() -> None:

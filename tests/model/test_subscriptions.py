@@ -15,6 +15,7 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
+from model.deviations.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -173,6 +174,24 @@ def test_a_message_that_is_not_in_flight_is_redelivered_once() -> None:
     begun = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0), by="c2", settled=False))
     asked = (failed(single(0), by="c2"), taken(single(0, redeliveries=1), by="c2"))
     assert rule_broken(*begun, *asked, taken(single(0, redeliveries=2), by="c2")) in ("ACK-12", "ACK-13")
+
+
+def test_a_terminated_topic_dispatches_nothing_once_a_message_of_its_last_ledger_is_due_for_redelivery() -> None:
+    """Old releases have no current ledger there, so a replay read of its last ledger fails."""
+    nothing: Happened = (Receive("c3", 9), ReceivedMessages(()))
+    ledgers = topic(*[1] * (LEDGER_ROOM + 2))
+
+    def verdict(*before: Happened, redelivered: int) -> tuple[str, str | None]:
+        had = [single(n) for n in range(redelivered + 1)]
+        first = (subscribed("c2"), taken(*had, by="c2"), acknowledged(*had[:-1], by="c2"))
+        last = (failed(had[-1], by="c2"), subscribed("c3"), nothing)
+        broken = verdicts.broken_by(*before, *first, *last, step_ms=STEP_MS)
+        return broken.rule, broken.deviation
+
+    reloaded = (*ledgers, TERMINATED, UNLOADED)
+    assert verdict(*reloaded, redelivered=LEDGER_ROOM) == ("ACK-13", TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
+    assert verdict(*reloaded, redelivered=LEDGER_ROOM - 1) == ("ACK-13", None), "the ledger before is read"
+    assert verdict(*ledgers, UNLOADED, redelivered=LEDGER_ROOM) == ("ACK-13", None), "it was not terminated"
 
 
 def test_a_peek_returns_an_unacknowledged_entry_by_its_number() -> None:

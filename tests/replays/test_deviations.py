@@ -35,6 +35,8 @@ BESIDE = {
 }
 """Deviations that may come up beside another one, or instead of it: of one race, or one is part of the other."""
 
+FURTHER = Path(__file__).parents[2] / "docs/histories"
+
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
 each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviation.name) for deviation in SHOWN])
 
@@ -87,3 +89,15 @@ def test_the_shipped_histories_were_recorded_by_the_suite(deviation: KnownDeviat
     assert (history.violation.rule, history.violation.deviation) == (deviation.rule, deviation.name)
     assert history.violation.step == len(history.steps)
     assert deviation.concerns(history.release, history.clients)
+
+
+@pytest.mark.parametrize("path", sorted(FURTHER.glob("*.json")), ids=lambda path: path.stem)
+def test_a_further_history_of_a_deviation_breaks_a_rule_only_if_that_is_not_known(path: Path) -> None:
+    """Histories without one are open cases: nothing that is known explains them."""
+    history = document.read(path)
+    assert history.violation is not None
+    assert isinstance(judged(*history.steps, known=DEVIATIONS), Broken) == (history.violation.deviation is None)
+    if history.violation.deviation is not None:
+        broken = judged(*history.steps)
+        assert isinstance(broken, Broken)
+        assert (broken.rule, broken.deviation) == (history.violation.rule, history.violation.deviation)

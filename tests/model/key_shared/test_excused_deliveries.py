@@ -40,6 +40,17 @@ def test_a_key_is_divided_only_by_messages_that_were_there_when_a_consumer_joine
     assert broken(*keeps_its_key, fails("c", 2), moves, known=DEVIATIONS) == "KEY-01", "c has what was sent later"
 
 
+def test_a_key_is_divided_before_the_consumer_of_its_earlier_messages_leaves() -> None:
+    """The one that joined may have been sent the later message while the other was there."""
+    begin = [*classic(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    divided = gathers(share("d"), share("e", 2, 1))
+    assert deviates(RECENTLY_JOINED_RECEIVES_REPLAY, *begin, *joins("e"), leaves("c"), divided)
+    others = set(DEVIATIONS) - {PENDING_ACKS_WITHOUT_HASH}
+    assert broken(*begin, leaves("c"), *joins("e"), divided, known=others) == "KEY-06", "it joined later"
+    new_message, later = more(Position(1, 2), 3, A), gathers(share("d"), share("e", 3, 1))
+    assert broken(*begin, *joins("e"), new_message, leaves("c"), later, known=others) == "KEY-06", "it was sent later"
+
+
 def test_a_new_message_overtakes_no_hash_that_is_in_the_replay_queue_because_a_consumer_left() -> None:
     begin = [*sent(B, ONE, ONE), *joins("c", "d"), gathers(share("c", 1, 2, 3), share("d")), fails("c", 1, 2)]
     new_message = more(Position(1, 3), 4, OTHER)

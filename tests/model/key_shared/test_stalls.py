@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
@@ -9,8 +11,10 @@ from model.deviations.key_shared import (
     REPLAY_HEAD_OF_LINE_BLOCKING,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
 )
+from model.events import Done
 from model.key_shared.hashes import sticky_hash
 from model.log import Position
+from model.subscription_operations import Skip, SkipAll
 from model.vocabulary import HashRange
 from tests.model.key_shared.test_order import (
     ALL,
@@ -50,6 +54,15 @@ def test_a_hash_that_is_kept_after_an_ack_blocks_only_what_is_read_once_mark_del
     after_another = [*sent(B, A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
     after_another += [fails("c", 2), acknowledges("c", 2)]
     assert broken(*after_another, stalled, known=DEVIATIONS) == "KEY-13", "mark-delete did not pass it"
+
+
+@pytest.mark.parametrize("operation", [Skip("t", "s", 1), SkipAll("t", "s")], ids=["skip", "skip all"])
+def test_a_hash_is_kept_after_a_skip_of_what_no_consumer_had(operation: Skip | SkipAll) -> None:
+    stalled, later = gathers(share("c", ranges=ALL, permits=1)), more(Position(1, 1), 2, A)
+    begin = [*sent(A), *joins("c")]
+    assert deviates(REPLAY_HASH_KEPT_AFTER_ACK, *begin, (operation, Done()), later, stalled)
+    another = [*begin, (operation, Done()), more(Position(1, 1), 2, B)]
+    assert broken(*another, stalled, known=DEVIATIONS) == "KEY-13", "it has another hash"
 
 
 def test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read() -> None:

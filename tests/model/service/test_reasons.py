@@ -13,7 +13,7 @@ from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     RECONNECT_OVERFLOWS_STACK,
     SKIP_PAST_TERMINATED_END_LOOPS,
-    STATS_OF_TERMINATED_TOPIC_FAIL,
+    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
 )
 from model.events import (
@@ -195,14 +195,14 @@ def test_a_terminated_topic_closes_its_producers() -> None:
     assert broken(state, Closed("s1", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
 
 
-def test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviation() -> None:
+def test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_a_terminated_topic() -> None:
     terminated: Happened = Terminate("t0"), Done()
     unload: Happened = Unload("t0"), Done()
-    history = (CREATED, OPENED, terminated, unload)
+    history = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
     no_ledger = replace_struct(STATS_FAIL, message='LedgerHandle.getId() because "this.currentLedger" is null')
     read, given_up = ReadCursor("t0", "s0"), Abandoned("500")
-    assert unexcused(after(*history), read, given_up, no_ledger) == STATS_OF_TERMINATED_TOPIC_FAIL
-    assert met(knowing_all(*history), read, given_up, no_ledger) == (STATS_OF_TERMINATED_TOPIC_FAIL,)
+    assert unexcused(after(*history), read, given_up, no_ledger) == TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+    assert met(knowing_all(*history), read, given_up, no_ledger) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,)
     others: list[tuple[Example, ErrorAnswer]] = [
         (knowing_all(CREATED, OPENED, terminated), no_ledger),
         (knowing_all(CREATED, OPENED, unload), no_ledger),
@@ -212,6 +212,16 @@ def test_only_stats_of_a_topic_that_was_terminated_and_reloaded_fail_by_a_deviat
     ]
     for state, error in others:
         assert unexcused(state, read, given_up, error) is None
+    of_message = replace_struct(
+        no_ledger, request="GET subscription/s0/position/1 of topic t0", message='because "currentLedger" is null'
+    )
+    peek, refused = PeekMessage("t0", "s0", 1), Refused("500", "--- An unexpected error occurred in the server ---")
+    known = frozenset({TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER})
+    knowing = replace(after(*history), known=known)
+    assert met(knowing, peek, refused, of_message) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,) * 2
+    assert (
+        unexcused(replace(after(CREATED, OPENED, SUBSCRIPTION, unload), known=known), peek, refused, of_message) is None
+    )
 
 
 def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation() -> None:
