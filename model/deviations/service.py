@@ -7,6 +7,7 @@ from model.deviation import Deviation, Shadow
 DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
+UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
@@ -87,6 +88,22 @@ DEVIATIONS = (
             name="test_only_a_rollover_excuses_a_fenced_managed_ledger",
             by="small history",
             statement="A topic whose last ledger has room is fenced when it is terminated, or a client of such a topic is refused for good.",
+        ),
+    ),
+    Deviation(
+        name=UNLOAD_RACES_WITH_ROLLOVER,
+        rule="SERVE-01",
+        statement="A topic is unloaded while its last ledger, which is full, is being replaced. The next request that loads the topic is answered once with an internal error (BadVersionException).",
+        cause="ManagedLedgerImpl.createComplete does not look whether the managed ledger was closed in the meantime. It writes the list of ledgers to the metadata store while the topic is loaded again, which writes that list, too (2.11.0; read in 2.10.1 as well). 3.0.7 and later releases delete the new ledger instead.",
+        side="broker",
+        releases=(">=2.10.1,<3.0",),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+        occurrence="In 1 of 18 plays on 2.11.0.",
+        shadow=Shadow(
+            name="test_only_a_rollover_excuses_a_topic_that_is_not_loaded_again",
+            by="small history",
+            statement="A topic that is loaded again fails with BadVersion although its last ledger has room, or for good, or with another error.",
         ),
     ),
     Deviation(

@@ -28,8 +28,8 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         ending.add(operation.topic)
     tracked = state.consumption.topics
     reopened = frozenset(topic for topic, one in tracked.items() if one.is_reopened)
-    may_roll = {topic for topic, one in tracked.items() if one.log.ends_full or not one.is_sure}
-    rolling = frozenset(ending - reopened & may_roll) | fenced
+    full = frozenset(topic for topic, one in tracked.items() if one.log.ends_full or not one.is_sure)
+    rolling = frozenset(ending - reopened & full) | fenced
     lost_a_bookie = frozenset(topic for topic, log in state.service.confirmed.items() if log.losses and log.stored)
     reasons = Reasons(
         failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
@@ -37,6 +37,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
+        full=full,
         rolling=rolling,
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,

@@ -20,6 +20,7 @@ from model.deviations.service import (
     SKIP_PAST_TERMINATED_END_LOOPS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
+    UNLOAD_RACES_WITH_ROLLOVER,
 )
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
@@ -38,7 +39,8 @@ SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
-OF_RACING_METADATA: Final = ("BadVersionException", "ManagedLedgerFencedException", "fenced managed ledger")
+BAD_VERSION: Final = "BadVersionException"
+OF_RACING_METADATA: Final = (BAD_VERSION, "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
 OF_EXPIRED_SESSION: Final = (
     "Session expired",
@@ -66,8 +68,10 @@ class Reasons:
     """Producer sessions whose connection a network fault may have cut, which the client did not notice yet."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
+    full: frozenset[str] = frozenset()
+    """Topics whose last ledger is full, or may be."""
     rolling: frozenset[str] = frozenset()
-    """Topics that were terminated, and not reloaded since, when their last ledger was full."""
+    """Those that were terminated, and not reloaded since."""
     unsaved: frozenset[str] = frozenset()
     """Topics whose deduplication snapshot cannot be written, which the recovery of a load may require."""
     is_disturbed: bool = False
@@ -117,6 +121,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     is_race = any(error in answer.message for error in OF_RACING_METADATA)
     if answer.topic in reasons.rolling and is_race and not answer.is_last:
         return requires(TERMINATION_RACES_WITH_ROLLOVER, None, reasons.known, because)
+    if answer.topic in reasons.loading & reasons.full and BAD_VERSION in answer.message and not answer.is_last:
+        return requires(UNLOAD_RACES_WITH_ROLLOVER, None, reasons.known, because)
     is_failed = answer.interface == "admin" and answer.code in (FAILED_LOAD, NO_OWNER)
     if reasons.are_sessions_expired and is_failed and any(error in answer.message for error in OF_EXPIRED_SESSION):
         return requires(EXPIRED_SESSION_FAILS_REQUESTS, None, reasons.known, because)

@@ -15,6 +15,7 @@ from model.deviations.service import (
     SKIP_PAST_TERMINATED_END_LOOPS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
+    UNLOAD_RACES_WITH_ROLLOVER,
 )
 from model.events import (
     Abandoned,
@@ -249,6 +250,27 @@ def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
         assert deviation_of(state, peek, refused, answer) is None
     another = replace_struct(answer, message="another reason")
     assert deviation_of(knowing_all(*history), peek, refused, another) is None
+
+
+def test_only_a_rollover_excuses_a_topic_that_is_not_loaded_again() -> None:
+    created = CREATED[0], replace_struct(CREATED[1], ledger_room=2)
+    entries = tuple(Entry((Message(n, f"b{n}"),)) for n in (1, 2))
+    full: Happened = Send("s1", entries), Sent((Stored(Position(1, 0)), Stored(Position(1, 1))))
+    room: Happened = Send("s1", entries[:1]), Sent((Stored(Position(1, 0)),))
+    unload: Happened = Unload("t0"), Done()
+    version = ErrorAnswer("admin", "PUT unload of topic t0", "500", "BadVersionException: …", "t0", is_last=False)
+    assert unexcused(after(created, OPENED, full, unload), *unload, version) == UNLOAD_RACES_WITH_ROLLOVER
+    assert met(knowing_all(created, OPENED, full, unload), *unload, version) == (UNLOAD_RACES_WITH_ROLLOVER,)
+    loaded: Happened = OpenProducer("s2", "t0", "q"), Opened(-1)
+    others: list[tuple[Example, ErrorAnswer]] = [
+        (knowing_all(created, OPENED, room, unload), version),
+        (knowing_all(created, OPENED, full), version),
+        (knowing_all(created, OPENED, full, unload, loaded), version),
+        (knowing_all(created, OPENED, full, unload), replace_struct(version, is_last=True)),
+        (knowing_all(created, OPENED, full, unload), replace_struct(version, message="another reason")),
+    ]
+    for state, error in others:
+        assert unexcused(state, *unload, error) is None
 
 
 def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
