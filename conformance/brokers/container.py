@@ -26,7 +26,7 @@ from conformance.brokers.containers.standalone import (
     standalone_configuration,
     standalone_container,
 )
-from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.brokers.interface import Addresses, AgentAddress, Capability, NotReady
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.startup.ports import HOST
@@ -213,12 +213,12 @@ class ContainerBroker:
 
         def is_ready() -> bool:
             if self._state() != "running":
-                raise HarnessError(f"The broker {self.name} ended instead of being ready. {self._said()}")
+                raise NotReady(f"The broker {self.name} ended instead of being ready. {self._said()}")
             # Only this broker has a cluster of this name, so no other process can be mistaken for it.
             return cluster in (probe.clusters() or ()) and probe.is_ready()
 
         if not wait_until(is_ready, _START_DEADLINE_S, pause_s=_POLL_S):
-            raise HarnessError(f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}")
+            raise NotReady(f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}")
         self._version = probe.version()
 
     def _await_end(self) -> None:

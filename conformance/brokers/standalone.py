@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance.brokers.installation.java import find_java
-from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability
+from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability, NotReady
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.startup.launch import SHIPPED, Ports, command, write_configuration
@@ -206,7 +206,10 @@ class StandaloneBroker:
             # Only this broker has a cluster of this name, so no other process can be mistaken for it.
             return settings["clusterName"] in (probe.clusters() or ()) and probe.is_ready()
 
-        self._await("ready", _START_DEADLINE_S, is_ready)
+        try:
+            self._await("ready", _START_DEADLINE_S, is_ready)
+        except HarnessError as harness_error:
+            raise NotReady(str(harness_error)) from harness_error
         missing = site.ports.of_standalone(with_agent=self._with_agent) - process.listening_ports()
         if missing:
             raise HarnessError(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")

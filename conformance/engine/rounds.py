@@ -74,8 +74,12 @@ class Rounds:
         known: frozenset[str],
         deadline: float | None,
         performer: Callable[[World], Performer] = lambda world: RealPerformer(world),
+        replaced: Callable[[], World | None] = lambda: None,
     ) -> None:
-        """``seed``: the run's. ``deadline``: its end on the monotonic clock. ``performer`` makes one per example."""
+        """``seed``: the run's. ``deadline``: its end on the monotonic clock. ``performer`` makes one per example.
+
+        ``replaced``: a world on a new broker, which replays use if the broker is gone.
+        """
         self.world = world
         self.failure: HarnessError | None = None
         """The harness error of the last round, if any."""
@@ -84,6 +88,7 @@ class Rounds:
         self._seed = seed
         self._known = known
         self._deadline = deadline
+        self._replaced = replaced
         self._performer = performer
         self._journal = Journal(journal)
         self._examples = 0
@@ -143,6 +148,8 @@ class Rounds:
 
     def replay(self, operations: Sequence[AnyOperation], machine: str) -> tuple[Attempt, ExampleEnded]:
         """Perform operations of a machine as one example, and return the attempt and its report."""
+        if not self.world.broker.is_alive():  # the replay before has ended it
+            self.world = self._replaced() or self.world
         self._begin_in_journal(machine)
         lockstep = self.lockstep()
         attempt = perform(operations, lockstep)

@@ -70,15 +70,18 @@ class Run:
         base: Base = "quick",
         seeded: SeededDefect | None = None,
         on_shipped: Callable[[], World] | None = None,
+        anew: Callable[[Base], World] | None = None,
         lane_starters: LaneStarters | None = None,
     ) -> None:
         """``base``: the base settings of the world's broker; ``seeded``: its defect. ``lane_starters``: the caller
         closes them.
 
-        ``on_shipped``: stops that broker, and returns a world on another one with the shipped settings.
+        ``on_shipped``: stops that broker, and returns a world on another one with the shipped settings. ``anew``: the
+        same with the base settings that it had.
         """
         self.plan = plan
         self._on_shipped = on_shipped
+        self._anew = anew
         self._is_broker_lost = False
         self._emit = emit
         self._began = began
@@ -94,7 +97,12 @@ class Run:
         self._lane_numbers = itertools.count(1)
         self._lane_starters = lane_starters or LaneStarters(())
         self._rounds = Rounds(
-            world, plan.report / "journal.jsonl", seed=plan.seed, known=plan.known, deadline=self._deadline
+            world,
+            plan.report / "journal.jsonl",
+            seed=plan.seed,
+            known=plan.known,
+            deadline=self._deadline,
+            replaced=self._replaced,
         )
         self._findings = Findings(
             plan,
@@ -323,9 +331,21 @@ class Run:
         try:
             self._world.start_again()
         except HarnessError as harness_error:
-            self._is_broker_lost = True
-            self._findings.emit_harness_error(f"The broker does not start again, so the run ends: {harness_error}")
+            if self._replaced() is None:
+                self._is_broker_lost = True
+                self._findings.emit_harness_error(f"The broker does not start again, so the run ends: {harness_error}")
         return not self._is_broker_lost
+
+    def _replaced(self) -> World | None:
+        """A world on a new broker, in place of one that does not start again on its data; None if that fails, too."""
+        if self._anew is None:
+            return None
+        self._emit(events.Phase(at_s=self._emit.now_s, what="starting a new broker, without the data of the former"))
+        try:
+            self._rounds.world = self._anew(self._findings.base)
+        except HarnessError:
+            return None
+        return self._rounds.world
 
     def settle_doubts(self) -> None:
         """Replay the violations that have not come back, if there is a broker."""

@@ -6,12 +6,14 @@ are about the run, not about the broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from conformance.brokers.interface import NotReady
 from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
@@ -39,8 +41,21 @@ class LateToReturn(HarnessError):
     """Something that was closed is not available again in time (SERVE-02)."""
 
 
+class DidNotReturn(LateToReturn):
+    """A broker that was killed or restarted does not run again (SERVE-02)."""
+
+
 class LateToDeliver(HarnessError):
     """Messages are not delivered in time (SERVE-03)."""
+
+
+@contextmanager
+def expected_back() -> Iterator[None]:
+    """Where a broker is started again, raise :class:`DidNotReturn` if it does not run afterwards."""
+    try:
+        yield
+    except NotReady as not_ready:
+        raise DidNotReturn(str(not_ready)) from not_ready
 
 
 LATE: Final = (LateForStats, LateToReturn, LateToDeliver)

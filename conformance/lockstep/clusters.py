@@ -20,7 +20,7 @@ from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.admin.types import NamespacePolicies, ReplicationStats
 from conformance.clients.security.service import Service
 from conformance.clusters import QUICK, Clusters
-from conformance.lockstep.answers import LateToReturn
+from conformance.lockstep.answers import LateToReturn, expected_back
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.tenancy.cluster_settings import ClusterSettings
@@ -156,11 +156,12 @@ class ReplicationWorld:
     def bounce(self, label: str, *, is_kill: bool) -> None:
         """Kill or restart a cluster's broker."""
         broker = self.clusters.cluster(label).broker
-        if is_kill:
-            broker.kill()
-            broker.start()
-        else:
-            broker.restart()
+        with expected_back():
+            if is_kill:
+                broker.kill()
+                broker.start()
+            else:
+                broker.restart()
         self._on_start(broker)
 
     def timed_out(self, cluster: str) -> float:

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from conformance.brokers.deployment import DeploymentBroker, deployment_of
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
-from conformance.lockstep.answers import Answers, LateToReturn
+from conformance.lockstep.answers import Answers, LateToReturn, expected_back
 from conformance.lockstep.bookies import Bookies
 from conformance.lockstep.cursors.consumers import WireMember, chosen
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, WireSession
@@ -101,7 +101,8 @@ class Owners:
             owner.shut_down()
         owner.end_session()
         self._await_takeover(owner, lost)
-        owner.start()
+        with expected_back():
+            owner.start()
         self._world.broker_came_back(owner)
 
     def _freeze(self, owner: DeploymentBroker, how: Isolation, lost: Mapping[str, str]) -> None:
@@ -234,7 +235,8 @@ class Owners:
     def _start_again(self, broker: DeploymentBroker) -> None:
         if broker.process.is_running:
             broker.kill()
-        broker.start()
+        with expected_back():
+            broker.start()
         self._world.broker_came_back(broker)
 
     def _disturb(self, how: Disturbance) -> Done | Skipped:

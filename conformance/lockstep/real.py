@@ -15,7 +15,15 @@ from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
-from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, may_be_repeated, request_of
+from conformance.lockstep.answers import (
+    BROKER_ERRORS,
+    LATE,
+    Answers,
+    DidNotReturn,
+    expected_back,
+    may_be_repeated,
+    request_of,
+)
 from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.chunking.producers import CLOSED, session_of, why_not_sent
@@ -135,7 +143,10 @@ class RealPerformer:
         try:
             performed = self._perform(operation)
         except (*BROKER_ERRORS, *LATE) as error:
-            self._world.assert_carried()
+            if isinstance(error, DidNotReturn):
+                self._world.assert_room()
+            else:
+                self._world.assert_carried()
             self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
             self._answers.gave_up(error, request_of(operation), self._topic_of(operation))
             performed = Performed(Abandoned(str(error)))
@@ -335,7 +346,8 @@ class RealPerformer:
         if capability not in self._world.broker.capabilities:
             return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
         self._chunks.before_unload()
-        bounce()
+        with expected_back():
+            bounce()
         self._world.broker_came_back()
         self._cursors.reloaded()
         self._chunks.reloaded()

@@ -400,6 +400,10 @@ class World:
             raise HarnessError("the broker is gone")
         if self._replication is not None and (gone := self._replication.gone()):
             raise HarnessError(f"the broker of cluster {gone[0]} is gone")
+        self.assert_room()
+
+    def assert_room(self) -> None:
+        """Raise HarnessError if the disk is full."""
         if shutil.disk_usage(tempfile.gettempdir()).free < LEAST_FREE_BYTES:
             raise HarnessError("the disk is full")
 

@@ -54,12 +54,15 @@ BUGGY = machine("buggy", Crashing, "DEDUP-02", "DEDUP-03")
 class Stage:
     """A run on a simulated broker, whose performer fails as often as ``failures`` says; and all that it told."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failures: list[Exception]) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failures: list[Exception], *, is_replaceable: bool
+    ) -> None:
         stage = self
         self.performed = 0
         self.is_serving = True
         self.comes_back = True
         self.starts = 0
+        self.new_brokers = 0
         self._kept = tmp_path / "events.jsonl"
 
         class Failing(SimulatedPerformer):
@@ -73,7 +76,12 @@ class Stage:
                 return super().perform(operation)
 
         monkeypatch.setattr(rounds, "RealPerformer", Failing)
-        broker = SimpleNamespace(name="b", capabilities=frozenset(Capability), log_tail=lambda: "the end of the log")
+        broker = SimpleNamespace(
+            name="b",
+            capabilities=frozenset(Capability),
+            log_tail=lambda: "the end of the log",
+            is_alive=lambda: self.is_serving,
+        )
         world = SimpleNamespace(
             broker=broker,
             is_serving=lambda: self.is_serving,
@@ -82,7 +90,14 @@ class Stage:
         )
         began = time.monotonic()
         plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path)
-        self.run = run.Run(plan, cast(World, world), events.Emitter(self._kept, began=began), began=began)
+        self._world = cast(World, world)
+        self.run = run.Run(
+            plan,
+            self._world,
+            events.Emitter(self._kept, began=began),
+            began=began,
+            anew=(lambda _: self._start_anew()) if is_replaceable else None,
+        )
         self.run.expect([SOUND, BUGGY])
 
     def _start_again(self) -> None:
@@ -90,6 +105,11 @@ class Stage:
         if not self.comes_back:
             raise HarnessError("it does not start")
         self.is_serving = True
+
+    def _start_anew(self) -> World:
+        self.new_brokers += 1
+        self.is_serving = True
+        return self._world
 
     @property
     def harness_errors(self) -> list[str]:
@@ -99,7 +119,9 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Stage]:
-    return lambda *failures: Stage(monkeypatch, tmp_path, list(failures))
+    return lambda *failures, is_replaceable=False: Stage(
+        monkeypatch, tmp_path, list(failures), is_replaceable=is_replaceable
+    )
 
 
 def test_a_machine_that_crashes_twice_is_reported_with_its_rules_and_the_others_are_run(
@@ -149,3 +171,14 @@ def test_if_the_broker_cannot_be_restarted_no_further_machine_is_run(stage: Call
     at.run.explore(SOUND)
     assert at.performed == 0
     assert at.harness_errors[0] == "The broker does not start again, so the run ends: it does not start"
+
+
+def test_a_broker_that_cannot_be_restarted_on_its_data_is_replaced_and_the_run_goes_on(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage(HarnessError("the broker is gone"), is_replaceable=True)
+    at.is_serving = at.comes_back = False
+    at.run.explore(SOUND)
+    assert at.new_brokers == 1
+    assert at.performed > 0
+    assert at.harness_errors == []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from conformance.brokers.installation.java import Java
+from conformance.brokers.interface import NotReady
 from conformance.brokers.release import Release
 from conformance.brokers.startup.jvm import JavaProgram, java_command
 from conformance.brokers.startup.runs import GuardedProcess, RunFolder
@@ -87,12 +88,11 @@ class DeploymentProcess:
         self.process.start(java_command(site.release, site.java, site.run.path, program, options=options))
 
     def _await(self, what: str, condition: Callable[[], bool]) -> None:
-        def is_done() -> bool:
-            self.require_running()
-            return condition()
-
-        if not wait_until(is_done, self.site.deadline_s, pause_s=_POLL_S):
-            raise HarnessError(f"{self._title} was not {what} within {self.site.deadline_s:g} s. {self._said()}")
+        if not wait_until(lambda: not self.is_running or condition(), self.site.deadline_s, pause_s=_POLL_S):
+            raise NotReady(f"{self._title} was not {what} within {self.site.deadline_s:g} s. {self._said()}")
+        if not self.is_running:
+            status = self.process.exit_status()
+            raise NotReady(f"{self._title} ended with status {status} instead of being {what}. {self._said()}")
 
     def _require_listening(self, port: int) -> None:
         if port not in self.process.listening_ports():

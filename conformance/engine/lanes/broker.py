@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.brokers.interface import Addresses, AgentAddress, Capability, NotReady
 from conformance.engine.lanes.protocol import Begin, HostAnswer
 from conformance.harness_error import HarnessError
 
@@ -64,5 +64,5 @@ class SharedBroker:
     def _answer(self, what: Literal["agents", "is_alive", "bounce"]) -> HostAnswer:
         answer = self._ask(what)
         if answer.failure is not None:
-            raise HarnessError(answer.failure)
+            raise NotReady(answer.failure) if answer.is_not_ready else HarnessError(answer.failure)
         return answer

@@ -14,7 +14,7 @@ from typing import Final, Protocol, Self, assert_never
 
 import msgspec
 
-from conformance.brokers.interface import AgentAddress
+from conformance.brokers.interface import AgentAddress, NotReady
 from conformance.engine.durations import BOUNCE_S
 from conformance.engine.lanes.protocol import (
     Ask,
@@ -229,7 +229,7 @@ class Lanes:
         try:
             self._host.bounce(bounce)
         except HarnessError as harness_error:
-            answer = HostAnswer(failure=str(harness_error))
+            answer = HostAnswer(failure=str(harness_error), is_not_ready=isinstance(harness_error, NotReady))
         self._longest_bounce_s = max(self._longest_bounce_s, time.monotonic() - began)
         for number in numbers:
             self._lanes[number].worker.send(answer)

@@ -90,11 +90,12 @@ class Do(LaneMessage, frozen=True):
 
 
 class HostAnswer(LaneMessage, frozen=True, kw_only=True):
-    """The answer to :class:`Ask`; ``failure``: why there is none."""
+    """The answer to :class:`Ask`; ``failure``: why there is none. ``is_not_ready``: the broker does not run again."""
 
     is_alive: bool = True
     agents: tuple[AgentAddress, ...] = ()
     failure: str | None = None
+    is_not_ready: bool = False
 
 
 Order = Begin | RunRound | ReplayHistory | Stop | Go | Do | HostAnswer

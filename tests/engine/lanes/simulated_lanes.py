@@ -23,11 +23,13 @@ from conformance.engine.example import RunningExample
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.protocol import Begin, read_order
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import DidNotReturn, expected_back
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
 from conformance.workers.zygote import serve
-from model.events import LogRead
+from model.events import Abandoned, LogRead
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, ReadLog, Restart, Send
+from model.service.unexpected import Overdue
 from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
 from tests.lockstep.simulated.world import SimulatedPerformer
@@ -82,9 +84,12 @@ class SharingPerformer(SimulatedPerformer):
         )  # at least as much as the lockstep's, by which delayed messages are due
         self._last_s = now_s
         if isinstance(operation, Kill | Restart):
-            self._world.broker.kill() if isinstance(operation, Kill) else self._world.broker.restart()
-            self._world.broker.start()
             self._seen += 1
+            try:
+                with expected_back():
+                    self._world.broker.kill() if isinstance(operation, Kill) else self._world.broker.restart()
+            except DidNotReturn as late:
+                return Performed(Abandoned(str(late)), unexpected=(Overdue("SERVE-02", str(late)),))
         if operation.topic == UNABLE:
             raise HarnessError("the disk is full")
         done = super().perform(operation)

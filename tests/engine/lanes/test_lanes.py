@@ -17,7 +17,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance import events
-from conformance.brokers.interface import Addresses, Capability
+from conformance.brokers.interface import Addresses, Capability, NotReady
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
 from conformance.engine.lanes import exploration, starters
@@ -111,17 +111,24 @@ class Ran:
         return list(performed.values())
 
 
-def simulated_world(report: Path) -> World:
-    """A world whose broker is bounced by a counter in the folder of the report."""
+def simulated_world(report: Path, *, returns: bool = True) -> World:
+    """A world whose broker is bounced by a counter in the folder of the report. ``returns``: it runs again then."""
+
+    def kill() -> None:
+        bounce(report)
+        if not returns:
+            raise NotReady("it ended")
+
     broker = SimpleNamespace(
         name="simulated",
         version="4.0.8",
         addresses=Addresses(service_url="pulsar://localhost:1", admin_url="http://localhost:2"),
         configuration={},
         capabilities=frozenset(Capability),
-        kill=lambda: bounce(report),
-        restart=lambda: bounce(report),
+        kill=kill,
+        restart=kill,
         start=lambda: None,
+        is_alive=lambda: True,
         log_tail=lambda: "",
     )
     world = SimpleNamespace(
@@ -151,12 +158,14 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lane_starters: LaneStar
     """Runs machines on a simulated broker in so many lanes; the engine's own replays have one, too."""
     monkeypatch.setattr(rounds, "RealPerformer", SharingPerformer)
 
-    def run(machines: Sequence[Machine], count: int, *, interrupted_in: Collection[str] = ()) -> Ran:
+    def run(
+        machines: Sequence[Machine], count: int, *, interrupted_in: Collection[str] = (), returns: bool = True
+    ) -> Ran:
         """``interrupted_in``: the run is interrupted once all of these machines perform something."""
         report = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         report.mkdir()
         began = time.monotonic()
-        world = simulated_world(report)
+        world = simulated_world(report, returns=returns)
         plan = Plan(
             broker="",
             seed=1,
@@ -311,6 +320,11 @@ def test_a_machine_that_the_suite_fails_in_twice_is_reported_and_the_others_go_o
     (told,) = run.harness_errors
     assert told == "failing failed twice: the disk is full. It leaves undecided: DEDUP-04."
     assert len(run.operations("sending")) == 3
+
+
+def test_a_broker_that_does_not_run_again_after_a_kill_is_a_find_of_the_lanes(ran: Callable[..., Ran]) -> None:
+    together = ran([replace(BOUNCING[0], decides=("SERVE-02",), examples=3)], 3, returns=False)
+    assert {one.rule for one in together.found["bouncing-0"]} == {"SERVE-02"}
 
 
 def test_a_lane_that_dies_is_replaced(ran: Callable[..., Ran]) -> None:
