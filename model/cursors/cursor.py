@@ -21,8 +21,10 @@ from model.deviations import DEVIATIONS, preferred
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
+    CREATED_CURSOR_PERSISTED_AT_LATEST,
     PARTIAL_ACKS_NOT_PERSISTED,
     RESET_KEEPS_FORMER_RANGES,
+    RESET_PERSISTS_READ_POSITION,
     SKIP_RATE_LIMITED,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -85,8 +87,7 @@ class Moment:
 
     ``is_confirmed``: the broker persisted the state before it answered, or the harness waited until it did.
     ``is_individual``: it resulted from an individual ack. ``is_placing``: from no ack, but from creating, resetting,
-    seeking, skipping or expiring. ``with_former``: the states that may have been persisted instead, in releases that
-    persist a reset with outdated ranges.
+    seeking, skipping or expiring. ``instead``: the states that may have been persisted instead, and the deviation.
     """
 
     at: Interval
@@ -94,7 +95,7 @@ class Moment:
     is_confirmed: bool = False
     is_individual: bool = False
     is_placing: bool = False
-    with_former: frozenset[Acked] = frozenset()
+    instead: Map[Acked, str] = Map()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,21 +240,25 @@ def only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]
     return Map({state: name for state, name in deviating.items() if state not in possible})
 
 
-def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
-    """A new subscription; creating it persists it."""
+def created(state: Acked, at: Interval, *, durable: bool = True, latest: Acked | None = None) -> Cursor:
+    """A new subscription; creating it persists it. ``latest``: the state at the end of the log."""
     states = frozenset({state})
-    return Cursor(states, durable, past=Row.of(Moment(at, states, is_placing=True)))
+    instead = Map({latest: CREATED_CURSOR_PERSISTED_AT_LATEST} if latest not in (None, state) else {})
+    return Cursor(states, durable, past=Row.of(Moment(at, states, is_placing=True, instead=instead)))
 
 
 def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
     """An administrator or a seek reset the subscription. The broker persists a reset before it confirms it."""
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
-    former = frozenset(_with_former(cursor, state.mark_delete, log))
+    former = dict.fromkeys(_with_former(cursor, state.mark_delete, log), RESET_KEEPS_FORMER_RANGES)
+    if (following := log.after(state.mark_delete)) is not None:
+        beyond_it = (Acked(following), *_with_former(cursor, following, log))
+        former = dict.fromkeys(beyond_it, RESET_PERSISTS_READ_POSITION) | former
     return replace(
         cursor.without_consumers().with_ledger(at, surely=True).with_open_ledger(),
         possible=states,
-        past=Row.of(Moment(at, states, is_placing=True, with_former=former)),
+        past=Row.of(Moment(at, states, is_placing=True, instead=Map(former))),
         stray=(),
         grouped=Map(),
         since=frozenset({"ACK-01"}),
@@ -372,6 +377,9 @@ def unloaded(cursor: Cursor, at: Interval) -> Cursor:
         lost = (
             dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost
         )  # a state that is lost in any case needs no race
+    if len(cursor.past) == 1:  # closing a cursor persists nothing if there was no ack since it was created
+        instead = next(iter(cursor.past)).instead.items()
+        lost |= {state: name for state, name in instead if name == CREATED_CURSOR_PERSISTED_AT_LATEST}
     since = cursor.since | {"ACK-10"} | _of_parts(cursor.possible)
     deviating = only_by_deviation(cursor.possible, {**lost, **cursor.deviating})
     return replace(
@@ -415,7 +423,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     placed = {"ACK-16"} if past[surely].is_placing else frozenset[str]()
     deviating = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
     if surely == 0:
-        deviating |= dict.fromkeys(past[0].with_former, RESET_KEEPS_FORMER_RANGES)
+        deviating |= past[0].instead
     return replace(
         cursor.reloaded(),
         possible=states,

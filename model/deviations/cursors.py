@@ -20,6 +20,8 @@ SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
 PARTIAL_ACKS_NOT_PERSISTED = "partial-acks-not-persisted"
 SKIP_RATE_LIMITED = "skip-rate-limited"
 RESET_KEEPS_FORMER_RANGES = "reset-keeps-former-ranges"
+CREATED_CURSOR_PERSISTED_AT_LATEST = "created-cursor-persisted-at-latest"
+RESET_PERSISTS_READ_POSITION = "reset-persists-read-position"
 
 DEVIATIONS = (
     Deviation(
@@ -246,6 +248,40 @@ DEVIATIONS = (
             name="reset-not-persisted",
             by="seeded defect",
             statement="A reset is answered without being persisted.",
+        ),
+    ),
+    Deviation(
+        name=CREATED_CURSOR_PERSISTED_AT_LATEST,
+        rule="ACK-10",
+        also=("ACK-09", "ACK-16"),
+        statement="A subscription that is created at the earliest message is persisted at the end of the topic. If the topic is unloaded, or the broker killed, before the next ack is persisted, the messages from before it was created are not delivered.",
+        cause="ManagedLedgerImpl.asyncOpenCursor persists the new cursor at the last position, and moves it to the first one in memory only (2.6.0, lines 741 to 748). From 2.7.4 on it persists the first one. Read in the byte code of 2.5.1 and 2.7.4, too.",
+        side="broker",
+        releases=(">=2.5.1,<2.7.4",),
+        seen=("2.6.0",),
+        gone=("4.0.8",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_created_cursor_is_persisted_at_the_latest_message_until_the_next_ack",
+            by="small history",
+            statement="A later message is acknowledged, too, or the same is lost after an ack was persisted.",
+        ),
+    ),
+    Deviation(
+        name=RESET_PERSISTS_READ_POSITION,
+        rule="ACK-16",
+        also=("ACK-09",),
+        statement="If the broker is killed after a reset or a seek, before the next ack is persisted, the message at which the subscription was to begin is acknowledged, and not redelivered.",
+        cause="ManagedCursorImpl.internalResetCursor persists the new read position as the mark-delete position (2.10.1, line 1221), and puts the entry before it in memory only. 2.9.1 has the same lines; 2.10.5 and 2.11.0 persist the entry before.",
+        side="broker",
+        releases=(">=2.9.1,<2.10.5",),
+        seen=("2.10.1",),
+        gone=("2.11.0", "3.3.6", "4.0.8"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_reset_that_persists_its_read_position_acknowledges_one_entry_until_the_next_ack",
+            by="small history",
+            statement="Two entries are acknowledged after the kill, or one after a later ack was persisted.",
         ),
     ),
 )

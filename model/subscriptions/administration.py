@@ -149,9 +149,9 @@ def _created(
     tracked = state.topics.get(subscription.topic)
     if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
-    return state.with_cursor(
-        subscription, cursor.created(beginning(state.log(subscription.topic), operation.start), at)
-    )
+    log = state.log(subscription.topic)
+    new = cursor.created(beginning(log, operation.start), at, latest=beginning(log, "latest"))
+    return state.with_cursor(subscription, new)
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:

@@ -254,7 +254,9 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     for topic in topics:
         subscription = SubscriptionId(topic, operation.subscription)
         if subscription not in state.cursors:
-            new = cursor.created(beginning(state.log(topic), operation.start), at, durable=operation.durable)
+            log = state.log(topic)
+            start, latest = beginning(log, operation.start), beginning(log, "latest")
+            new = cursor.created(start, at, durable=operation.durable, latest=latest)
             state = state.with_cursor(subscription, new)
     first = next(
         (one for part in topics for _, one in state.consumers_of(SubscriptionId(part, operation.subscription))), None

@@ -8,9 +8,11 @@ from itertools import islice
 
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
+    CREATED_CURSOR_PERSISTED_AT_LATEST,
     PARTIAL_BATCH_OFF_BACKLOG,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
+    RESET_PERSISTS_READ_POSITION,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -407,6 +409,38 @@ def test_trimming_is_checked_wherever_a_closed_ledger_has_an_unacknowledged_entr
     assert "ACK-14" in exercised(*topic(*[1] * 7), nothing_deleted)
     assert "ACK-14" not in exercised(*topic(*[1] * 7), everything, nothing_deleted), "all could have been deleted"
     assert "ACK-14" in exercised(*topic(*[1] * 7), everything, (Trim("t0"), Trimmed((2,))))
+
+
+def test_a_reset_that_persists_its_read_position_acknowledges_one_entry_until_the_next_ack() -> None:
+    entries = [single(number) for number in range(5)]
+    reset: Happened = (ResetCursor("t0", "s0", "b2"), CursorReset(at(1)))
+    begin = (*topic(*[1] * 5, kind="Exclusive"), taken(*entries), reset)
+
+    def verdict(*happened: Happened) -> tuple[str, str | None]:
+        broken = verdicts.broken_by(*begin, *happened, step_ms=STEP_MS)
+        return broken.rule, broken.deviation
+
+    killed: Happened = (Kill(), Done())
+    assert verdict(killed, read(at(1), backlog=3)) == ("ACK-16", RESET_PERSISTS_READ_POSITION)
+    assert verdict(killed, read(at(2), backlog=2)) == ("ACK-16", None), "two entries are acknowledged"
+    assert verdict(UNLOADED, read(at(1), backlog=3))[1] is None, "an unload persists what is in memory"
+    acked = (subscribed("c2", kind="Exclusive"), taken(single(1), by="c2"), acknowledged(single(1), by="c2"))
+    assert verdict(*acked, killed, read(at(2), backlog=2))[1] is None, "an ack was persisted"
+
+
+def test_a_created_cursor_is_persisted_at_the_latest_message_until_the_next_ack() -> None:
+    """What was in the topic when the subscription was created is lost; what came later is not."""
+    later: Happened = (Send("p", (Entry((Message(9, "b9"),)),)), Sent((Stored(at(2)),)))
+    killed: Happened = (Kill(), Done())
+    acked = (taken(single(0)), acknowledged(single(0)))
+    for end in (UNLOADED, killed):
+        begin = topic(1, 1)
+        broken = verdicts.broken_by(*begin, later, end, read(at(1), backlog=1), step_ms=STEP_MS)
+        assert broken.deviation == CREATED_CURSOR_PERSISTED_AT_LATEST
+        broken = verdicts.broken_by(*begin, later, end, read(at(2), backlog=0), step_ms=STEP_MS)
+        assert broken.deviation is None, "a later message is acknowledged, too"
+    broken = verdicts.broken_by(*topic(1, 1), *acked, later, UNLOADED, read(at(1), backlog=1), step_ms=STEP_MS)
+    assert broken.deviation is None, "an ack was persisted"
 
 
 def test_a_mark_delete_within_a_recovered_range_makes_the_backlog_one_too_low() -> None:

@@ -96,9 +96,11 @@ def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation()
     reset = cursor.reset(acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
     with_last = acknowledge_all(Acked(), LOG, [Place(LAST)])
     assert killed(reset, 3).possible == {Acked()}
-    assert dict(killed(reset, 3).deviating) == {with_last: RESET_KEEPS_FORMER_RANGES}
+    deviating = killed(reset, 3).deviating
+    assert {one for one, name in deviating.items() if name == RESET_KEEPS_FORMER_RANGES} == {with_last}
     assert "ACK-16" in killed(reset, 3).since
-    assert dict(killed(acks(killed(reset, 3), Place(LAST), at_ms=4), 9999).deviating) == {}
+    persisted = killed(acks(killed(reset, 3), Place(LAST), at_ms=4), 9999)
+    assert RESET_KEEPS_FORMER_RANGES not in persisted.deviating.values()
 
 
 def test_an_ack_of_a_part_of_a_batch_is_persisted_but_by_a_deviation() -> None:
