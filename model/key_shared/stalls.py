@@ -109,20 +109,20 @@ def untracked(
     entries: Iterable[Open],
     receivers: Sequence[Receiver],
     *,
-    recent: Collection[str],
+    recent: Mapping[str, Position],
     is_waiting: bool,
 ) -> Map[Position, str]:
     """The due delayed messages that the classic implementation does not take from its tracker.
 
     It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits, and
-    the broker waits, too (``is_waiting``); or messages of ``recent`` consumers, those that were recently joined; or
-    messages without a consumer, which it reads again and again. ``tracked``: the delayed messages that were not
-    delivered yet.
+    the broker waits, too (``is_waiting``); or messages without a consumer, or of a recently joined one, which it reads
+    again and again, delayed or not. ``recent``: these, and the last entry that each may receive. ``tracked``: the
+    delayed messages that were not delivered yet.
     """
     waiting = [entry for entry in entries if entry.holder is None and not entry.is_not_due]
     owners = {entry.position: owner_of(entry.hashed, receivers) for entry in waiting}
     is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners.values())
-    is_kept |= any(owner is not None and owner.name in recent and at not in tracked for at, owner in owners.items())
+    is_kept |= any(owner is not None and at > recent.get(owner.name, at) for at, owner in owners.items())
     if not is_kept and None not in owners.values():
         return Map()
     return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in owed if at in tracked})

@@ -359,7 +359,7 @@ def _with_classic(
     unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)
     is_delayed = state.topics[subscription.topic].is_delayed
     tracked = {entry.position for entry in entries if is_delayed(entry.position) and entry.position not in keyed.got}
-    recent = recently_joined.recent(state, subscription)
+    recent = {name: keyed.joined[name].delivered for name in recently_joined.recent(state, subscription)}
     untracked = stalls.untracked(tracked, owed, before_4, receivers, recent=recent, is_waiting=outcome.is_waiting)
     possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
