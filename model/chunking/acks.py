@@ -8,7 +8,7 @@ from dataclasses import replace
 from model.chunking.consumers import all_passed
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
+from model.deviations.chunking import CHUNK_ACKS_LAST_ONLY, CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -72,10 +72,16 @@ def _acknowledged(
         if one.is_cumulative:
             done |= {entry.position for entry in log if entry.position <= max(one.positions)}
     done |= state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
+    left_out: list[Position] = []
     for message in messages:
         lacking = [position for position in message.positions if position not in done]
-        if lacking:
+        is_last_only = lacking == list(message.positions[:-1]) and done.isdisjoint(message.repeated)
+        if lacking and not is_last_only:
             return _by_client(name, message, "acknowledged", lacking)
+        left_out += lacking
+    if left_out:
+        listed = ", ".join(map(str, left_out))
+        return DEVIATIONS[CHUNK_ACKS_LAST_ONLY].broken(f"the acks of {name} leave out {listed}")
     wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
     allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
     if not is_cumulative:

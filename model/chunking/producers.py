@@ -24,7 +24,7 @@ from model.vocabulary import Entry, Message
 Judged = Allowed[Chunking] | Broken
 
 
-def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: Sent) -> Judged:
+def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: Sent, known: frozenset[str]) -> Judged:
     """Messages or chunks were sent. The next read of the log is judged by them."""
     asked = tuple(_asked(session, entries, outcome.answers))
     topic = state.topics[session.topic]
@@ -43,9 +43,10 @@ def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: S
     broken = sends.answered(session.producer, asked, lives, limit_bytes=topic.limit_bytes) or sends.passed(
         session.producer, lives
     )
-    if broken is not None:
+    if broken is not None and broken.deviation not in known:
         return broken
-    return Allowed(state, ("CHUNK-01",) if any(one.error == TOO_LARGE for one in asked) else ())
+    deviations = () if broken is None else (str(broken.deviation),)
+    return Allowed(state, ("CHUNK-01",) if any(one.error == TOO_LARGE for one in asked) else (), deviations)
 
 
 def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]) -> Iterator[SentMessage]:
@@ -162,10 +163,12 @@ def _is_interleaved(entries: Sequence[LoggedPart]) -> bool:
 
 
 @carries("CHUNK-10")
-def rate_read(state: Chunking, session: Session, operation: ReadChunkRate, outcome: ChunkRate) -> Judged:
+def rate_read(
+    state: Chunking, session: Session, operation: ReadChunkRate, outcome: ChunkRate, known: frozenset[str]
+) -> Judged:
     """The stats show a rate of chunks exactly if chunks are published."""
     entries = [numbered(operation.message, n) for n in range(len(outcome.sent.answers))]
-    judged = sent(state, session, entries, outcome.sent)
+    judged = sent(state, session, entries, outcome.sent, known)
     if isinstance(judged, Broken):
         return judged
     topic = judged.state.topics[operation.topic]

@@ -12,11 +12,14 @@ from collections.abc import Collection, Iterable, Sequence
 from model.chunking.chunks import room, split
 from model.chunking.state import ChunkingProducer, ChunkTopic, SentMessage
 from model.chunking.stored_chunks import wholes
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import TOO_LARGE_KEEPS_QUEUE_PLACE
 from model.judgement import Broken
 from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
 
 TOO_LARGE = "MessageTooBig"
+QUEUE_FULL = "ProducerQueueIsFull"
 
 
 def _by_client(rule: str, because: str) -> Broken:
@@ -27,7 +30,7 @@ def _by_client(rule: str, because: str) -> Broken:
 def answered(name: str, asked: Sequence[SentMessage], lives: Sequence[Life], *, limit_bytes: int) -> Broken | None:
     """A message that the client refused for its size is above the limit, may not be split, and was not sent."""
     sent = {send.sequence_id for life in lives for send in life.sends}
-    for one in asked:
+    for number, one in enumerate(asked):
         if one.error == TOO_LARGE:
             if one.is_split_allowed:
                 return _by_client(
@@ -41,7 +44,10 @@ def answered(name: str, asked: Sequence[SentMessage], lives: Sequence[Life], *, 
                 )
         elif not one.is_split_allowed and one.compression == "none" and one.size_bytes >= limit_bytes:
             what = f"the client of {name} did not refuse message {one.sequence_id} ({one.size_bytes} bytes)"
-            return _by_client("CHUNK-01", f"{what}, above the limit of {limit_bytes} and without chunking")
+            because = f"{what}, above the limit of {limit_bytes} and without chunking"
+            if one.error == QUEUE_FULL and any(other.error == TOO_LARGE for other in asked[:number]):
+                return DEVIATIONS[TOO_LARGE_KEEPS_QUEUE_PLACE].broken(because)
+            return _by_client("CHUNK-01", because)
     return None
 
 

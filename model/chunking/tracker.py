@@ -76,9 +76,9 @@ def judge(
             is_new = producer not in state.topics[topic].producers
             return Allowed(state.with_producer(topic, producer, ChunkingProducer()) if is_new else state)
         case Send(), Sent():
-            return _sent(state, sessions, operation, outcome)
+            return _sent(state, sessions, operation, outcome, known)
         case ReadChunkRate(session=session), ChunkRate():
-            return producers.rate_read(state, sessions[session], operation, outcome)
+            return producers.rate_read(state, sessions[session], operation, outcome, known)
         case ReadLog(topic), LogRead(parts=parts):
             return producers.log_read(state, topic, parts, known)
         case _:
@@ -106,11 +106,11 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return Allowed(state)
 
 
-def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -> Judged:
-    judged = producers.sent(state, sessions[operation.session], operation.entries, outcome)
+def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent, known: frozenset[str]) -> Judged:
+    judged = producers.sent(state, sessions[operation.session], operation.entries, outcome, known)
     match operation.interruption, outcome.other:
         case HoldAfterSends(_, session, entries), Sent() as other:
-            return _then(judged, lambda now: producers.sent(now, sessions[session], entries, other))
+            return _then(judged, lambda now: producers.sent(now, sessions[session], entries, other, known))
         case _:
             return judged
 

@@ -19,6 +19,8 @@ CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
 CHUNK_DISCARDED_NOT_REDELIVERED = "chunk-discarded-not-redelivered"
 CHUNK_NACK_RETURNS_LAST_ONLY = "chunk-nack-returns-last-only"
 CHUNK_DUPLICATES_NOT_ACKED = "chunk-duplicates-not-acked"
+CHUNK_ACKS_LAST_ONLY = "chunk-acks-last-only"
+TOO_LARGE_KEEPS_QUEUE_PLACE = "too-large-keeps-queue-place"
 
 DEVIATIONS = (
     Deviation(
@@ -250,6 +252,34 @@ DEVIATIONS = (
             by="small history",
             statement="Of two nacked messages, the client requests redelivery of the first one's last chunk, and of nothing of the second.",
             missed_before=True,
+        ),
+    ),
+    Deviation(
+        name=CHUNK_ACKS_LAST_ONLY,
+        rule="CHUNK-07",
+        statement="pulsar-client acknowledges the last chunk of a chunked message only. The other ones stay in the backlog.",
+        cause="The message id of a chunked message is that of its last chunk (pulsar-client 3.1.0 and 3.3.0, seen on the wire; the code was not read).",
+        side="client",
+        clients={"official": "<3.5.0"},
+        seen=("pulsar-client 3.1.0",),
+        shadow=Shadow(
+            name="test_a_client_that_acknowledges_one_repeated_chunk_acknowledges_all_of_them",
+            by="small history",
+            statement="The client leaves out the last chunk of a message, or only some of the others.",
+        ),
+    ),
+    Deviation(
+        name=TOO_LARGE_KEEPS_QUEUE_PLACE,
+        rule="CHUNK-01",
+        statement="A message that pulsar-client refused as too large keeps its place in the producer's queue. Once the queue is full of them, the next message is refused because the queue is full, whatever its size.",
+        cause="Concluded from the answers of pulsar-client 3.1.0 and 3.3.0, whose code was not read: with a queue of two places, two messages are refused as too large, and the next one as ProducerQueueIsFull.",
+        side="client",
+        clients={"official": "<3.5.0"},
+        seen=("pulsar-client 3.1.0",),
+        shadow=Shadow(
+            name="test_a_full_queue_refuses_a_message_only_after_one_that_was_too_large",
+            by="small history",
+            statement="A message above the limit is refused because the queue is full, but none was refused as too large before; or it is stored.",
         ),
     ),
     Deviation(

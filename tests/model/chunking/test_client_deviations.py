@@ -11,6 +11,7 @@ from model.chunking import acks, consumers, deliveries
 from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, SentMessage, TrackedConsumer
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
+    CHUNK_ACKS_LAST_ONLY,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_DISCARDED_NOT_REDELIVERED,
     CHUNK_DUPLICATES_NOT_ACKED,
@@ -137,7 +138,8 @@ def test_a_client_requests_redelivery_of_at_least_the_last_chunk_of_each_nacked_
         ((0, 1, 2, 3), ()),
         ((1, 2, 3), None),
         ((0, 2, 3), None),
-        ((3,), None),
+        ((3,), (CHUNK_ACKS_LAST_ONLY,)),
+        ((2,), None),
         ((0, 1, 3), None),
     ],
 )

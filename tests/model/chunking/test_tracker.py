@@ -24,6 +24,7 @@ from model.deviations.chunking import (
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     CHUNK_REPEATED_DISCARDS_BUFFER,
     REDELIVERY_READS_IN_PARALLEL,
+    TOO_LARGE_KEEPS_QUEUE_PLACE,
 )
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
@@ -174,6 +175,19 @@ def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
     split_refused = sends.answered("p", [replace(refused, is_split_allowed=True)], [], limit_bytes=100)
     assert split_refused is not None
     assert {one.rule for one in (unrefused, sent, split_refused)} == {"CHUNK-01"}
+
+
+def test_a_full_queue_refuses_a_message_only_after_one_that_was_too_large() -> None:
+    large = SentMessage(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
+    refused, full = replace(large, error=sends.TOO_LARGE), replace(large, error=sends.QUEUE_FULL)
+    for asked, deviation in (
+        ([refused, refused, full], TOO_LARGE_KEEPS_QUEUE_PLACE),
+        ([full, refused], None),
+        ([refused, large], None),
+    ):
+        broken = sends.answered("p", asked, [], limit_bytes=100)
+        assert broken is not None
+        assert (broken.rule, broken.deviation) == ("CHUNK-01", deviation)
 
 
 def test_a_confirmed_message_is_complete_in_the_log() -> None:
@@ -393,7 +407,7 @@ def test_a_message_is_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answe
     state = Chunking(topics={"t": ChunkTopic(100, deduplication=True, producers={"p": ChunkingProducer()})})
     session = Session("t", "p", "official", is_chunking=True)
     judged = producers.sent(
-        state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,))
+        state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,)), frozenset()
     )
     asked = judged.state.topics["t"].producers["p"].of(1) if isinstance(judged, Allowed) else None
     assert (asked is not None and asked.is_confirmed) == is_confirmed
