@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -59,15 +60,12 @@ def measure(names: tuple[str, ...], broker: str, seeds: int, limit: float, path:
     """Hunt for each defect (of the sample, or these) with each seed in each way, unless the data has it."""
     chosen = [catalogue.find(name) for name in names] or sample()
     done = {one.is_of for one in data.read(path)}
-    deployment = Deployment(broker)
-    try:
+    with closing(Deployment(broker)) as deployment:
         for seed in range(1, seeds + 1):
             for number, defect in enumerate(sorted(chosen, key=lambda one: one.settings)):
                 for way in _turns(seed + number):
                     if (way, defect.name, seed) not in done:
                         data.append(path, _measured(deployment, defect, way, seed, limit))
-    finally:
-        deployment.close()
 
 
 @main.command()
@@ -91,13 +89,10 @@ def again(names: tuple[str, ...], broker: str, seeds: int, limit: float, path: P
     before = [one for one in data.read(path) if one.way == "lanes"]
     chosen = [catalogue.find(name) for name in names] or _one_of_each_family(before)
     now: list[Measurement] = []
-    deployment = Deployment(broker)
-    try:
+    with closing(Deployment(broker)) as deployment:
         for seed in range(FIRST_SEED_AGAIN, FIRST_SEED_AGAIN + seeds):
             for defect in chosen:
                 now += _measured(deployment, defect, "lanes", seed, limit)
-    finally:
-        deployment.close()
     compared = compare(before, now)
     for line in lines(compared):
         click.echo(line)

@@ -24,8 +24,9 @@ from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.cli.parameters.types import Duration
 from conformance.engine.plugin import SUITE_SETTINGS
-from conformance.faults import defects
-from conformance.faults.catalogue import BrokerDefect, broker_defects
+from conformance.faults import catalogue, defects
+from conformance.faults.catalogue import BrokerDefect
+from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import Step
 from conformance.history.journal import ExampleBegins, JournalStep, read_journal
@@ -166,8 +167,9 @@ def _listed(rules: Mapping[str, int]) -> str:
 
 
 def chosen(names: Sequence[str]) -> list[BrokerDefect]:
-    """These defects, or the sample."""
-    return [defect for defect in broker_defects() if defect.name in (names or SAMPLE)]
+    """These defects of the broker, or the sample."""
+    found = [catalogue.find(name) for name in names or sorted(SAMPLE)]
+    return [defect for defect in found if isinstance(defect, BrokerDefect)]
 
 
 @click.command()
@@ -179,10 +181,14 @@ def chosen(names: Sequence[str]) -> list[BrokerDefect]:
 @click.option("--report", type=click.Path(path_type=Path), help="Keeps the journals and histories in this folder.")
 def main(names: tuple[str, ...], broker: str, lanes: int, limit: float, seed: int, report: Path | None) -> None:
     """Print for each defect which rules its lane violated, and how many violations other lanes had."""
+    try:
+        asked = chosen(names)
+    except HarnessError as unknown:
+        raise click.ClickException(str(unknown)) from unknown
     started = parse_broker(broker, settings=SUITE_SETTINGS)
     started.start()
     try:
-        for defect in chosen(names):
+        for defect in asked:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = (report or Path(temporary)) / defect.name
                 found = blame(started, broker, defect, folder, lanes=lanes, limit_s=limit, seed=seed)
