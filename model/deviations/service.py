@@ -7,6 +7,7 @@ from model.deviation import Deviation, Shadow
 DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
+PARTIAL_ACKS_NOT_COUNTED_OFF = "partial-acks-not-counted-off"
 UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
@@ -88,6 +89,22 @@ DEVIATIONS = (
             name="test_only_a_rollover_excuses_a_fenced_managed_ledger",
             by="small history",
             statement="A topic whose last ledger has room is fenced when it is terminated, or a client of such a topic is refused for good.",
+        ),
+    ),
+    Deviation(
+        name=PARTIAL_ACKS_NOT_COUNTED_OFF,
+        rule="SERVE-04",
+        statement="The broker counts the acknowledged messages of a batch as unacknowledged at their consumer until the whole batch is acknowledged.",
+        cause="Consumer.messageAcked calls removePendingAcks only for an ack of a whole entry (2.6.0).",
+        side="broker",
+        releases=("==2.6.0",),
+        seen=("2.6.0",),
+        gone=("2.10.1", "4.0.8"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_nothing_else_is",
+            by="small history",
+            statement="More messages are counted than the batch has, or those of a batch that is acknowledged as a whole.",
         ),
     ),
     Deviation(

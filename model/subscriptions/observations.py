@@ -29,6 +29,7 @@ from model.deviations.cursors import (
 )
 from model.deviations.service import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
+    PARTIAL_ACKS_NOT_COUNTED_OFF,
     PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
     UNREAD_MARKERS_COUNT,
@@ -39,7 +40,7 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, deliveries
 from model.subscriptions.acks import taken_from
-from model.subscriptions.consumers import SHARED
+from model.subscriptions.consumers import SHARED, Consumer
 from model.subscriptions.state import Consumption, upper
 from model.vocabulary import SubscriptionId
 
@@ -256,6 +257,7 @@ def _counted_at_consumers(
         missing = consumer.least - arrived.unacknowledged
         bounds = {
             DROPPED_PENDING_ACKS_STILL_COUNTED: (surplus, consumer.acked_again),
+            PARTIAL_ACKS_NOT_COUNTED_OFF: (surplus, _acknowledged_parts(state, consumer, seen)),
             SEND_IN_PROGRESS_CLEARED_EARLY: (surplus, consumer.sent_twice),
             SKIPPED_PARTS_COUNTED_OFF_AGAIN: (missing, consumer.parts_recounted),
             UNACKED_COUNT_LOWERED_BY_ANY_ACK: (missing, consumer.acked_not_pending),
@@ -268,6 +270,13 @@ def _counted_at_consumers(
             return DEVIATIONS[name].broken(because)
         deviations += (name,)
     return Allowed(None, ("SERVE-04",) * compared, deviations)
+
+
+def _acknowledged_parts(state: Consumption, consumer: Consumer, seen: Acked) -> int:
+    """How many messages are acknowledged of the batches of which a consumer has the other ones."""
+    entries = {(topic, place.position) for topic, place in consumer.unacknowledged}
+    places = (place for topic, position in entries for place in state.log(topic).places_at(position))
+    return sum(1 for place in places if seen.has_message(place))
 
 
 @carries("SERVE-04")

@@ -17,7 +17,7 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.deviations.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+from model.deviations.service import PARTIAL_ACKS_NOT_COUNTED_OFF, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -205,6 +205,20 @@ def test_a_peek_returns_an_unacknowledged_entry_by_its_number() -> None:
         assert isinstance(judged(*history, peeked(nth, position)), Allowed)
     assert rule_broken(*history, peeked(2, at(1))) in ("ACK-01", "ACK-03")
     assert rule_broken(*history, peeked(2, None)) in ("ACK-01", "ACK-03")
+
+
+def test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_nothing_else_is() -> None:
+    def counted(number: int, backlog: int = 1) -> Happened:
+        return ReadCursor("t0", "s0"), CursorRead(BEGINNING, (), backlog, number, (ConsumerRead("c1", (), number),))
+
+    begin = (*topic(3), taken(part(0, 3), part(1, 3), part(2, 3)), acknowledged(part(0, 3)))
+    known = PARTIAL_ACKS_NOT_COUNTED_OFF
+    assert rule_broken(*begin, counted(3)) == "SERVE-04"
+    assert deviation_met(*begin, counted(3), known=known)
+    assert rule_broken(*begin, counted(4), known=known) == "SERVE-04"
+    whole = (*begin, acknowledged(part(1, 3)), acknowledged(part(2, 3)))
+    done = ReadCursor("t0", "s0"), CursorRead(at(0), (), 0, 3, (ConsumerRead("c1", (), 3),))
+    assert rule_broken(*whole, done, known=known) == "SERVE-04"
 
 
 def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> None:
