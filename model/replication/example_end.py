@@ -19,8 +19,9 @@ LAST = "last"
 def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator[AnyOperation]:
     """The operations that end a topic, each chosen after the previous one.
 
-    The first read shows whether a cluster was ahead, and the read after the catch-up that none lags. The catch-up needs
-    a replicated subscription. Without one, nothing more happens.
+    The first read shows whether a cluster was ahead, and the read after the catch-up that none lags. The consumer that
+    lets them catch up lags by a message at first (REPL-19). The catch-up needs a replicated subscription. Without one,
+    nothing more happens.
     """
     yield ReadClusters(name)
     topic = state().topics[name]
@@ -38,7 +39,7 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
         yield from _failing_over(topic, name, subscription, cluster)
     last = f"{LAST}-{name}"
     yield _subscribing(last, name, subscription, cluster)
-    yield CatchUp(consumer=last, prefix=f"{name}-last-")
+    yield CatchUp(consumer=last, prefix=f"{name}-last-", lag=1)
     yield ReadClusters(name)
 
 
