@@ -239,9 +239,9 @@ DEVIATIONS = (
         rule="ACK-16",
         also=("ACK-02", "SERVE-04"),
         statement="A cursor that is reset, or moved by a seek, is persisted at its new position with its former ranges. If the broker is killed before the next ack is persisted, the messages in these ranges are acknowledged again, and not redelivered. If the new mark-delete position itself is in one of them, the backlog is one too low.",
-        cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too. The backlog after recovery leaves out the ranges' entries from the mark-delete position on, which is itself counted (getNumberOfEntries asks for their cardinality).",
+        cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too. The backlog after recovery leaves out the ranges' entries from the mark-delete position on, which is itself counted (getNumberOfEntries asks for their cardinality).",
         side="broker",
-        releases=(">=2.10.1,<=4.2.4",),
+        releases=(">=2.6.0,<=4.2.4",),
         seen=("4.0.8", "3.3.6"),
         occurrence="Every time.",
         shadow=Shadow(
@@ -274,8 +274,8 @@ DEVIATIONS = (
         statement="If the broker is killed after a reset or a seek, before the next ack is persisted, the message at which the subscription was to begin is acknowledged, and not redelivered.",
         cause="ManagedCursorImpl.internalResetCursor persists the new read position as the mark-delete position (2.10.1, line 1221), and puts the entry before it in memory only. 2.9.1 has the same lines; 2.10.5 and 2.11.0 persist the entry before.",
         side="broker",
-        releases=(">=2.9.1,<2.10.5",),
-        seen=("2.10.1",),
+        releases=(">=2.6.0,<2.10.5",),
+        seen=("2.10.1", "2.6.0"),
         gone=("2.11.0", "3.3.6", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(
