@@ -12,3 +12,7 @@ class HarnessError(Exception):
     def may_pass(self) -> bool:
         """Whether the same request may succeed a moment later."""
         return False
+
+
+class NotReady(HarnessError):
+    """A broker that was started has ended, or is not ready in time. After a kill or a restart that breaks SERVE-02."""

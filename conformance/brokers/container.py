@@ -26,12 +26,12 @@ from conformance.brokers.containers.standalone import (
     standalone_configuration,
     standalone_container,
 )
-from conformance.brokers.interface import Addresses, AgentAddress, Capability, NotReady
+from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.startup.ports import HOST
 from conformance.brokers.startup.probe import Probe
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import wait_until
 
 _START_DEADLINE_S = 120.0

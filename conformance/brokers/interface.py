@@ -13,7 +13,6 @@ from typing import Final, Protocol
 
 from conformance.brokers.startup.ports import HOST
 from conformance.clients.security.service import NO_SECURITY, Security, Service
-from conformance.harness_error import HarnessError
 
 
 class Capability(enum.Enum):
@@ -72,10 +71,6 @@ class AgentAddress:
 
     host: str
     port: int
-
-
-class NotReady(HarnessError):
-    """A broker that was started has ended, or is not ready in time. After a kill or a restart that breaks SERVE-02."""
 
 
 class Broker(Protocol):

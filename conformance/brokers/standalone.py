@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance.brokers.installation.java import find_java
-from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability, NotReady
+from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.startup.launch import SHIPPED, Ports, command, write_configuration
@@ -21,7 +21,7 @@ from conformance.brokers.startup.ports import HOST
 from conformance.brokers.startup.probe import Probe
 from conformance.brokers.startup.registration import is_caught
 from conformance.brokers.startup.runs import GuardedProcess, RunFolder
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import wait_until
 
 _log = logging.getLogger(__name__)

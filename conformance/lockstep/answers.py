@@ -13,10 +13,9 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from conformance.brokers.interface import NotReady
 from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import Deadline, retry
 from model.operations import AnyOperation
 from model.service.unexpected import INTERNAL_ERRORS, Closed, ErrorAnswer, Overdue, Silence, Unexpected

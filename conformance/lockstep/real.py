@@ -143,10 +143,7 @@ class RealPerformer:
         try:
             performed = self._perform(operation)
         except (*BROKER_ERRORS, *LATE) as error:
-            if isinstance(error, DidNotReturn):
-                self._world.assert_room()
-            else:
-                self._world.assert_carried()
+            self._world.assert_carried(is_gone=isinstance(error, DidNotReturn))
             self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
             self._answers.gave_up(error, request_of(operation), self._topic_of(operation))
             performed = Performed(Abandoned(str(error)))

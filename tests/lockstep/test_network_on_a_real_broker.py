@@ -1,4 +1,6 @@
-"""Network faults are injected for producers, sources and consumers, and their outcomes are recorded."""
+"""Network faults are injected for producers, sources and consumers, and their outcomes are recorded; so is a kill after
+which the broker does not run.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from conformance.harness_error import NotReady
+from conformance.lockstep.lockstep import Lockstep, RuleBroken
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from model.events import (
@@ -27,11 +31,13 @@ from model.events import (
     Subscribed,
     Unknown,
 )
+from model.example import Example
 from model.operations import (
     ClearNetworkFaults,
     CreateTopic,
     FinishSource,
     InjectNetworkFault,
+    Kill,
     OpenProducer,
     ReadLog,
     Send,
@@ -250,3 +256,23 @@ def test_pulsar_client_reconnects_after_a_cut(stage: Stage) -> None:
     assert stage.take(2) == ["1", "2"]
     stage.see(CutConnection("c"), Done)
     assert set(stage.take(3)) == {"1", "2", "3"}
+
+
+def test_a_broker_that_does_not_run_again_after_a_kill_breaks_a_rule(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends() -> None:
+        raise NotReady("The broker ended with status 1 instead of being ready.")
+
+    example = Lockstep(RealPerformer(world), Example())
+    try:
+        example.do(CreateTopic("t0"))
+        monkeypatch.setattr(world.broker, "start", ends)
+        with pytest.raises(RuleBroken) as broken:
+            example.do(Kill())
+        assert broken.value.violation.rule == "SERVE-02"
+        assert not world.is_serving()
+    finally:
+        monkeypatch.undo()
+        world.start_again()
+    assert world.is_serving()

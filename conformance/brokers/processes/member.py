@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from conformance.brokers.installation.java import Java
-from conformance.brokers.interface import NotReady
 from conformance.brokers.release import Release
 from conformance.brokers.startup.jvm import JavaProgram, java_command
 from conformance.brokers.startup.runs import GuardedProcess, RunFolder
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import wait_until
 
 Kind = Literal["zookeeper", "bookie", "broker"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from conformance.brokers.interface import Addresses, AgentAddress, Capability, NotReady
+from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.engine.lanes.protocol import Begin, HostAnswer
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 
 
 class SharedBroker:

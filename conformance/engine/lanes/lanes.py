@@ -14,7 +14,7 @@ from typing import Final, Protocol, Self, assert_never
 
 import msgspec
 
-from conformance.brokers.interface import AgentAddress, NotReady
+from conformance.brokers.interface import AgentAddress
 from conformance.engine.durations import BOUNCE_S
 from conformance.engine.lanes.protocol import (
     Ask,
@@ -36,7 +36,7 @@ from conformance.engine.lanes.protocol import (
 from conformance.engine.lanes.rendezvous import Rendezvous
 from conformance.engine.lanes.starters import LaneStarters
 from conformance.engine.rounds import ExampleEnded
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import Deadline
 from conformance.workers.protocol import GaveUp, WorkerCrashed
 from conformance.workers.starter import Worker

@@ -17,7 +17,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance import events
-from conformance.brokers.interface import Addresses, Capability, NotReady
+from conformance.brokers.interface import Addresses, Capability
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
 from conformance.engine.lanes import exploration, starters
@@ -32,7 +32,7 @@ from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED
 from conformance.engine.run import Run
 from conformance.engine.shortener.broker_search import FINAL_REPLAYS
-from conformance.harness_error import HarnessError
+from conformance.harness_error import HarnessError, NotReady
 from conformance.history.document import Violation
 from conformance.history.journal import ExampleBegins, read_journal
 from conformance.lockstep.world import World

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model.deviations import DEVIATIONS
+from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.deviations.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
@@ -15,6 +16,7 @@ from tests.model.key_shared.test_order import (
     OTHER,
     A,
     B,
+    acknowledges,
     broken,
     classic,
     fails,
@@ -75,3 +77,25 @@ def test_a_pending_read_has_no_message_that_was_sent_after_the_last_consumer_lef
     assert broken(*sent_later, gathers(share("d", 3, 1, 2)), known=DEVIATIONS) == "KEY-02"
     once = [*begin, *joins("d"), gathers(share("d", 1)), leaves("d"), *joins("e")]
     assert broken(*once, gathers(share("e", 2, 1)), known=DEVIATIONS) == "KEY-02", "nothing was being read"
+
+
+def test_a_new_message_may_be_read_twice_if_its_consumer_was_recently_joined() -> None:
+    """It waited in the replay queue until the messages from before the consumer joined were acknowledged."""
+    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    begin = [*classic(A), *joins("c"), gathers(share("c", 1, permits=9)), *joins("d")]
+    begin += [gathers(share("c", permits=9), share("d", permits=9))]
+    news = more(Position(1, 1), 2, B)
+    twice = gathers(share("c", permits=9), share("d", 2, 2, permits=7))
+    assert broken(*begin, news, acknowledges("c", 1), twice, known=known) is None
+    assert broken(*begin, news, acknowledges("c", 1), twice) == "ACK-12"
+    waits_no_longer = [*begin, acknowledges("c", 1), gathers(share("c", permits=9), share("d", permits=9))]
+    assert broken(*waits_no_longer, news, twice, known=known) == "ACK-12"
+
+
+def test_a_new_message_may_be_read_twice_if_only_other_consumers_had_permits() -> None:
+    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    news = [more(Position(1, 1), 2, B), permits("d")]
+    for at_c, at_d, rule in ((9, 0, None), (9, 9, "ACK-12"), (0, 0, "ACK-12")):
+        begin = [*sent(A), *joins("c", "d"), gathers(share("c", 1, permits=at_c), share("d", permits=at_d))]
+        twice = gathers(share("c", permits=at_c), share("d", 2, 2))
+        assert broken(*begin, *news, twice, known=known) == rule
