@@ -18,6 +18,8 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     opening_loses_ranges: bool = False
     """An unload while the cursor's ledger is being opened loses the individually acknowledged entries."""
     expiry_stops_at_acknowledged: bool = False
+    reset_persists_read_position: bool = False
+    created_cursor_persisted_at_latest: bool = False
     leaver_given_twice: bool = False
     """What was pending at the last consumer that left, and not in the replay queue, is sent to the next one twice."""
     ack_covers_whole_message: bool = False
@@ -56,5 +58,7 @@ AS_RELEASES = SimulatedVariant(
     chunk_assignment_outlives_consumer=True,
     chunk_without_permits_blocks_others=True,
     expiry_stops_at_acknowledged=True,
+    reset_persists_read_position=True,
+    created_cursor_persisted_at_latest=True,
 )
 """Subscriptions with all known deviations of releases."""

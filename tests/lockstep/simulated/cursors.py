@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+import msgspec
+
 from model.cursors import reference
 from model.cursors.acked import Acked, everything
 from model.cursors.log import TopicLog
@@ -457,7 +459,10 @@ class SimulatedCursors:
         if (topic, name) in self._subscriptions:
             return Refused("409", "it exists")
         log = self._logs[topic]
-        state = reference.created(everything(log.of_model) if start == "latest" else Acked(), self._variant)
+        latest = everything(log.of_model)
+        state = reference.created(latest if start == "latest" else Acked(), self._variant)
+        if self._variant.created_cursor_persisted_at_latest:
+            state = msgspec.structs.replace(state, persisted=reference.record_of(latest))
         self._subscriptions[topic, name] = Subscription(
             log, self._clock, self._chance, self._limits[topic], self._variant, state, durable
         )

@@ -215,6 +215,9 @@ class Subscription:
         """An entry becomes the next one (None: the first), with nothing after it acknowledged; that is persisted."""
         self.settle()
         self.state = reference.reset(self.state, self.log.of_model, to)
+        following = self.log.of_model.after(self.state.acked.mark_delete)
+        if self.variant.reset_persists_read_position and following is not None:
+            self.state = replace(self.state, persisted=reference.record_of(Acked(following)))
         self.written += 1
         self._done_s.clear()
         self._dirty_since_s = self._changed_s = None
@@ -287,6 +290,9 @@ class Subscription:
         self.settle()
         if self.variant.opening_loses_ranges and self.state.ledger is CursorLedger.OPENING:
             self.state = replace(self.state, acked=Acked(self.state.acked.mark_delete, parts=self.state.acked.parts))
+        is_new = self.state.acked == reference.recovered_from(self.state.origin, self.log.of_model)
+        if self.variant.created_cursor_persisted_at_latest and is_new and not self.state.writes:
+            self.state = replace(self.state, acked=reference.recovered_from(self.state.persisted, self.log.of_model))
         self._loaded(reference.unloaded(self.state, self.log.of_model, self.limits.stored_ranges))
 
     def killed(self) -> None:
