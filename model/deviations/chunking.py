@@ -164,8 +164,8 @@ DEVIATIONS = (
         cause="A recently joined consumer receives nothing new until all that was read before it joined is acknowledged (recentlyJoinedConsumers). The first chunks were read before, and their consumer acknowledges them only with the whole message. While a consumer is recently joined, the dispatcher does not look ahead (isDispatcherStuckOnReplays stays unset). Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=(">=2.10.1,<=2.11.0", "==3.3.6", "==2.6.0"),
-        switched_on={CLASSIC: ("==4.0.8",)},
+        releases=(">=2.6.0,<4.0",),
+        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
         seen=("3.3.6", "4.0.8 classic", "2.11.0", "2.10.1", "2.6.0"),
         occurrence="Every time, in 17 steps.",
         shadow=Shadow(
@@ -181,8 +181,8 @@ DEVIATIONS = (
         cause="The dispatcher selects a consumer for each chunk by its hash. Chunks that wait for replay when a consumer joins are not held back from it. Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=("==3.3.6",),
-        seldom=("==2.11.0",),
+        releases=(">=3.0,<4.0",),
+        seldom=(">=2.10.1,<3.0",),
         seen=("3.3.6", "2.11.0"),
         shadow=Shadow(
             name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",

@@ -37,7 +37,7 @@ DEVIATIONS = (
         upstream=("apache/pulsar#23307",),
         side="broker",
         releases=("<4.0",),
-        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
         seen=("3.3.6", "4.0.8 classic"),
         occurrence="Every time, in 13 steps: `pulsar-conformance replay docs/histories/KEY-01-on-3.3.6.json --broker 3.3.6`",
         shadow=Shadow(
@@ -92,7 +92,7 @@ DEVIATIONS = (
         side="broker",
         releases=("<4.0",),
         seldom=("==4.0.8",),
-        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
         seen=("3.3.6", "4.0.8", "4.0.8 classic"),
         occurrence="On 4.0.8 in 17 of 30 replays of 13 steps: `pulsar-conformance replay docs/histories/KEY-09-on-4.0.8.json --broker 4.0.8 --known none --times 10`.",
         shadow=Shadow(
@@ -110,7 +110,7 @@ DEVIATIONS = (
         statement="Messages of a consumer that left are in the replay queue with hash 0. They are starved while the consumer of hash 0 has no permits, and new messages of their keys are dispatched before them.",
         cause="PersistentStickyKeyDispatcherMultipleConsumersClassic.trySendMessagesToConsumers passes no hashes to Consumer.sendMessages. Since 4.0 that does not compute them itself, so PendingAcksMap keeps 0 for each message (STICKY_KEY_HASH_NOT_SET). PersistentDispatcherMultipleConsumersClassic.removeConsumer adds the messages to the replay queue with that hash. filterOutEntriesWillBeDiscarded omits them if the consumer of hash 0 has no permits. A normal read does not find their real hashes in the queue (containsStickyKeyHashes), so it dispatches new messages (4.0.8). The same happens to messages that were being read when the consumer left.",
         side="broker",
-        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
         seen=("4.0.8 classic", "4.0.4 classic"),
         occurrence="Every time, in 14 steps.",
         shadow=Shadow(
@@ -196,12 +196,13 @@ DEVIATIONS = (
         name=RECENTLY_JOINED_OUTLIVES_SKIP,
         rule="KEY-16",
         statement="With the classic implementation, an administrator skips all messages that recently joined consumers wait for. They still receive nothing, even with more permits, until mark-delete advances again, a consumer leaves, or another consumer adds permits.",
-        cause="PersistentSubscription.skipMessages and clearBacklog do not call Dispatcher.markDeletePositionMoveForward, as an ack and PersistentMessageExpiryMonitor do (since apache/pulsar#8292). So nothing removes the consumers from recentlyJoinedConsumers. While all consumers with permits are in it, readMoreEntries reads nothing new (hasConsumersNeededNormalRead).",
+        cause="PersistentSubscription.skipMessages and clearBacklog do not call Dispatcher.markDeletePositionMoveForward, as an ack and PersistentMessageExpiryMonitor do (since apache/pulsar#8292). So nothing removes the consumers from recentlyJoinedConsumers. While all consumers with permits are in it, readMoreEntries reads nothing new (hasConsumersNeededNormalRead, since apache/pulsar#22245). 4.2.4 calls it after a skip, too.",
         upstream=("apache/pulsar#8292",),
         side="broker",
-        releases=("==3.3.6",),
-        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        releases=(">=3.0.5,<4.0",),
+        switched_on={CLASSIC: (">=4.0,<=4.0.8",)},
         seen=("3.3.6", "4.0.8 classic"),
+        gone=("4.2.4",),
         occurrence="Every time, in 15 steps.",
         shadow=Shadow(
             name="test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_at_them",
@@ -217,7 +218,7 @@ DEVIATIONS = (
         upstream=("apache/pulsar#22245",),
         side="broker",
         releases=(">=3.0.5,<3.1", ">=3.2.3,<4.0"),
-        switched_on={CLASSIC: ("==4.0.4", "==4.0.8", "==4.2.4", "==5.0.0")},
+        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
         seen=(
             "3.3.6",
             "3.0.7",
@@ -244,7 +245,7 @@ DEVIATIONS = (
         upstream=("apache/pulsar#22245", "apache/pulsar#23231"),
         side="broker",
         releases=(">=3.0.5,<4.0",),
-        switched_on={CLASSIC: ("==4.0.4", "==4.0.8")},
+        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
         seen=("3.3.6", "4.0.8 classic"),
         occurrence="Every time, in 9 steps.",
         shadow=Shadow(
@@ -307,9 +308,9 @@ DEVIATIONS = (
         aliases=("rewind-waits-for-news",),
         rule="KEY-13",
         statement="All consumers of a Key_Shared subscription leave during a replay read, and a new one joins. It receives the result of that read, and the other unacknowledged messages only after the next new message.",
-        cause="If a read is pending, PersistentDispatcherMultipleConsumers.addConsumer leaves the rewind for the first consumer to the end of that read (shouldRewindBeforeReadingOrReplaying). readEntriesComplete rewinds only after a normal read, not after a replay read. The next read then waits at the end of the log, where the cursor still is (4.0.8).",
+        cause="If a read is pending, PersistentDispatcherMultipleConsumers.addConsumer leaves the rewind for the first consumer to the end of that read (shouldRewindBeforeReadingOrReplaying). readEntriesComplete rewinds only after a normal read, not after a replay read. The next read then waits at the end of the log, where the cursor still is (4.0.8; read in 4.0.1, 4.0.7, 4.2.4 and 5.0.0-M1, too).",
         side="broker",
-        releases=("==4.0.8",),
+        releases=(">=4.0.1,<=5.0.0",),
         seen=("4.0.8",),
         occurrence="With the failpoints `join-slow` or `leave-slow`.",
         shadow=Shadow(

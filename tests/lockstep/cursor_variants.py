@@ -58,7 +58,5 @@ AS_RELEASES = SimulatedVariant(
     chunk_assignment_outlives_consumer=True,
     chunk_without_permits_blocks_others=True,
     expiry_stops_at_acknowledged=True,
-    reset_persists_read_position=True,
-    created_cursor_persisted_at_latest=True,
 )
-"""Subscriptions with all known deviations of releases."""
+"""Subscriptions with all known deviations that releases since 2.10.5 have."""

@@ -96,7 +96,7 @@ class CatchUps:
                 return Lagging(*lagging, periods)
             for _ in range(2):
                 sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
-            time.sleep(PERIOD_MS / 1000)
+            time.sleep(2 * PERIOD_MS / 1000)  # until there is a snapshot after them, so that an ack could lose it
 
     def _following(self, consumer: ConsumerAtCluster) -> list[str]:
         """The other clusters that must follow a consumer's."""
