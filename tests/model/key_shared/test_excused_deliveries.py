@@ -10,7 +10,9 @@ from model.deviations.key_shared import (
     PENDING_READ_OUTLIVES_CONSUMERS,
     RECENTLY_JOINED_RECEIVES_REPLAY,
 )
+from model.events import ReceivedMessages, Subscribed
 from model.log import Position
+from model.subscription_operations import Receive, Subscribe
 from tests.model.key_shared.test_order import (
     ONE,
     OTHER,
@@ -23,6 +25,7 @@ from tests.model.key_shared.test_order import (
     gathers,
     joins,
     leaves,
+    message,
     more,
     permits,
     sent,
@@ -40,6 +43,25 @@ def test_a_key_is_divided_only_by_messages_that_were_there_when_a_consumer_joine
     keeps_its_key = [*begin, gathers(share("c", 2), share("d")), more(Position(1, 2), 3, A), gathers(share("c", 3))]
     moves = gathers(share("c"), share("d", 2, again=True))
     assert broken(*keeps_its_key, fails("c", 2), moves, known=DEVIATIONS) == "KEY-01", "c has what was sent later"
+
+
+def test_a_key_may_be_divided_by_a_message_that_pulsar_client_had_in_its_queue() -> None:
+    """Its application receives the message only after the consumer that joined has an earlier one."""
+    known = RECENTLY_JOINED_RECEIVES_REPLAY
+    subscribes = Subscribe("q", "t", "s", kind="Key_Shared", client="official", queue=9), Subscribed()
+    received = Receive("q", 1), ReceivedMessages((message(2),))
+    begin = [
+        *classic(A, A),
+        subscribes,
+        *joins("c"),
+        gathers(share("c")),
+        *joins("d"),
+        gathers(share("c"), share("d", 1)),
+    ]
+    assert broken(*begin, received) == "KEY-01"
+    assert broken(*begin, received, known=known) is None
+    of_wire = [*classic(A, A), *joins("q", "c"), gathers(share("q"), share("c")), *joins("d"), gathers(share("d", 1))]
+    assert broken(*of_wire, gathers(share("q", 2)), known=known) == "KEY-01", "its queue is known"
 
 
 def test_a_key_is_divided_before_the_consumer_of_its_earlier_messages_leaves() -> None:
