@@ -62,6 +62,7 @@ class Keyed:
     ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
     nothing was delivered since. ``may_be_replay_read``: it may have been a replay read.
     ``has_left``: a consumer left since the last look, so a hash may have moved to another consumer and back.
+    ``has_ready_left``: it may have had permits, so new messages may have been sent to it.
     ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have
     been pending.
 
@@ -105,6 +106,7 @@ class Keyed:
     may_be_read_to: Position | None = None
     may_be_replay_read: bool = False
     has_left: bool = False
+    has_ready_left: bool = False
     reading_at_leave: Position | None = None
     has_replays: bool = False
     """Whether messages were in the replay queue at the last look."""

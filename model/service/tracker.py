@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 from dataclasses import replace
 
-from model.deviations import requires
+from model.deviations import preferred, requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
@@ -127,10 +127,13 @@ def _starved(
             return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
         case Expire(topic, subscription, up_to=up_to):
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
+            causes = []
             if administration.stopping_early(consumption, SubscriptionId(topic, subscription), str(up_to)):
-                return requires(EXPIRY_STOPS_AT_ACKNOWLEDGED, state, known, because)
+                causes.append(EXPIRY_STOPS_AT_ACKNOWLEDGED)
             if administration.ends_in_reopened_ledger(consumption, topic, str(up_to)):
-                return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
+                causes.append(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
+            if causes:
+                return requires(preferred(causes, known), state, known, because)
             return Broken("SERVE-04", because)
         case _:
             return Allowed(state)

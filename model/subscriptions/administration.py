@@ -202,7 +202,14 @@ def _expired(
     if is_through:
         return _changed(state, subscription, lambda one: acked.acknowledge_up_to(one, log, whole), at)
     before = state.cursors[subscription]
-    if found := stopping_early(state, subscription, up_to):
+    found = stopping_early(state, subscription, up_to)
+    if ends_in_reopened_ledger(state, subscription.topic, up_to):  # then it expires a part of that, or nothing
+        ends = {acked.found_by_search(one, log, place.position) for one in found} - {None}
+        stray = tuple(Ack((Place(end),), cumulative=True) for end in ends if end is not None)
+        return state.with_cursor(
+            subscription, replace(before, stray=(*before.stray, *stray, Ack((whole,), cumulative=True)))
+        )
+    if found:
         state = state.with_cursor(subscription, replace(before, possible=found))
         return _changed(state, subscription, lambda one: _searched(one, log, place.position), at)
     return state.with_cursor(subscription, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))

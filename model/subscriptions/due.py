@@ -152,6 +152,7 @@ def _all_seen(
         skipped_to=None if has_dispatched else keyed.skipped_to,
         is_left_unread=keyed.is_left_unread and (keyed.has_left or not has_dispatched),
         has_left=False,
+        has_ready_left=False,
         reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,
         has_replays=bool(outcome.in_replay),
         recent=recently_joined.recent(state, subscription),

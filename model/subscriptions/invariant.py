@@ -147,7 +147,8 @@ def with_delivered(
 def _may_have_waited(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
     """Whether a new entry may have been put in the replay queue, because its consumer could not take it at first.
 
-    The consumer was recently joined, its hash was draining, or it had no permits left while others had.
+    The consumer was recently joined, its hash was draining, or it had no permits left while others had. Or another one
+    had the entry, and left.
     """
     keyed = state.keyed_of(subscription)
     taken = sum(1 for at, receiver in keyed.got.items() if receiver == name and at > (keyed.last or position))
@@ -155,6 +156,7 @@ def _may_have_waited(state: Consumption, subscription: SubscriptionId, name: str
     return (
         (is_any_other_ready and keyed.permits.get(name, 0) <= taken)
         or name in keyed.recent
+        or keyed.has_ready_left
         or (bool(keyed.draining) and hash_of(state, subscription, position) in keyed.draining)
     )
 

@@ -47,6 +47,7 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         keyed,
         unread=() if had else keyed.unread,
         has_left=True,
+        has_ready_left=before.has_ready_left or name in before.ready | before.permitted,
         reading_at_leave=last,
         is_woken=True,
         skipped_to=None,

@@ -121,3 +121,6 @@ def test_a_new_message_may_be_read_twice_if_only_other_consumers_had_permits() -
         begin = [*sent(A), *joins("c", "d"), gathers(share("c", 1, permits=at_c), share("d", permits=at_d))]
         twice = gathers(share("c", permits=at_c), share("d", 2, 2))
         assert broken(*begin, *news, twice, known=known) == rule
+    for at_c, rule in ((9, None), (0, "ACK-12")):  # c may have had it, and left
+        begin = [*sent(A), *joins("c", "d"), gathers(share("c", 1, permits=at_c), share("d", permits=9))]
+        assert broken(*begin, *news, leaves("c"), gathers(share("d", 2, 2)), known=known) == rule
