@@ -20,6 +20,7 @@ SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
 PARTIAL_ACKS_NOT_PERSISTED = "partial-acks-not-persisted"
 SKIP_RATE_LIMITED = "skip-rate-limited"
 RESET_KEEPS_FORMER_RANGES = "reset-keeps-former-ranges"
+SKIP_PAST_TERMINATED_END_STARTS_OVER = "skip-past-terminated-end-starts-over"
 CREATED_CURSOR_PERSISTED_AT_LATEST = "created-cursor-persisted-at-latest"
 RESET_PERSISTS_READ_POSITION = "reset-persists-read-position"
 
@@ -248,6 +249,23 @@ DEVIATIONS = (
             name="reset-not-persisted",
             by="seeded defect",
             statement="A reset is answered without being persisted.",
+        ),
+    ),
+    Deviation(
+        name=SKIP_PAST_TERMINATED_END_STARTS_OVER,
+        rule="ACK-04",
+        also=("ACK-10", "SERVE-04"),
+        statement="After a topic was terminated, whose last ledger was empty, and reloaded, a skip of more messages than there are left does not acknowledge them all: where it reaches the end, it starts over at the beginning of the last ledger.",
+        cause="ManagedLedgerImpl.initialize drops the empty ledger from the list, and keeps it as the current one. getPositionAfterN stops at the current ledger, which it never meets, and takes the last one of the list as the one that follows (3.3.6, line 3600, since apache/pulsar#17971).",
+        upstream=("apache/pulsar#17971",),
+        side="broker",
+        releases=(">=3.3.6,<=4.0.8",),
+        seen=("3.3.6",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_is_left",
+            by="small history",
+            statement="A skip of no more messages than there are leaves some, or the topic was not terminated and reloaded.",
         ),
     ),
     Deviation(

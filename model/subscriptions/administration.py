@@ -11,7 +11,11 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.deviations import requires
-from model.deviations.cursors import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED
+from model.deviations.cursors import (
+    FLUSH_RATE_LIMITED,
+    SKIP_PAST_TERMINATED_END_STARTS_OVER,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+)
 from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     AllReceived,
@@ -164,7 +168,10 @@ def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: I
 
     def fewer(one: Acked) -> Mapping[Acked, str]:
         if tracked.is_reopened:
-            return {acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED}
+            return {
+                acked.skip_starting_over(one, log, count): SKIP_PAST_TERMINATED_END_STARTS_OVER,
+                acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+            }
         is_open = log.may_have_more_markers_after(one.mark_delete)
         fewest = 0 if is_open else max(0, count - log.markers_after(one.mark_delete))
         return {acked.skip(one, log, messages): UNREAD_MARKERS_COUNT for messages in range(fewest, count)}

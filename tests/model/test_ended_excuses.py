@@ -12,6 +12,7 @@ from model.deviations import DEVIATIONS, counted
 from model.deviations.cursors import (
     NACK_BACKOFF_MISSING,
     SEND_IN_PROGRESS_CLEARED_EARLY,
+    SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
 )
 from model.deviations.key_shared import (
@@ -26,7 +27,7 @@ from model.deviations.service import (
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
 )
 from model.events import Acknowledged, ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
-from model.judgement import Allowed
+from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Unload
 from model.subscription_operations import (
@@ -325,6 +326,26 @@ def test_an_expiry_leaves_only_the_last_ledger_of_a_terminated_topic_that_was_re
     assert shared.rule_broken(*history, terminated, unload, before_it, known=known) == "SERVE-04"
     for others in ((), (terminated,), (unload,)):
         assert shared.rule_broken(*history, *others, last, known=known) == "SERVE-04"
+
+
+def test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_is_left() -> None:
+    """Of five messages the second is acknowledged, so a skip of six goes on with the first two."""
+    known = SKIP_PAST_TERMINATED_END_STARTS_OVER
+    acks = (shared.taken(shared.single(0), shared.single(1)), shared.acknowledged(shared.single(1)))
+    begin = (*shared.topic(1, 1, 1, 1, 1), *acks)
+    reloaded: tuple[Happened, ...] = ((Terminate("t0"), Done()), (Unload("t0"), Done()))
+
+    def left(count: int, mark_delete: int, backlog: int, before: tuple[Happened, ...] = reloaded) -> str | None:
+        history = (*begin, *before, (Skip("t0", "s0", count), Done()))
+        judged = shared.judged(*history, shared.read(shared.at(mark_delete), backlog=backlog), known=known)
+        return judged.rule if isinstance(judged, Broken) else None
+
+    assert left(6, 1, 3) is None
+    assert left(6, 4, 0) is None, "the others do as they should"
+    assert left(6, 2, 2) is not None
+    assert left(3, 1, 3) is not None
+    assert left(6, 1, 3, reloaded[:1]) is not None
+    assert left(6, 1, 3, reloaded[1:]) is not None
 
 
 # ------------------------------------------------------------------------------------------------------- stalls

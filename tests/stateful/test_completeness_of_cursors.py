@@ -28,6 +28,7 @@ from model.deviations.cursors import (
     RESET_MISCOUNTS_BACKLOG,
     RESET_PERSISTS_READ_POSITION,
     SEND_IN_PROGRESS_CLEARED_EARLY,
+    SKIP_PAST_TERMINATED_END_STARTS_OVER,
     SKIP_RATE_LIMITED,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
@@ -121,16 +122,18 @@ DEVIATING = {
     EXPIRY_STOPS_AT_ACKNOWLEDGED: ACKNOWLEDGMENT,
     RESET_PERSISTS_READ_POSITION: KILLS,
     CREATED_CURSOR_PERSISTED_AT_LATEST: ACKNOWLEDGMENT,
+    SKIP_PAST_TERMINATED_END_STARTS_OVER: TERMINATED,
 }
 """For each deviation a machine that meets it."""
 
 ALIKE = {
     BATCH_INDEX_ACKS_NOT_RECOVERED: {UNLOAD_WHILE_CURSOR_LEDGER_OPENS},
     TERMINATED_LAST_LEDGER_NOT_SKIPPED: {UNLOAD_WHILE_CURSOR_LEDGER_OPENS},
+    SKIP_PAST_TERMINATED_END_STARTS_OVER: {TERMINATED_LAST_LEDGER_NOT_SKIPPED},
     CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER},
 }
 """Other deviations that explain the same: if only batch indexes were acknowledged since the ledger was requested; if
-the topic was unloaded soon after a skip, which may then be forgotten or not; if chunks are left whose consumer is gone.
+the topic was unloaded soon after a skip, which may then be forgotten or not; if a skip ends where it began; if chunks are left whose consumer is gone.
 """
 
 
