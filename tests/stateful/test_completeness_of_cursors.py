@@ -133,7 +133,8 @@ ALIKE = {
     CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER},
 }
 """Other deviations that explain the same: if only batch indexes were acknowledged since the ledger was requested; if
-the topic was unloaded soon after a skip, which may then be forgotten or not; if a skip ends where it began; if chunks are left whose consumer is gone.
+the topic was unloaded soon after a skip, which may then be forgotten or not; if a skip ends where it began; if chunks
+are left whose consumer is gone.
 """
 
 
