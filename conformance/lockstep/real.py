@@ -36,8 +36,7 @@ from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import ProducerSession, WireSession
-from conformance.lockstep.world import World
-from conformance.wait import wait_until
+from conformance.lockstep.world import DEDUPLICATION_STATUS, World
 from model.cluster_operations import HOME, ReplicationOperation
 from model.events import (
     Abandoned,
@@ -83,10 +82,6 @@ from model.operations import (
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
 
-POLICY_TIMEOUT_S: Final = 10.0
-"""How long a policy may take to appear in the topic's stats; far longer than ever measured."""
-STATUS: Final = {True: "Enabled", False: "Disabled"}
-"""The values of deduplicationStatus in the stats."""
 BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to accept producers again after an unload, a restart or a failed write."""
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
@@ -238,8 +233,8 @@ class RealPerformer:
             self._world.admin.set_topic_deduplication(name, on)
             self._topic_policies[name] = on
         if operation.deduplication not in ("namespace-on", "namespace-off"):
-            status = self._status_when_switched(name, on=on)
-            if status != STATUS[on]:
+            status = self._world.status_when_switched(name, on=on)
+            if status != DEDUPLICATION_STATUS[on]:
                 return Performed(PolicyIgnored(status))
         self._snapshots.created(name, self._world.snapshots, is_timed=operation.is_timed)
         return self._created([name], deduplication=on, persistence="shipped", in_all=0)
@@ -295,32 +290,14 @@ class RealPerformer:
         if operation.scope == "topic":
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on
-            self._await_policy(name, on=operation.on)
+            self._world.await_topic_policy(name, on=operation.on)
         elif self._world.is_of_one_topic(namespace_of(name)):
             self._world.admin.set_namespace_deduplication(namespace_of(name), operation.on)
         else:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = self._topic_policies.get(name, operation.on)
-        status = self._status_when_switched(name, on=on)
-        return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status), late)
-
-    def _await_policy(self, name: str, *, on: bool) -> None:
-        """Wait until the broker has loaded a topic's policy, or the bound has passed.
-
-        The topic's status does not show it if the namespace's policy is the same. A later switch must not overtake it.
-        """
-        wait_until(lambda: self._world.admin.topic_deduplication(name) is on, POLICY_TIMEOUT_S)
-
-    def _status_when_switched(self, name: str, *, on: bool) -> str:
-        """The topic's deduplicationStatus, once it is as it should be or the bound has passed."""
-
-        def status() -> str:
-            return str(self._world.admin.stats(name).deduplication_status)
-
-        if wait_until(lambda: status() == STATUS[on], POLICY_TIMEOUT_S):
-            return STATUS[on]
-        self._world.assert_alive()
-        return status()
+        status = self._world.status_when_switched(name, on=on)
+        return Performed(DeduplicationSet(on) if status == DEDUPLICATION_STATUS[on] else PolicyIgnored(status), late)
 
     def _unload(self, topic: str, *, classic: bool | None = None) -> Performed:
         name = self._topics.get(topic)
@@ -360,8 +337,8 @@ class RealPerformer:
         if not isinstance(bounced.outcome, Done):
             return bounced
         for name in self._of_broker - self._topic_policies.keys():
-            status = self._status_when_switched(name, on=deduplication)
-            if status != STATUS[deduplication]:
+            status = self._world.status_when_switched(name, on=deduplication)
+            if status != DEDUPLICATION_STATUS[deduplication]:
                 return Performed(PolicyIgnored(status), bounced.late)
         return Performed(DeduplicationSet(deduplication), bounced.late)
 

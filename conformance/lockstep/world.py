@@ -44,6 +44,10 @@ LEAST_FREE_BYTES = 20 * 1024 * 1024
 SETTING_TIMEOUT_S = 10.0
 """How long a dynamic setting may take to be in force."""
 SETTING_PAUSE_S = 0.002
+POLICY_TIMEOUT_S: Final = 10.0
+"""How long a policy may take to appear in the topic's stats; far longer than ever measured."""
+DEDUPLICATION_STATUS: Final = {True: "Enabled", False: "Disabled"}
+"""The values of deduplicationStatus in the stats."""
 REPORTED_SETTINGS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
     "brokerDeduplicationEnabled",
@@ -343,6 +347,24 @@ class World:
             raise LateForStats(f"the broker does not follow its setting {CLASSIC}")
         self._is_classic = on
         return True
+
+    def await_topic_policy(self, name: str, *, on: bool) -> None:
+        """Wait until the broker has loaded a topic's policy of deduplication, or the bound has passed.
+
+        The topic's status does not show it if the namespace's policy is the same. A later switch must not overtake it.
+        """
+        wait_until(lambda: self.admin.topic_deduplication(name) is on, POLICY_TIMEOUT_S)
+
+    def status_when_switched(self, name: str, *, on: bool) -> str:
+        """The topic's deduplicationStatus, once it is as it should be or the bound has passed."""
+
+        def status() -> str:
+            return str(self.admin.stats(name).deduplication_status)
+
+        if wait_until(lambda: status() == DEDUPLICATION_STATUS[on], POLICY_TIMEOUT_S):
+            return DEDUPLICATION_STATUS[on]
+        self.assert_alive()
+        return status()
 
     def restore_default(self) -> None:
         """Undo the settings of earlier examples, with a restart if necessary."""

@@ -8,6 +8,7 @@ DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 PARTIAL_ACKS_NOT_COUNTED_OFF = "partial-acks-not-counted-off"
+ORPHAN_REPLICATOR_KEEPS_NAME = "orphan-replicator-keeps-name"
 UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
@@ -105,6 +106,22 @@ DEVIATIONS = (
             name="test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_nothing_else_is",
             by="small history",
             statement="More messages are counted than the batch has, or those of a batch that is acknowledged as a whole.",
+        ),
+    ),
+    Deviation(
+        name=ORPHAN_REPLICATOR_KEEPS_NAME,
+        rule="SERVE-02",
+        statement="A topic is unloaded while its replicator waits to connect again, because the link was cut. That replicator connects all the same, and the one of the reloaded topic does not: the other cluster has a producer of its name.",
+        cause="Closing the topic sets a replicator without a producer to Stopped, which is where a scheduled retry of AbstractReplicator.startProducer begins (2.11.0). apache/pulsar#21946 describes it and added a state for good; 3.3.6 and 4.0.8 have that.",
+        upstream=("apache/pulsar#21946", "apache/pulsar#20567"),
+        side="broker",
+        releases=("<2.10.6", ">=2.11,<2.11.4"),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+        shadow=Shadow(
+            name="test_replicators_stay_disconnected_by_a_deviation_only_after_an_unload_of_a_topic_whose_link_was_cut",
+            by="small history",
+            statement="Replicators do not connect although no link was cut, or the topic was not unloaded at its source since, or the broker was restarted.",
         ),
     ),
     Deviation(

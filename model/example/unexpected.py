@@ -42,6 +42,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
         is_thawed=isinstance(operation, ThawOwners),
+        has_orphans=any(topic.orphaned for topic in state.replication.topics.values()),
         are_sessions_expired=state.service.are_sessions_expired,
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         known=state.known,

@@ -49,9 +49,10 @@ class ReplicatedTopic:
     created, and whether as replicated. ``unreplicated``: how many consumers subscribed at each cluster without
     replication. ``cut``: the cuts of each link, by source and target. ``closed``: the clusters that closed their
     replicators because the topic was idle, and since when. ``interrupted``: the links on which a replicator may have
-    reconnected with messages to send, since its cluster loaded the topic. ``reads``: the read progress of dispatchers
-    at each ack, since they began. ``reloaded``: the reloads of the topic in each cluster. ``killed``: the clusters
-    whose broker was killed and may have lost acks.
+    reconnected with messages to send, since its cluster loaded the topic. ``orphaned``: the links that had been cut
+    when the topic was unloaded at their source, whose former replicator may have gone on, by a deviation. ``reads``:
+    the read progress of dispatchers at each ack, since they began. ``reloaded``: the reloads of the topic in each
+    cluster. ``killed``: the clusters whose broker was killed and may have lost acks.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -70,6 +71,7 @@ class ReplicatedTopic:
     cut: Mapping[tuple[str, str], Cuts] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
     interrupted: frozenset[tuple[str, str]] = frozenset()
+    orphaned: frozenset[tuple[str, str]] = frozenset()
     reads: Mapping[At, tuple[ReadAhead, ...]] = field(default_factory=dict)
     reloaded: Mapping[str, tuple[Reload, ...]] = field(default_factory=dict)
     is_settled: bool = False
@@ -131,7 +133,9 @@ class ReplicatedTopic:
         still_cut = {link for link, cuts in self.cut.items() if any(until is None for _, until in cuts)}
         loaded = {link for link in self.interrupted - still_cut if link[0] == cluster}
         interrupted = (self.interrupted - loaded).union((source, cluster) for source in self.clusters)
-        return replace(self.disturbed().opened_at(cluster), reads=reads, reloaded=reloaded, interrupted=interrupted)
+        orphaned = self.orphaned.union(link for link in self.cut if link[0] == cluster)
+        after = self.disturbed().opened_at(cluster)
+        return replace(after, reads=reads, reloaded=reloaded, interrupted=interrupted, orphaned=orphaned)
 
     def may_be_at_load(self, log: Log, index: int) -> bool:
         """Whether an entry may have been stored while its cluster loaded the topic again."""

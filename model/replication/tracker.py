@@ -262,6 +262,9 @@ def _restarted(state: Replication, cluster: str) -> Replication:
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     for name in state.topics:
         state = _unloaded(state, name, cluster)
+        topic = state.topics[name]
+        others = frozenset(link for link in topic.orphaned if link[0] != cluster)
+        state = state.with_topic(name, replace(topic, orphaned=others))
     return state.without_consumers(gone)
 
 

@@ -16,6 +16,7 @@ from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
+    ORPHAN_REPLICATOR_KEEPS_NAME,
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_PAST_TERMINATED_END_LOOPS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
@@ -35,6 +36,7 @@ FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 PEEK: Final = "/position/"
+NOT_CONNECTED: Final = "do not connect"
 SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
@@ -77,6 +79,8 @@ class Reasons:
     is_disturbed: bool = False
     is_thawed: bool = False
     """Brokers that lost their sessions while frozen run again."""
+    has_orphans: bool = False
+    """Replicators may have outlived their topic, by a deviation."""
     are_sessions_expired: bool = False
     """The sessions of the brokers in the metadata store expired, and may not be replaced yet."""
     read_after_loss: frozenset[str] = frozenset()
@@ -95,6 +99,8 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
             return _closed(unexpected, reasons)
         case Overdue("SERVE-02", what) if reasons.is_thawed and (NOT_REGISTERED in what or STALE_OWNER in what):
             return requires(SESSION_RECREATED_IN_A_LOOP, None, reasons.known, what)
+        case Overdue("SERVE-02", what) if reasons.has_orphans and NOT_CONNECTED in what:
+            return requires(ORPHAN_REPLICATOR_KEEPS_NAME, None, reasons.known, what)
         case Overdue(rule, what):
             return Broken(rule, what)
         case _:

@@ -33,6 +33,12 @@ class HeldBack:
     spots: tuple[Spot, ...]
     cumulative: bool
 
+    def covered(self, log: Log) -> Iterable[Spot]:
+        """The messages of its topic's log that it covers."""
+        if not self.cumulative:
+            return self.spots
+        return [spot for spot in log.spots(log.up_to(self.spots[0][0])) if spot <= self.spots[0]]
+
 
 @dataclass(slots=True)
 class Consumer:
@@ -78,6 +84,12 @@ class Consumer:
                 self.permits += self.taken_of_queue
                 self.taken_of_queue = 0
         return taken
+
+    def lose_held_back(self, topic: str) -> list[HeldBack]:
+        """Lose the acks of a topic that it held back; those."""
+        lost = [ack for ack in self.held_back if ack.topic == topic]
+        self.held_back = [ack for ack in self.held_back if ack.topic != topic]
+        return lost
 
     def chosen(self, nth: Iterable[int]) -> list[Given]:
         """The received messages with these indexes, which wrap around; each once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 import msgspec
@@ -77,7 +77,7 @@ from tests.lockstep.simulated.dispatch import Dispatcher
 from tests.lockstep.simulated.key_shared import Fires, never
 from tests.lockstep.simulated.key_shares import SimulatedKeyShares
 from tests.lockstep.simulated.network import NOTHING_RECEIVED, SimulatedNetwork
-from tests.lockstep.simulated.subscription import Clock, Limits, Log, Spot, Subscription
+from tests.lockstep.simulated.subscription import Clock, Limits, Log, Subscription
 
 FLUSH_S = 1.0
 STORED_RANGES = 3
@@ -189,20 +189,12 @@ class SimulatedCursors:
         """Some of the client's grouped acks are sent just before; the rest is lost, or sent after the reconnect."""
         self._dispatcher.send_held_back(consumer, self._chance.randint(0, len(consumer.held_back)))
         if self._chance.random() < 0.5:
-            lost = [ack for ack in consumer.held_back if ack.topic == topic]
-            consumer.held_back = [ack for ack in consumer.held_back if ack.topic != topic]
+            lost = consumer.lose_held_back(topic)
             if self._variant.lost_ack_filters_redelivery:
-                consumer.hidden |= {(topic, spot) for ack in lost for spot in self._covered(ack)}
+                consumer.hidden |= {(topic, spot) for ack in lost for spot in ack.covered(self._logs[topic])}
             if lost and self._variant.unacked_hidden_by_client:
                 mine = {(topic, spot_of(message)) for where, message in consumer.received if where == topic}
                 consumer.hidden |= set(sorted(mine - consumer.acknowledged)[:1])
-
-    def _covered(self, ack: HeldBack) -> Iterable[Spot]:
-        """The messages that an ack covers."""
-        if not ack.cumulative:
-            return ack.spots
-        log = self._logs[ack.topic]
-        return [spot for spot in log.spots(log.up_to(ack.spots[0][0])) if spot <= ack.spots[0]]
 
     # ----------------------------------------------------------------------------------------------------- operations
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from model.cluster_events import ClusterRead, ClustersRead
-from model.cluster_operations import ReadClusters
+from model.cluster_operations import CatchUp, ReadClusters
 from model.events import Delivery, ReceivedMessages, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -96,6 +96,20 @@ def test_an_example_that_ends_quietly_fails_over_to_every_other_cluster() -> Non
 def test_an_example_that_does_not_end_quietly_only_catches_up() -> None:
     ended = list(winding_up_clusters(lambda: read_back(ALL, is_quiet=False), "t"))
     assert [one.consumer for one in ended if isinstance(one, Subscribe)] == [f"{LAST}-t"]
+
+
+def test_a_replayed_end_of_an_example_publishes_under_other_names() -> None:
+    def prefix_of(*published: str) -> str:
+        topic = replace(ALL, published={"A": ("a0", "a1", *published)})
+        (last,) = (
+            one
+            for one in winding_up_clusters(lambda: read_back(topic, is_quiet=False), "t")
+            if isinstance(one, CatchUp)
+        )
+        return last.prefix
+
+    assert prefix_of() == "t-last-"
+    assert prefix_of("t-last-0", "t-last-1") == "t-last-2-"
 
 
 def read_of(state: Replication) -> ClustersRead:

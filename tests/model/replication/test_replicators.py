@@ -11,11 +11,15 @@ from model.cluster_events import LinkCut, LinkHealed, ReplicatorStalled, Snapsho
 from model.cluster_operations import CatchUp, CutLink, HealLink
 from model.deviations import DEVIATIONS
 from model.deviations.replication import CLOSED_REPLICATOR_READS_NO_REQUEST, REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
-from model.events import Done
+from model.deviations.service import ORPHAN_REPLICATOR_KEEPS_NAME
+from model.events import Abandoned, Done
+from model.example import Example
+from model.example import judge as judge_example
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, Unload
+from model.operations import AnyOperation, Restart, Unload
 from model.replication.tracked import ClusterConsumer, ReplicatedTopic, Replication
 from model.replication.tracker import Judged, judge
+from model.service.unexpected import Overdue
 from model.vocabulary import Outcome
 from tests.model.replication.test_small_logs import TIMEOUT_MS, TOPIC, TWO, Told, at, judged, verdict
 
@@ -139,3 +143,33 @@ def test_a_closed_replicator_that_reads_a_later_request_has_no_excuse_for_an_ear
     for logs, is_excused in ((ASLEEP, True), (answered, False)):
         found = judged(logs, topic=IDLE, cursors={}, closed=(("B", "A"),), all_times_ms=times_ms, known=known)
         assert verdict(found) == ((CLOSED_REPLICATOR_READS_NO_REQUEST,) if is_excused else ("REPL-17", None))
+
+
+@pytest.mark.parametrize(
+    ("before", "is_explained"),
+    [
+        ((CUT, HEALED, unloaded("A")), True),
+        ((CUT, unloaded("A"), HEALED), True),
+        ((CUT, HEALED, unloaded("A"), (Restart(cluster="A"), Done())), False),
+        ((unloaded("A"), CUT, HEALED), False),
+        ((CUT, HEALED, unloaded("B")), False),
+        ((unloaded("A"),), False),
+    ],
+)
+def test_replicators_stay_disconnected_by_a_deviation_only_after_an_unload_of_a_topic_whose_link_was_cut(
+    before: tuple[Step, ...], is_explained: bool
+) -> None:
+    state = Replication(topics={"t": LARGE})
+    for operation, outcome in before:
+        found = judge(state, operation, outcome, frozenset())
+        assert isinstance(found, Allowed)
+        state = found.state
+    late = Overdue("SERVE-02", "the replicators of t do not connect within 60 s")
+    found_late = judge_example(
+        Example(replication=state), CatchUp("k", prefix="c"), Abandoned("late"), unexpected=(late,)
+    )
+    assert isinstance(found_late, Broken)
+    assert (found_late.rule, found_late.deviation) == (
+        "SERVE-02",
+        ORPHAN_REPLICATOR_KEEPS_NAME if is_explained else None,
+    )
