@@ -43,6 +43,8 @@ LEAST_FOR_START_S = 12.0
 STARTS_ON_SHIPPED = 3
 """The least remaining time in multiples of the first start. On a loaded machine a start takes most of a minute, and the
 broker must be stopped before, and leave time for examples after it."""
+START_AT_MOST_S = 150.0
+"""How long a start may take that hangs, with the stop before it. A run may take as much time beyond its budget."""
 STARTS_OF_CLUSTERS = 4
 """The same for three more clusters and examples on them."""
 
@@ -290,7 +292,8 @@ class Run:
         return [one.attempt for one in replayed]
 
     def _emit_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
-        self._findings.emit_harness_error(f"{machine.title} failed twice: {failure}{self._findings.undecided(machine)}")
+        how = "could not go on" if self._is_broker_lost else "failed twice"
+        self._findings.emit_harness_error(f"{machine.title} {how}: {failure}{self._findings.undecided(machine)}")
 
     def _explore_once(
         self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[FoundViolation], rules: Set[str]
@@ -326,21 +329,35 @@ class Run:
         """Whether the broker serves after an example failed; starts it again if not."""
         if self._world.is_serving():
             return True
-        what = f"starting the broker again, which does not serve: {failure}"
-        self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+        if self._is_too_late_to_start(1):
+            return self._end_without_broker()
+        self._emit_start(f"starting the broker again, which does not serve: {failure}")
         try:
             self._world.start_again()
         except HarnessError as harness_error:
+            if self._is_too_late_to_start(1):
+                return self._end_without_broker()
             if self._replaced() is None:
                 self._is_broker_lost = True
                 self._findings.emit_harness_error(f"The broker does not start again, so the run ends: {harness_error}")
         return not self._is_broker_lost
 
+    def _end_without_broker(self) -> bool:
+        """End a run with what it has found; the broker does not serve any more."""
+        self._is_broker_lost = True
+        what = "the run ends here: the broker does not serve, and no time is left to start it again"
+        self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+        return False
+
+    def _emit_start(self, what: str) -> None:
+        now_s = self._emit.now_s
+        self._emit(events.Phase(at_s=now_s, what=what, until_s=round(now_s + START_AT_MOST_S, 3)))
+
     def _replaced(self) -> World | None:
         """A world on a new broker, in place of one that does not start again on its data; None if that fails, too."""
         if self._anew is None:
             return None
-        self._emit(events.Phase(at_s=self._emit.now_s, what="starting a new broker, without the data of the former"))
+        self._emit_start("starting a new broker, without the data of the former")
         try:
             self._rounds.world = self._anew(self._findings.base)
         except HarnessError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -113,8 +113,15 @@ class Stage:
 
     @property
     def harness_errors(self) -> list[str]:
-        told = map(events.decode, self._kept.read_bytes().splitlines())
-        return [one.sentence for one in told if isinstance(one, events.HarnessErrorHappened)]
+        return [one.sentence for one in self._told if isinstance(one, events.HarnessErrorHappened)]
+
+    @property
+    def phases(self) -> list[events.Phase]:
+        return [one for one in self._told if isinstance(one, events.Phase)]
+
+    @property
+    def _told(self) -> Iterator[events.AnyEvent]:
+        return map(events.decode, self._kept.read_bytes().splitlines())
 
 
 @pytest.fixture
@@ -171,6 +178,28 @@ def test_if_the_broker_cannot_be_restarted_no_further_machine_is_run(stage: Call
     at.run.explore(SOUND)
     assert at.performed == 0
     assert at.harness_errors[0] == "The broker does not start again, so the run ends: it does not start"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_broker_that_no_time_is_left_to_start_ends_the_run_with_what_it_found(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    at = stage(HarnessError("the broker is gone"), is_replaceable=True)
+    at.is_serving = at.comes_back = False
+    late = iter([at_once, True])
+    monkeypatch.setattr(at.run, "_is_too_late_to_start", lambda _: next(late))
+    at.run.explore(SOUND)
+    at.run.explore(SOUND)
+    assert (at.starts, at.new_brokers, at.performed) == (0 if at_once else 1, 0, 0)
+    assert at.harness_errors == ["sound could not go on: the broker is gone. It leaves undecided: DEDUP-01."]
+
+
+def test_a_start_that_hangs_may_take_longer_than_the_budget(stage: Callable[..., Stage]) -> None:
+    at = stage(HarnessError("the broker is gone"))
+    at.is_serving = False
+    at.run.explore(SOUND)
+    (start,) = (one for one in at.phases if one.what.startswith("starting the broker again"))
+    assert start.until_s == pytest.approx(start.at_s + run.START_AT_MOST_S, abs=0.01)
 
 
 def test_a_broker_that_cannot_be_restarted_on_its_data_is_replaced_and_the_run_goes_on(
