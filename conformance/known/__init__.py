@@ -53,9 +53,11 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """
         return self._concerns(release, clients, settings, self.seldom)
 
-    def comes_back_on(self, release: str, settings: Mapping[str, str] | None = None) -> bool:
-        """Whether its history may be replayed there."""
-        return self._concerns(release, None, settings, ())
+    def comes_back_on(
+        self, release: str, clients: Mapping[str, str], settings: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether its history may be replayed there, with these clients."""
+        return self._concerns(release, clients, settings, ())
 
     def _concerns(
         self,

@@ -69,6 +69,19 @@ class Acked:
         """How many entries of the log are not, or only partly, acknowledged."""
         return log.count_after(self.mark_delete) - sum(bits.bit_count() for _, bits in self.words.items())
 
+    def has_emptied(self, log: TopicLog) -> bool:
+        """Whether all messages of an entry are acknowledged, but not the entry. It takes a deviation."""
+        return any(bits == (1 << log.size(position)) - 1 for position, bits in self.parts.items())
+
+    def with_parts_of_first(self, log: TopicLog) -> Acked:
+        """The state where of each partly acknowledged entry those messages are left that are left of the first one.
+
+        It takes entries of up to 64 messages, one word of the broker's bit set.
+        """
+        (first, acknowledged), *others = sorted(self.parts.items())
+        left = ~acknowledged & ((1 << log.size(first)) - 1)
+        return replace(self, parts=self.parts.put((at, ~left & ((1 << log.size(at)) - 1)) for at, _ in others))
+
     def messages_left(self, log: TopicLog) -> Iterator[Place]:
         """The messages of the log that are not acknowledged, in order."""
         for position in self.unacknowledged(log):

@@ -23,6 +23,7 @@ from model.deviations.cursors import (
     BATCH_INDEX_ACKS_OVERWRITTEN,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
     PARTIAL_ACKS_NOT_PERSISTED,
+    PARTIAL_ACKS_PERSISTED_AS_FIRST,
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,
     SKIP_RATE_LIMITED,
@@ -409,7 +410,7 @@ def flushed(cursor: Cursor, persisting: Persisting) -> Cursor:
 
 
 @carries("ACK-08", "ACK-09", "ACK-15", "ACK-16")
-def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
+def killed(cursor: Cursor, at: Interval, persisting: Persisting, log: TopicLog) -> Cursor:
     """The broker was killed, so the state is one that was persisted.
 
     It is the last one that surely was, or a later one. A state that was confirmed as persisted surely was. An ack
@@ -424,6 +425,8 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     deviating = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
     if surely == 0:
         deviating |= past[0].instead
+    of_parts = (state for state in states if len(state.parts) > 1)
+    deviating = {state.with_parts_of_first(log): PARTIAL_ACKS_PERSISTED_AS_FIRST for state in of_parts} | deviating
     return replace(
         cursor.reloaded(),
         possible=states,

@@ -18,6 +18,7 @@ TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
 REPLAY_READ_OUTLIVES_CONSUMERS = "replay-read-outlives-consumers"
 SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
 PARTIAL_ACKS_NOT_PERSISTED = "partial-acks-not-persisted"
+PARTIAL_ACKS_PERSISTED_AS_FIRST = "partial-acks-persisted-as-first"
 SKIP_RATE_LIMITED = "skip-rate-limited"
 RESET_KEEPS_FORMER_RANGES = "reset-keeps-former-ranges"
 SKIP_PAST_TERMINATED_END_STARTS_OVER = "skip-past-terminated-end-starts-over"
@@ -218,6 +219,24 @@ DEVIATIONS = (
         shadow=Shadow(
             name="partial-acks-never-persisted",
             statement="Parts of batches are not persisted with the acks of whole entries, either.",
+        ),
+    ),
+    Deviation(
+        name=PARTIAL_ACKS_PERSISTED_AS_FIRST,
+        rule="ACK-15",
+        also=("ACK-09", "ACK-10", "SERVE-03"),
+        statement="If several batches are partly acknowledged, a kill leaves of each the messages that are left of the first one: messages that nobody acknowledged are lost, and acknowledged ones are redelivered.",
+        cause="ManagedCursorImpl.buildBatchEntryDeletionIndexInfoList adds the delete set of each batch to the builder of the one before without clearing it, so each begins with that of the first (2.6.0, lines 2404 to 2419). apache/pulsar#9504 describes it and clears the set; 2.9.1 has that line.",
+        upstream=("apache/pulsar#9504",),
+        side="broker",
+        releases=(">=2.6.0,<2.6.4", ">=2.7.0,<2.7.1"),
+        seen=("2.6.0",),
+        gone=("2.10.1", "3.3.6", "4.0.8"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_kill_gives_all_batches_the_parts_of_the_first_by_a_deviation_and_no_others",
+            by="small history",
+            statement="One batch is partly acknowledged and another of its messages is lost, or the first of several has lost one.",
         ),
     ),
     Deviation(

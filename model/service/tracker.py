@@ -123,8 +123,10 @@ def _starved(
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
             return Broken(rule, f"the consumer that nacks a message of {topic} again and again: {outcome.why}")
-        case ReceiveAll(_, subscription):
-            return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
+        case ReceiveAll(topic, subscription):
+            missing = Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
+            answer = due.of_emptied(consumption, SubscriptionId(topic, subscription), missing, known)
+            return answer if isinstance(answer, Broken) else answer.of(state)
         case Expire(topic, subscription, up_to=up_to):
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
             causes = []

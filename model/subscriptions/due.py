@@ -9,6 +9,7 @@ from functools import partial
 from immutables import Map
 
 from model.deviations import preferred, requires
+from model.deviations.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
@@ -47,6 +48,14 @@ def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) ->
     ACK-12 is broken if messages of a consumer that left, or nacked messages, are due to others.
     """
     return Broken("ACK-12" if any(state.due(subscription) for subscription in keys) else "SERVE-03", because)
+
+
+def of_emptied(state: Consumption, subscription: SubscriptionId, judged: Broken, known: frozenset[str]) -> Judged:
+    """The same answer, or a known deviation if a batch may be left without messages, which is counted all the same."""
+    possible = state.cursors[subscription].imaginable if subscription in state.cursors else ()
+    if not any(one.has_emptied(state.log(subscription.topic)) for one in possible):
+        return judged
+    return requires(PARTIAL_ACKS_PERSISTED_AS_FIRST, state, known, judged.because, judged.rule)
 
 
 def not_dispatched(

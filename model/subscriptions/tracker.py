@@ -112,8 +112,9 @@ def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consump
     state = _reopened(state, topics).may_be_read(topics)
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            persisting = state.topics[subscription.topic].persisting
-            state = _recovered(state, subscription, cursor.killed(one, at, persisting), is_graceful=False)
+            tracked = state.topics[subscription.topic]
+            after = cursor.killed(one, at, tracked.persisting, tracked.log)
+            state = _recovered(state, subscription, after, is_graceful=False)
             state = state.without_due(subscription)
     return state
 

@@ -55,7 +55,9 @@ def shortened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[floa
         monkeypatch.setattr(rounds, "RealPerformer", Losing)
         began = time.monotonic()
         plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, shortening_s=shortening_s)
-        broker = SimpleNamespace(capabilities=frozenset(Capability), version="4.0.8", configuration={})
+        broker = SimpleNamespace(
+            capabilities=frozenset(Capability), version="4.0.8", configuration={}, is_alive=lambda: True
+        )
         world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, capabilities=NothingMissing()))
         one = run.Run(plan, world, events.Emitter(tmp_path / "events.jsonl", began=began), began=began)
         steps = tuple(

@@ -74,7 +74,9 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
         monkeypatch.setattr(findings, "on_top_s", lambda _: on_top_s)
         began = time.monotonic()
         plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
-        broker = SimpleNamespace(capabilities=frozenset(Capability), version="4.0.8", configuration={})
+        broker = SimpleNamespace(
+            capabilities=frozenset(Capability), version="4.0.8", configuration={}, is_alive=lambda: True
+        )
         world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, capabilities=NothingMissing()))
         kept = tmp_path / "events.jsonl"
         kept.unlink(missing_ok=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
+    PARTIAL_ACKS_PERSISTED_AS_FIRST,
     PARTIAL_BATCH_OFF_BACKLOG,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
@@ -34,6 +35,7 @@ from model.events import (
     ReceivedMessages,
     RedeliveryRequested,
     Sent,
+    Starved,
     Stored,
     StoredCursorRead,
     Subscribed,
@@ -440,6 +442,36 @@ def test_a_reset_that_persists_its_read_position_acknowledges_one_entry_until_th
     assert verdict(UNLOADED, read(at(1), backlog=3))[1] is None, "an unload persists what is in memory"
     acked = (subscribed("c2", kind="Exclusive"), taken(single(1), by="c2"), acknowledged(single(1), by="c2"))
     assert verdict(*acked, killed, read(at(2), backlog=2))[1] is None, "an ack was persisted"
+
+
+def test_a_kill_gives_all_batches_the_parts_of_the_first_by_a_deviation_and_no_others() -> None:
+    first = [Delivery(at(0), index, 2, f"b{index + 1}", 0) for index in range(2)]
+    second = [Delivery(at(1), index, 3, f"b{index + 3}", 0) for index in range(3)]
+    begin = (*topic(2, 3), taken(*first, *second))
+
+    def deviation(*happened: Happened, left: Sequence[Delivery]) -> str | None:
+        came: Happened = (ReceiveAll("t0", "s0"), AllReceived(tuple(left)))
+        return verdicts.broken_by(*begin, *happened, (Kill(), Done()), came, step_ms=STEP_MS).deviation
+
+    both = (acknowledged(first[1]), acknowledged(second[1]))
+    assert deviation(*both, left=(first[0], second[0])) == PARTIAL_ACKS_PERSISTED_AS_FIRST
+    assert deviation(*both, left=(second[0], second[2])) is None, "the first batch has lost a message, too"
+    assert deviation(acknowledged(second[1]), left=(*first, second[0])) is None, "only one batch has acknowledged parts"
+
+
+def test_a_batch_that_a_kill_leaves_without_messages_is_not_dispatched_by_a_deviation() -> None:
+    """The first batch has a message left that the second is too small to have. That one counts as unacknowledged."""
+    first = [Delivery(at(0), index, 3, f"b{index + 1}", 0) for index in range(3)]
+    second = [Delivery(at(1), index, 2, f"b{index + 4}", 0) for index in range(2)]
+    begin = (*topic(3, 2), taken(*first, *second))
+    starved: Happened = (ReceiveAll("t0", "s0"), Starved("1 entry that no consumer has is not delivered"))
+
+    def deviation(*acks: Happened) -> str | None:
+        return verdicts.broken_by(*begin, *acks, (Kill(), Done()), starved, step_ms=STEP_MS).deviation
+
+    assert deviation(acknowledged(*first[:2]), acknowledged(second[0])) == PARTIAL_ACKS_PERSISTED_AS_FIRST
+    assert deviation(acknowledged(*first[1:]), acknowledged(second[0])) is None, "the second batch has a message left"
+    assert deviation(acknowledged(*first[:2])) is None, "only one batch has acknowledged parts"
 
 
 def test_a_created_cursor_is_persisted_at_the_latest_message_until_the_next_ack() -> None:

@@ -49,12 +49,12 @@ def replayed(
     history = document.read(Path(deviation.history))
     seeded = seeded_of(history.size)
     broker = seeded.world.broker
-    version = broker.version
+    version, clients = broker.version, seeded.world.clients
     # One of a setting shows where it is set, or where its history was recorded, which then sets it.
-    if not deviation.comes_back_on(version, settings=broker.configuration) and (
-        history.release != version or not deviation.comes_back_on(version)
+    if not deviation.comes_back_on(version, clients, broker.configuration) and (
+        history.release != version or not deviation.comes_back_on(version, clients)
     ):
-        pytest.skip(f"{version} is not known to deviate so")
+        pytest.skip(f"{version} is not known to deviate so with these clients")
     attempt, lockstep = seeded.performed([step.operation for step in history.steps], frozenset(known))
     return attempt.violation, lockstep
 

@@ -135,7 +135,7 @@ def test_a_missing_file_is_one_clear_sentence(tmp_path: Path) -> None:
 def test_a_seldom_deviation_is_known_and_not_expected_to_come_back(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"seldom": ["==3.3.6"]}))
     assert deviation.concerns("3.3.6")
-    assert not deviation.comes_back_on("3.3.6")
-    assert deviation.comes_back_on("4.0.8")
+    assert not deviation.comes_back_on("3.3.6", {})
+    assert deviation.comes_back_on("4.0.8", {})
     with pytest.raises(HarnessError, match="does not specify releases"):
         read(written(tmp_path, ENTRY | {"seldom": ["4.0.8"]}))

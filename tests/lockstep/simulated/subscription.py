@@ -303,6 +303,8 @@ class Subscription:
         """The broker was killed."""
         self.settle()
         self._loaded(reference.killed(self.state, self.log.of_model))
+        if self.variant.partial_acks_persisted_as_first and len(self.state.acked.parts) > 1:
+            self.state = replace(self.state, acked=self.state.acked.with_parts_of_first(self.log.of_model))
 
     def _loaded(self, choices: Sequence[reference.CursorSubscription]) -> None:
         self.state = self.chance.choice(choices)

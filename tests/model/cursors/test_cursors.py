@@ -89,7 +89,7 @@ def test_a_reset_is_persisted_when_it_is_confirmed_so_no_ledger_is_opening() -> 
 
 def killed(state: cursor.Cursor, at_ms: float) -> cursor.Cursor:
     """The cursor after a kill; there is no rate limit."""
-    return cursor.killed(state, at(at_ms), cursor.Persisting(0, 2000))
+    return cursor.killed(state, at(at_ms), cursor.Persisting(0, 2000), LOG)
 
 
 def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation() -> None:
@@ -122,10 +122,10 @@ def test_a_skip_is_there_after_a_kill_unless_the_rate_limiter_of_a_release_rejec
     skipped = begin.on_each(lambda _: everything(LOG), at(2), is_confirmed=True)
     assert killed(skipped, 3).possible == {everything(LOG)}
     assert dict(killed(skipped, 3).deviating) == {}
-    limited = cursor.killed(skipped, at(3), cursor.Persisting(1000, 2000))
+    limited = cursor.killed(skipped, at(3), cursor.Persisting(1000, 2000), LOG)
     assert limited.possible == {everything(LOG)}
     assert SKIP_RATE_LIMITED in limited.deviating.values()
-    assert dict(cursor.killed(skipped, at(9999), cursor.Persisting(1000, 2000)).deviating) == {}
+    assert dict(cursor.killed(skipped, at(9999), cursor.Persisting(1000, 2000), LOG).deviating) == {}
 
 
 def test_a_loss_after_a_kill_breaks_ack_16_only_if_the_skip_is_the_last_that_surely_was_persisted() -> None:
@@ -133,5 +133,5 @@ def test_a_loss_after_a_kill_breaks_ack_16_only_if_the_skip_is_the_last_that_sur
     begin = cursor.created(Acked(), at(0))
     skipped = begin.on_each(lambda one: acked.skip(one, LOG, 1), at(2), is_confirmed=True, is_placing=True)
     later = acks(skipped, Place(LAST), at_ms=3)
-    assert "ACK-16" in cursor.killed(later, at(5), limited).since
-    assert "ACK-16" not in cursor.killed(later, at(9999), limited).since
+    assert "ACK-16" in cursor.killed(later, at(5), limited, LOG).since
+    assert "ACK-16" not in cursor.killed(later, at(9999), limited, LOG).since
