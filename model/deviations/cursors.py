@@ -279,7 +279,7 @@ DEVIATIONS = (
         upstream=("apache/pulsar#17971",),
         side="broker",
         releases=(">=3.3.6,<=4.0.8",),
-        seen=("3.3.6",),
+        seen=("4.0.8", "3.3.6"),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_is_left",
