@@ -82,8 +82,11 @@ class Findings:
         """Whether there is a violation that did not come back, and is to be replayed on."""
         return bool(self._doubted)
 
-    def emit_phase(self, what: str) -> None:
-        self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+    def emit_phase(self, what: str, *, within_s: float | None = None) -> None:
+        """Emit what the run does. ``within_s``: how long that may take beyond the budget."""
+        now_s = self._emit.now_s
+        until_s = None if within_s is None else round(now_s + within_s, 3)
+        self._emit(events.Phase(at_s=now_s, what=what, until_s=until_s))
 
     def emit_harness_error(self, sentence: str) -> None:
         """Emit a harness error with the end of the broker's log."""
@@ -301,10 +304,9 @@ class Findings:
 
     def _emit_doubt(self, one: FoundViolation, until: float) -> None:
         """Emit that a violation is replayed, and when the run ends at the latest."""
-        now_s = self._emit.now_s
-        ends_s = now_s + until - time.monotonic() + reserve_s(self.plan.budget_s or 0.0)
+        within_s = until - time.monotonic() + reserve_s(self.plan.budget_s or 0.0)
         what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
-        self._emit(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
+        self.emit_phase(what, within_s=within_s)
 
     def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> FoundViolation | None:
         """Emit one replay: its violation with the history, or that there was none."""

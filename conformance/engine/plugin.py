@@ -201,7 +201,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
             began=config.stash[_began],
             seeded=deployment.seeded,
             on_shipped=lambda: deployment.start("shipped", plan.settings),
-            anew=lambda on: deployment.start(on, settings if on == base else plan.settings),
+            on_new_broker=lambda on: deployment.start(on, settings if on == base else plan.settings),
             lane_starters=lane_starters,
         )
         run.expect(machines)

@@ -72,18 +72,18 @@ class Run:
         base: Base = "quick",
         seeded: SeededDefect | None = None,
         on_shipped: Callable[[], World] | None = None,
-        anew: Callable[[Base], World] | None = None,
+        on_new_broker: Callable[[Base], World] | None = None,
         lane_starters: LaneStarters | None = None,
     ) -> None:
         """``base``: the base settings of the world's broker; ``seeded``: its defect. ``lane_starters``: the caller
         closes them.
 
-        ``on_shipped``: stops that broker, and returns a world on another one with the shipped settings. ``anew``: the
-        same with the base settings that it had.
+        ``on_shipped``: stops that broker, and returns a world on another one with the shipped settings.
+        ``on_new_broker``: the same with the base settings that it had.
         """
         self.plan = plan
         self._on_shipped = on_shipped
-        self._anew = anew
+        self._on_new_broker = on_new_broker
         self._is_broker_lost = False
         self._emit = emit
         self._began = began
@@ -157,7 +157,7 @@ class Run:
             return [one.violation for one in found]
         if self._is_too_late_for(machine):
             what = f"nothing is run by {machine.title}: no time is left to start more clusters"
-            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+            self._findings.emit_phase(what)
         elif not machine.on_shipped or self._move_to_shipped():
             explore = self._explore_in_lanes if machine.title in self._groups else self._explore_alone
             found += self._concluded(explore(machine))
@@ -175,7 +175,7 @@ class Run:
 
     def _explore_alone(self, machine: Machine) -> list[FoundViolation]:
         """Run a machine in the engine's own process."""
-        self._emit(events.Phase(at_s=self._emit.now_s, what=machine.title))
+        self._findings.emit_phase(machine.title)
         found = self._explore_until(machine, itertools.count(), self._until([machine]))
         self._have_run([machine])
         return found
@@ -188,7 +188,7 @@ class Run:
         failure = self._explore_once(machine, rounds, until, found, rules)
         if failure is not None and self._is_served_after(failure):
             what = f"{machine.title} once more, which failed: {failure}"
-            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+            self._findings.emit_phase(what)
             failure = self._explore_once(machine, rounds, until, found, rules)
             if failure is not None:
                 self._is_served_after(failure)
@@ -232,7 +232,7 @@ class Run:
             if its_until - now < self._findings.longest_s(machine):
                 continue  # an example would be cut short; the time is kept for later
             what = f"{machine.title} again, which has not exercised {', '.join(sorted(its))}"
-            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+            self._findings.emit_phase(what)
             found += self._explore_until(machine, self._again.rounds[machine.title], its_until, its)
         self._again.spent_s += time.monotonic() - began
         return found
@@ -242,7 +242,7 @@ class Run:
         if machine.title not in self._found_in_lanes:
             group = self._groups[machine.title]
             what = f"{', '.join(one.title for one in group)} in {self.plan.lanes} lanes"
-            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+            self._findings.emit_phase(what)
             side_by_side = SideBySide(
                 group,
                 self._findings,
@@ -331,7 +331,9 @@ class Run:
             return True
         if self._is_too_late_to_start(1):
             return self._end_without_broker()
-        self._emit_start(f"starting the broker again, which does not serve: {failure}")
+        self._findings.emit_phase(
+            f"starting the broker again, which does not serve: {failure}", within_s=START_AT_MOST_S
+        )
         try:
             self._world.start_again()
         except HarnessError as harness_error:
@@ -346,20 +348,16 @@ class Run:
         """End a run with what it has found; the broker does not serve any more."""
         self._is_broker_lost = True
         what = "the run ends here: the broker does not serve, and no time is left to start it again"
-        self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+        self._findings.emit_phase(what)
         return False
-
-    def _emit_start(self, what: str) -> None:
-        now_s = self._emit.now_s
-        self._emit(events.Phase(at_s=now_s, what=what, until_s=round(now_s + START_AT_MOST_S, 3)))
 
     def _replaced(self) -> World | None:
         """A world on a new broker, in place of one that does not start again on its data; None if that fails, too."""
-        if self._anew is None:
+        if self._on_new_broker is None:
             return None
-        self._emit_start("starting a new broker, without the data of the former")
+        self._findings.emit_phase("starting a new broker, without the data of the former", within_s=START_AT_MOST_S)
         try:
-            self._rounds.world = self._anew(self._findings.base)
+            self._rounds.world = self._on_new_broker(self._findings.base)
         except HarnessError:
             return None
         return self._rounds.world
@@ -395,9 +393,9 @@ class Run:
             self._on_shipped = None
             why = "a violation is replayed first" if self._findings.are_doubted else "no time is left"
             what = f"nothing is run on the settings that are shipped: {why}"
-            self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+            self._findings.emit_phase(what)
             return False
-        self._emit(events.Phase(at_s=self._emit.now_s, what="starting the broker on the settings that are shipped"))
+        self._findings.emit_phase("starting the broker on the settings that are shipped")
         try:
             self._rounds.world, self._findings.base = self._on_shipped(), "shipped"
         except HarnessError as harness_error:
@@ -411,7 +409,7 @@ class Run:
 
         If the plan has time for it, the first one's history is shortened.
         """
-        self._emit(events.Phase(at_s=self._emit.now_s, what="replaying the history"))
+        self._findings.emit_phase("replaying the history")
         broke: list[FoundViolation] = []
         operations = [step.operation for step in history.steps]
         try:

@@ -30,6 +30,11 @@ def _word(position: Position) -> tuple[Word, int]:
     return (position.ledger, number), 1 << bit
 
 
+def _all_bits(log: TopicLog, position: Position) -> int:
+    """The bits of all messages of an entry."""
+    return (1 << log.size(position)) - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Acked:
     """A subscription's state. ``mark_delete``: an entry of the log, or before all of them. ``parts``: the acknowledged
@@ -71,7 +76,7 @@ class Acked:
 
     def has_emptied(self, log: TopicLog) -> bool:
         """Whether all messages of an entry are acknowledged, but not the entry. It takes a deviation."""
-        return any(bits == (1 << log.size(position)) - 1 for position, bits in self.parts.items())
+        return any(bits == _all_bits(log, position) for position, bits in self.parts.items())
 
     def with_parts_of_first(self, log: TopicLog) -> Acked:
         """The state where of each partly acknowledged entry those messages are left that are left of the first one.
@@ -79,8 +84,8 @@ class Acked:
         It takes entries of up to 64 messages, one word of the broker's bit set.
         """
         (first, acknowledged), *others = sorted(self.parts.items())
-        left = ~acknowledged & ((1 << log.size(first)) - 1)
-        return replace(self, parts=self.parts.put((at, ~left & ((1 << log.size(at)) - 1)) for at, _ in others))
+        left = ~acknowledged & _all_bits(log, first)
+        return replace(self, parts=self.parts.put((at, ~left & _all_bits(log, at)) for at, _ in others))
 
     def messages_left(self, log: TopicLog) -> Iterator[Place]:
         """The messages of the log that are not acknowledged, in order."""
@@ -134,7 +139,7 @@ def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
     if state.has_message(place):
         return state
     bits = state.parts[place.position] | 1 << place.batch_index
-    if bits == (1 << log.size(place.position)) - 1:
+    if bits == _all_bits(log, place.position):
         return acknowledge(state, log, place.position)
     return replace(state, parts=state.parts.put([(place.position, bits)]))
 

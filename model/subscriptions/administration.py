@@ -63,9 +63,10 @@ WAITED_MS = 500.0
 """An operation that took less did not have to wait."""
 
 
-def beginning(log: TopicLog, start: Start) -> Acked:
-    """The state of a new subscription."""
-    return Acked() if start == "earliest" else acked.everything(log)
+def created(log: TopicLog, start: Start, at: Interval, *, durable: bool = True) -> cursor.Cursor:
+    """The cursor of a new subscription."""
+    latest = acked.everything(log)
+    return cursor.created(Acked() if start == "earliest" else latest, at, durable=durable, latest=latest)
 
 
 @carries("SERVE-04")
@@ -153,9 +154,7 @@ def _created(
     tracked = state.topics.get(subscription.topic)
     if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
-    log = state.log(subscription.topic)
-    new = cursor.created(beginning(log, operation.start), at, latest=beginning(log, "latest"))
-    return state.with_cursor(subscription, new)
+    return state.with_cursor(subscription, created(state.log(subscription.topic), operation.start, at))
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
@@ -211,7 +210,7 @@ def _expired(
     before = state.cursors[subscription]
     found = stopping_early(state, subscription, up_to)
     if ends_in_reopened_ledger(state, subscription.topic, up_to):  # then it expires a part of that, or nothing
-        ends = {acked.found_by_search(one, log, place.position) for one in found} - {None}
+        ends = {acked.found_by_search(one, log, place.position) for one in found}
         stray = tuple(Ack((Place(end),), cumulative=True) for end in ends if end is not None)
         return state.with_cursor(
             subscription, replace(before, stray=(*before.stray, *stray, Ack((whole,), cumulative=True)))

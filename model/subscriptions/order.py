@@ -92,8 +92,8 @@ def _was_ahead_of_leaver(
 ) -> bool:
     """Whether a consumer may have been sent an entry before the consumer left that had an earlier one.
 
-    In the classic implementation a consumer that joins may receive both entries, if they were read by then, whoever has
-    them.
+    In the classic implementation a consumer that joins may receive both entries if they were read by then, no matter
+    which consumer has them.
     """
     keyed = state.keyed_of(subscription)
     joined = keyed.joined.get(name)

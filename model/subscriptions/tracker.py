@@ -49,7 +49,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.subscriptions import acks, backoff, chunks, deliveries, due, membership, written
-from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
+from model.subscriptions.administration import administered, created, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at, surely_left
@@ -255,9 +255,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     for topic in topics:
         subscription = SubscriptionId(topic, operation.subscription)
         if subscription not in state.cursors:
-            log = state.log(topic)
-            start, latest = beginning(log, operation.start), beginning(log, "latest")
-            new = cursor.created(start, at, durable=operation.durable, latest=latest)
+            new = created(state.log(topic), operation.start, at, durable=operation.durable)
             state = state.with_cursor(subscription, new)
     first = next(
         (one for part in topics for _, one in state.consumers_of(SubscriptionId(part, operation.subscription))), None

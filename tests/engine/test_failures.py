@@ -96,7 +96,7 @@ class Stage:
             self._world,
             events.Emitter(self._kept, began=began),
             began=began,
-            anew=(lambda _: self._start_anew()) if is_replaceable else None,
+            on_new_broker=(lambda _: self._start_new_broker()) if is_replaceable else None,
         )
         self.run.expect([SOUND, BUGGY])
 
@@ -106,7 +106,7 @@ class Stage:
             raise HarnessError("it does not start")
         self.is_serving = True
 
-    def _start_anew(self) -> World:
+    def _start_new_broker(self) -> World:
         self.new_brokers += 1
         self.is_serving = True
         return self._world
