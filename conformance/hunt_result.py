@@ -1,7 +1,8 @@
 """The result of a hunt for a seeded defect, folded from the events of the run with this defect.
 
 A defect is found if a machine broke a rule without a known deviation, and the same histories broke nothing without the
-defect. Otherwise the result is: missed, not the defect's doing, only suspected, or failed. It runs and prints nothing.
+defect. If it is not the rule that the defect breaks, the history must also come back with the defect. Otherwise the
+result is: missed, not the defect's doing, only suspected, or failed. It runs and prints nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class NotItsDoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefectSuspected:
-    """The violation came back in none of many replays, so nothing ties it to the defect."""
+    """The violation came back in no replay and breaks another rule, or came back in none of many: nothing ties it to
+    the defect."""
 
     defect: Defect
     catch: Catch
@@ -111,7 +113,8 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
 def _of_catch(defect: Defect, catch: Catch) -> DefectFound | NotItsDoing | DefectSuspected:
     if catch.without.came_back:
         return NotItsDoing(defect=defect, catch=catch)
-    if catch.with_defect.are_in_vain:
+    is_another = catch.violation.rule != defect.breaks and not catch.with_defect.came_back
+    if is_another or catch.with_defect.are_in_vain:
         return DefectSuspected(defect=defect, catch=catch)
     return DefectFound(defect=defect, catch=catch)
 

@@ -267,11 +267,12 @@ def _are_blocked_by_first_chunks(
 
     The hash may then drain at that consumer until it acknowledges these chunks, which it does with the whole message.
     Until then, later messages of the same key are not dispatched, either. Entries that are not read because so many
-    chunks wait for replay may be owed, too. In the classic implementation the one that joined waits for all that was
-    read by then, these chunks among it, and nothing more is read.
+    chunks wait for replay may be owed, too.
     """
     if len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
         return False
+    if not topic.drains:
+        return _is_recently_joined_waiting(topic, consumers, owed)
     waiting: set[Position] = set()
     blocked: set[str] = set()
     for whole in sorted(wholes(topic.log), key=lambda entries: entries[0].position):
@@ -286,12 +287,33 @@ def _are_blocked_by_first_chunks(
             waiting.update(rest)
     if not waiting:
         return False
-    if not topic.drains:
-        read_by_then = max(position for one in consumers for position in one.reassigned)
-        return all(position > read_by_then for position in owed)
     limit = topic.look_ahead.limit(len(consumers))
     is_full = limit is not None and len(waiting) >= limit
     return all(position in waiting or (is_full and position > min(waiting)) for position in owed)
+
+
+def _is_recently_joined_waiting(
+    topic: ChunkTopic, consumers: Sequence[TrackedConsumer], owed: Sequence[Position]
+) -> bool:
+    """Whether a consumer of the classic implementation held only the first chunks of a message when another one joined.
+
+    The one that joined waits for all that was read by then, these chunks among it, and nothing more is read. It may
+    have received the other chunks, which waited for replay.
+    """
+    read_by_then = max((position for one in consumers for position in one.reassigned), default=None)
+    if read_by_then is None or owed[0] <= read_by_then:
+        return False
+    for whole in ([entry.position for entry in whole] for whole in wholes(topic.log)):
+        for one in consumers:
+            elsewhere = frozenset().union(owed, *(other.holds for other in consumers if other is not one))
+            first = [position for position in whole if position not in elsewhere]
+            if (
+                first == whole[: len(first)]
+                and 0 < len(first) < len(whole)
+                and (one.holds & one.reassigned).issuperset(first)
+            ):
+                return True
+    return False
 
 
 def _by_broker(rule: str, because: str) -> Broken:

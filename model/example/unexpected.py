@@ -37,6 +37,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
+        empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
         full=full,
         rolling=rolling,
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),

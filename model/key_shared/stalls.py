@@ -116,14 +116,15 @@ def untracked(
 
     It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits, and
     the broker waits, too (``is_waiting``); or messages without a consumer, or of a recently joined one, which it reads
-    again and again, delayed or not. ``recent``: these, and the last entry that each may receive. ``tracked``: the
+    again and again instead of waiting, delayed or not. ``recent``: these, and the last entry that each may receive. ``tracked``: the
     delayed messages that were not delivered yet.
     """
-    waiting = [entry for entry in entries if entry.holder is None and not entry.is_not_due]
-    owners = {entry.position: owner_of(entry.hashed, receivers) for entry in waiting}
-    is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners.values())
-    is_kept |= any(owner is not None and at > recent.get(owner.name, at) for at, owner in owners.items())
-    if not is_kept and None not in owners.values():
+    waiting = [entry for entry in entries if entry.holder is None]
+    read_again = {e.position: owner_of(e.hashed, receivers) for e in waiting if not (is_waiting and e.is_not_due)}
+    owners = [owner_of(entry.hashed, receivers) for entry in waiting if not entry.is_not_due]
+    is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners)
+    is_kept |= any(owner is not None and at > recent.get(owner.name, at) for at, owner in read_again.items())
+    if not is_kept and None not in owners:
         return Map()
     return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in owed if at in tracked})
 

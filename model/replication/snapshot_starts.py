@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from model.cluster_events import ClusterEntry
 from model.deviations.replication import REQUEST_BEFORE_REPLICATOR_EXISTS
 from model.replication.evidence import EXCUSED, SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, SnapshotSeen
@@ -23,7 +24,8 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
 
     A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later.
     The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots
-    that begin until another one is complete have the same reason, so they count as one.
+    that begin until another one is complete have the same reason, so they count as one. A replicated message keeps the
+    time of its own cluster, which says nothing about when it was stored here.
     """
     for log in logs.values():
         restarts = topic.unreplicated.get(log.cluster, 0)
@@ -33,11 +35,10 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             done = _completed_before(log, after)
             if done is None:
                 continue
-            begun = log.entries[done.requests[0]]
             at = log.entries[after.requests[0]].position
             because = f"{log.cluster} began a snapshot at {at}, with nothing published since {done.name} began"
             between = log.entries[done.requests[0] : after.requests[0]]
-            lately = [e for e in log.entries[: done.requests[0]] if e.published_ms > begun.published_ms - SLACK_MS]
+            lately = _stored_lately(log, done.requests[0])
             judged += done is not counted
             if any(entry.message is not None for entry in between):
                 yield None
@@ -53,6 +54,14 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
                 coincidences += 1
                 is_often = coincidences > COINCIDENCES and 3 * coincidences > judged
                 yield f"{because}, for the {coincidences}th time of {judged}" if is_often else EXCUSED
+
+
+def _stored_lately(log: Log, request: int) -> Sequence[ClusterEntry]:
+    """The entries that may have been stored just before this request: those after the last old one of this cluster."""
+    since_ms = log.entries[request].published_ms - SLACK_MS
+    before = log.entries[:request]
+    old = (n for n, entry in enumerate(before, 1) if entry.origin == log.cluster and entry.published_ms <= since_ms)
+    return before[max(old, default=0) :]
 
 
 def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:

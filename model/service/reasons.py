@@ -36,11 +36,15 @@ FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 PEEK: Final = "/position/"
+EXPIRE: Final = "/expireMessages "
+SKIP_ENTRIES: Final = "/skip/"
 NOT_CONNECTED: Final = "do not connect"
 SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
+NO_ELEMENT: Final = "null"
+"""The message of an exception that has none."""
 BAD_VERSION: Final = "BadVersionException"
 OF_RACING_METADATA: Final = (BAD_VERSION, "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
@@ -70,6 +74,8 @@ class Reasons:
     """Producer sessions whose connection a network fault may have cut, which the client did not notice yet."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
+    empty: frozenset[str] = frozenset()
+    """Topics without entries."""
     full: frozenset[str] = frozenset()
     """Topics whose last ledger is full, or may be."""
     rolling: frozenset[str] = frozenset()
@@ -119,8 +125,10 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
-    is_read = answer.request.startswith(STATS) or PEEK in answer.request
-    if answer.topic in reasons.reopened and is_read and NO_CURRENT_LEDGER.search(answer.message):
+    is_read = answer.request.startswith(STATS) or any(one in answer.request for one in (PEEK, EXPIRE))
+    is_without = is_read and NO_CURRENT_LEDGER.search(answer.message)
+    is_empty = answer.topic in reasons.empty and SKIP_ENTRIES in answer.request and answer.message == NO_ELEMENT
+    if answer.topic in reasons.reopened and (is_without or is_empty):
         return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
     if answer.topic in reasons.reopened and PEEK in answer.request and NO_SUCH_ENTRY in answer.message:
         return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)

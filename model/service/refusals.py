@@ -29,6 +29,7 @@ from model.subscription_operations import (
     CreateSubscription,
     DeleteSubscription,
     PeekMessage,
+    Skip,
     Subscribe,
 )
 from model.subscriptions import claims
@@ -72,6 +73,8 @@ def judge(
         if isinstance(operation, PeekMessage) and _is_reopened(consumption, operation):
             causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
             return requires(preferred(causes, known), None, known, because)
+        if isinstance(operation, Skip) and _is_reopened(consumption, operation) and _is_empty(consumption, operation):
+            return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
         return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():
@@ -91,9 +94,13 @@ def judge(
             return NOT_JUDGED
 
 
-def _is_reopened(consumption: Consumption, operation: PeekMessage) -> bool:
+def _is_reopened(consumption: Consumption, operation: PeekMessage | Skip) -> bool:
     """Whether the topic was terminated and reloaded. The error that came first says more, and is judged elsewhere."""
     return operation.topic in consumption.topics and consumption.topics[operation.topic].is_reopened
+
+
+def _is_empty(consumption: Consumption, operation: Skip) -> bool:
+    return not consumption.topics[operation.topic].log.ledgers
 
 
 def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:

@@ -149,6 +149,10 @@ def test_a_message_of_a_recently_joined_consumer_keeps_delayed_messages_waiting(
     entries = [Open(late, 25, None), Open(Position(1, 1), 7, None)]
     for recent, stalled in (({"d": late}, {late}), ({"d": Position(1, 1)}, set()), ({"c": late}, set()), ({}, set())):
         assert set(untracked([late], [late], entries, receivers, recent=recent, is_waiting=False)) == stalled
+    early = [Open(late, 25, None), Open(Position(1, 1), 7, None, is_not_due=True)]
+    for is_waiting, stalled in ((False, {late}), (True, set())):
+        found = untracked([late], [late], early, receivers, recent={"d": late}, is_waiting=is_waiting)
+        assert set(found) == stalled, "the broker reads it again and again before its time has come"
 
 
 def test_a_blocked_delayed_message_may_make_the_dispatcher_look_ahead() -> None:

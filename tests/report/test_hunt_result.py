@@ -7,7 +7,16 @@ import pytest
 
 from conformance.events import AnyEvent, HarnessErrorHappened
 from conformance.faults import catalogue
-from conformance.hunt_result import DefectFound, DefectMissed, Hunted, HuntFailed, NotItsDoing, exit_status, fold
+from conformance.hunt_result import (
+    DefectFound,
+    DefectMissed,
+    DefectSuspected,
+    Hunted,
+    HuntFailed,
+    NotItsDoing,
+    exit_status,
+    fold,
+)
 from conformance.report.docs.hunts import problem_of
 from tests.report.samples import FOUND, MINIMISED, REPLAYED_SOUNDLY, STARTED, example, finished, run
 
@@ -31,6 +40,16 @@ def test_a_violation_that_needs_the_defect_finds_it() -> None:
 
 def test_a_violation_without_the_defect_does_not_find_it() -> None:
     assert isinstance(hunted(*run(FOUND, MINIMISED, BLAMED_WRONGLY)), NotItsDoing)
+
+
+def test_a_violation_of_another_rule_must_come_back_with_the_defect() -> None:
+    other = msgspec.structs.replace(FOUND, violation=msgspec.structs.replace(FOUND.violation, rule="DEDUP-12"))
+    never = msgspec.structs.replace(MINIMISED, came_back=0)
+    assert isinstance(hunted(*run(FOUND, never, REPLAYED_SOUNDLY)), DefectFound)
+    assert isinstance(hunted(*run(other, MINIMISED, REPLAYED_SOUNDLY)), DefectFound)
+    suspected = hunted(*run(other, never, REPLAYED_SOUNDLY))
+    assert isinstance(suspected, DefectSuspected)
+    assert "came back in none of" in str(problem_of(suspected))
 
 
 def test_of_several_violations_the_minimized_one_counts() -> None:

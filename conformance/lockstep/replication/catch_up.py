@@ -6,7 +6,7 @@ Without traffic no subscription follows: snapshots and updates need new messages
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.lockstep.answers import LateToDeliver
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
+from conformance.lockstep.cursors.consumers import WireMember
 from conformance.lockstep.cursors.poller import PAUSE_S
 from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.sessions import (
@@ -33,6 +34,8 @@ from model.events import AnyOutcome, Stored
 from model.log import EARLIEST, Position
 from model.vocabulary import Entry, Message
 
+PAIRS: Final = 3
+"""The pairs of messages that are published and acknowledged before it is asked whether the other clusters follow."""
 STALLED_S: Final = 30.0
 """A connected replicator without progress for so long has stalled: its retries are over by then."""
 
@@ -72,31 +75,38 @@ class CatchUps:
         """Publish in every period, and acknowledge all but the last messages, until the others follow.
 
         Returns the cluster that does not follow. Two messages have no snapshot between them and are acknowledged one by
-        one: an ack that passes no snapshot changes nothing.
+        one: an ack that passes no snapshot changes nothing. The others must follow the third pair, whose snapshots were
+        cached while earlier messages were acknowledged.
         """
         topic, handle = consumer.topic, consumer.handle
         acknowledge_all(consumer, self._world)
         others = self._following(consumer)
         for _ in range(operation.lag):
             sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
-        there = topic.reading.messages(consumer.cluster)
-        wanted = {message: there[message] for message in sent[:1]}
         if (stalled := self._await_replicated(topic)) is not None:
             return stalled
+        for _ in range(PAIRS):
+            self._publish_pair(operation, producer, sent)
+            self._acknowledge_but(operation.lag, handle)
+        wanted = sent[: -operation.lag]
         began = time.monotonic()
-        while True:
-            received(handle, EVERYTHING)
-            for message in handle.unacknowledged[: -operation.lag]:
-                handle.acknowledge([message], cumulative=False)
-            lagging = _lagging(topic, handle.subscription, others, wanted)
+        while (lagging := _lagging(topic, handle.subscription, others, wanted)) is not None:
             periods = round((time.monotonic() - began) * 1000 / PERIOD_MS, 1)
-            if lagging is None:
-                return None
             if periods > operation.most_periods:
                 return Lagging(*lagging, periods)
-            for _ in range(2):
-                sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
-            time.sleep(2 * PERIOD_MS / 1000)  # until there is a snapshot after them, so that an ack could lose it
+            self._publish_pair(operation, producer, sent)
+            self._acknowledge_but(operation.lag, handle)
+        return None
+
+    def _publish_pair(self, operation: CatchUp, producer: WireSession, sent: list[str]) -> None:
+        for _ in range(2):
+            sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
+        time.sleep(2 * PERIOD_MS / 1000)  # until there is a snapshot after them, so that an ack could lose it
+
+    def _acknowledge_but(self, last: int, handle: WireMember) -> None:
+        received(handle, EVERYTHING)
+        for message in handle.unacknowledged[:-last]:
+            handle.acknowledge([message], cumulative=False)
 
     def _following(self, consumer: ConsumerAtCluster) -> list[str]:
         """The other clusters that must follow a consumer's."""
@@ -168,7 +178,7 @@ def await_replicated(
 
 
 def _lagging(
-    topic: TopicInClusters, subscription: str, others: Sequence[str], wanted: dict[str, Position]
+    topic: TopicInClusters, subscription: str, others: Sequence[str], wanted: Collection[str]
 ) -> tuple[str, Position] | None:
     """The first cluster whose subscription has not passed all of these messages, and its position."""
     for label in others:

@@ -122,6 +122,8 @@ def test_chunks_that_a_draining_hash_does_not_block_are_due(
         ([{1, 2}, set()], {1}, {3}, False),  # a chunk was dispatched since
         ([{1, 2}, set()], {1, 2}, {0, 3}, False),  # an earlier message
         ([{1, 2}, set()], {1, 2}, {4}, False),  # only a later one
+        ([{1, 2}, {3}], {1, 2}, {4}, True),  # the other chunk went to the one that joined
+        ([{1, 2}, {3}], {1}, {4}, False),  # the first one read a chunk since
         ([{1, 2}], {1, 2}, {3}, False),  # the consumer is alone
     ],
 )

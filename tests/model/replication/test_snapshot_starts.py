@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,16 +12,19 @@ from model.judgement import Allowed, Broken
 from tests.model.replication.test_small_logs import TOPIC, Told, at, judged
 
 
-def snapshots_after_each_message(times: int, *, messages: int, complete: int = 9) -> dict[str, list[Told]]:
+def snapshots_after_each_message(
+    times: int, *, messages: int, complete: int = 9, before: Sequence[Told] = (), after: Sequence[Told] = ()
+) -> dict[str, list[Told]]:
     """Two clusters: messages at A, and after each of them so many snapshots of A, all within the slack.
 
-    Only the first ``complete`` ones after each message are answered.
+    Only the first ``complete`` ones after each message are answered. ``before`` and ``after``: what else is stored
+    around each message.
     """
     here: list[Told] = []
     there: list[Told] = []
     for number in range(messages):
-        here.append(("A", f"a{number}"))
-        there.append(("A", f"a{number}"))
+        here += [*before, ("A", f"a{number}"), *after]
+        there += [*before, ("A", f"a{number}"), *after]
         for again in range(times):
             name = f"s{number}-{again}"
             answered = at("B", len(there))
@@ -51,3 +55,15 @@ def test_snapshots_that_begin_until_one_is_complete_are_one_coincidence() -> Non
     found = judged(snapshots_after_each_message(5, messages=2, complete=1), topic=topic, cursors={})
     assert isinstance(found, Allowed)
     assert found.excused.count("REPL-02") == 8
+
+
+@pytest.mark.parametrize(("is_last", "rule"), [(True, None), (False, "REPL-02")])
+def test_a_replicated_message_may_have_been_stored_long_after_it_was_published(is_last: bool, rule: str | None) -> None:
+    """It waited for its replicator, unless an old message of this cluster is behind it."""
+    other: tuple[Told, ...] = (("B", "b0"),)
+    before, after = ((), other) if is_last else (other, ())
+    logs = snapshots_after_each_message(2, messages=1, before=before, after=after)
+    late_ms = {index: 9_000 + index for index in range(2, len(logs["A"]))}
+    topic = replace(TOPIC, published={"A": ("a0",), "B": ("b0",)}, acknowledged_at={}, own={}, is_settled=False)
+    found = judged(logs, topic=topic, cursors={}, times_ms=late_ms)
+    assert (found.rule if isinstance(found, Broken) else None) == rule, found

@@ -57,6 +57,7 @@ from model.subscription_operations import (
     Acknowledge,
     CreateSubscription,
     DeleteSubscription,
+    Expire,
     PeekMessage,
     ReadCursor,
     Skip,
@@ -219,10 +220,28 @@ def test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_
     peek, refused = PeekMessage("t0", "s0", 1), Refused("500", "--- An unexpected error occurred in the server ---")
     known = frozenset({TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER})
     knowing = replace(after(*history), known=known)
+    of_expiry = replace_struct(of_message, request="POST subscription/s0/expireMessages of topic t0")
+    busy = Refused("409", "Expire message by position not issued")
+    assert met(knowing, Expire("t0", "s0", "b1"), busy, of_expiry) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,)
     assert met(knowing, peek, refused, of_message) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,) * 2
     assert (
         unexcused(replace(after(CREATED, OPENED, SUBSCRIPTION, unload), known=known), peek, refused, of_message) is None
     )
+
+
+def test_a_missing_current_ledger_fails_a_skip_only_in_a_terminated_topic_without_entries() -> None:
+    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
+    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
+    skip, refused = Skip("t0", "s0", 8), Refused("500", "--- An unexpected error occurred in the server ---")
+    error = ErrorAnswer("admin", "POST subscription/s0/skip/8 of topic t0", "500", "null", "t0", is_last=False)
+    name = TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+    assert unexcused(after(*history), skip, refused, error) == name
+    assert met(replace(after(*history), known=frozenset({name})), skip, refused, error) == (name, name)
+    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
+    with_an_entry = (CREATED, OPENED, SUBSCRIPTION, sent, terminated, unload)
+    for state in (knowing_all(*with_an_entry), knowing_all(*history[:-1]), knowing_all(*history[:3], unload)):
+        assert unexcused(state, skip, refused, error) is None
+    assert unexcused(knowing_all(*history), skip, refused, replace_struct(error, message="another reason")) is None
 
 
 def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation() -> None:
