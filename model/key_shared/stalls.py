@@ -116,8 +116,8 @@ def untracked(
 
     It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits, and
     the broker waits, too (``is_waiting``); or messages without a consumer, or of a recently joined one, which it reads
-    again and again instead of waiting, delayed or not. ``recent``: these, and the last entry that each may receive. ``tracked``: the
-    delayed messages that were not delivered yet.
+    again and again instead of waiting, delayed or not. ``recent``: these, and the last entry that each may receive.
+    ``tracked``: the delayed messages that were not delivered yet.
     """
     waiting = [entry for entry in entries if entry.holder is None]
     read_again = {e.position: owner_of(e.hashed, receivers) for e in waiting if not (is_waiting and e.is_not_due)}
