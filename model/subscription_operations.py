@@ -65,11 +65,12 @@ class ResetCursor(Operation, frozen=True):
 class ReadCursor(Operation, frozen=True):
     """Read a subscription's state when nothing is in flight: all dispatched messages are at their consumers.
 
-    CursorRead.
+    ``after_delays``: when all delayed messages have come, too. CursorRead.
     """
 
     topic: str
     subscription: str
+    after_delays: bool = False
 
 
 class PeekMessage(Operation, frozen=True):

@@ -205,7 +205,7 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
     for key, cursor in list(lockstep.state.consumption.cursors.items()):
         # The model stops tracking subscriptions once the log turns out to be unknown.
         if key[0] == topic and cursor.durable and key in lockstep.state.consumption.cursors:
-            yield ReadCursor(topic, key[1])
+            yield ReadCursor(topic, key[1], after_delays=True)
             limits = lockstep.state.consumption.topics[topic].limits
             is_limited = limits.unacknowledged > 0 or limits.in_all > 0  # where consumers share the messages
             # A Shared dispatcher may not find the consumer of the rest of a chunked message, either.

@@ -15,7 +15,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import LateForStats, LateToReturn
 from conformance.lockstep.cursors.consumers import Member, WireMember
 from conformance.lockstep.cursors.official import OfficialMember
-from conformance.lockstep.cursors.poller import Poller, port_of, stats_of
+from conformance.lockstep.cursors.poller import Poller, none_of, port_of, stats_of
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.world import World
 from conformance.wait import Deadline, wait_until
@@ -64,14 +64,15 @@ class Members:
         """The topics with cursors: a topic's partitions, or itself."""
         return self._partitions.get(topic, (topic,))
 
-    def poller(self, topic: str, subscription: str) -> Poller:
+    def poller(self, topic: str, subscription: str, *, after_delays: bool = False) -> Poller:
+        """``after_delays``: it waits for delayed messages whose time has not come, too."""
         return Poller(
             self._world.admin,
             topic,
             subscription,
             list(self.on(topic, subscription).values()),
             partial(self._positions.begun, topic),
-            partial(self._positions.not_due, topic),
+            none_of if after_delays else partial(self._positions.not_due, topic),
             self._stuck.setdefault((topic, subscription), set()),
         )
 

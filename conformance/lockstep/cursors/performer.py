@@ -184,8 +184,8 @@ class Cursors:
                 return self._expire(operation, topic)
             case ResetCursor():
                 return self._reset(operation, topic)
-            case ReadCursor(subscription=subscription):
-                return self._read(topic, subscription)
+            case ReadCursor(subscription=subscription, after_delays=after_delays):
+                return self._read(topic, subscription, after_delays=after_delays)
             case PeekMessage(subscription=subscription, nth=nth):
                 self._members.poller(topic, subscription).await_quiet()
                 return self._admin.peek(topic, subscription, nth)
@@ -412,8 +412,8 @@ class Cursors:
         self.keys.administered(topic, operation.subscription)
         return self._admin.expire(topic, operation.subscription, found.position)
 
-    def _read(self, topic: str, subscription: str) -> AnyOutcome:
-        poller = self._members.poller(topic, subscription)
+    def _read(self, topic: str, subscription: str, *, after_delays: bool) -> AnyOutcome:
+        poller = self._members.poller(topic, subscription, after_delays=after_delays)
         try:
             view = poller.settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
         except KeyError:

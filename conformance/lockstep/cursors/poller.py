@@ -128,6 +128,10 @@ def port_of(consumer: ConsumerStats) -> int | None:
     return int(port) if port else None
 
 
+def none_of(_: Iterable[Position]) -> frozenset[Position]:
+    return frozenset()
+
+
 @dataclass(slots=True)
 class Poller:
     """Polls a subscription while a caller waits for messages."""
@@ -136,9 +140,9 @@ class Poller:
     topic: str
     subscription: str
     members: Sequence[Member]
-    begun: Callable[[Iterable[Position]], frozenset[Position]] = lambda _: frozenset()
+    begun: Callable[[Iterable[Position]], frozenset[Position]] = none_of
     """Filters entries for chunks of partially delivered messages."""
-    not_due: Callable[[Iterable[Position]], frozenset[Position]] = lambda _: frozenset()
+    not_due: Callable[[Iterable[Position]], frozenset[Position]] = none_of
     """Filters entries for delayed messages whose time may not have come; by default all are waited for."""
     undelivered: set[Position] = field(default_factory=set)
     """The chunks that were not dispatched in time; shared by all pollers of the subscription."""

@@ -161,8 +161,8 @@ def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
             return f"expires everything up to {_message_named(up_to)} of {cursor}"
         case ResetCursor(to=to, by_time=by_time):
             return f"resets {cursor} {_to(to, by_time)}"
-        case ReadCursor():
-            return f"reads the state of {cursor}"
+        case ReadCursor(after_delays=after_delays):
+            return f"reads the state of {cursor}{', once its delayed messages have come' if after_delays else ''}"
         case PeekMessage(nth=nth):
             return f"peeks at unacknowledged entry {nth} of {cursor}"
         case ReadStoredCursor():

@@ -297,7 +297,9 @@ class SimulatedCursors:
                 return self._expire(key, str(up_to))
             case ResetCursor():
                 return self._set(key, None if operation.to is None else str(operation.to), by_time=operation.by_time)
-            case ReadCursor():
+            case ReadCursor(after_delays=after_delays):
+                if after_delays:
+                    self._clock.await_delayed()
                 return self._read(key)
             case PeekMessage(nth=nth):
                 return subscription.peek(nth)
