@@ -69,7 +69,7 @@ def _run(asked: HuntOptions, defect: Defect, folder: Path, engine: Engine, err: 
         broker=asked.broker,
         seed=asked.seed,
         budget_s=asked.budget_s,
-        rules=select(RULES[defect.breaks].family),
+        rules=select(defect.family or RULES[defect.breaks].family),
         report=folder,
         known=known_of(asked.known, releases_of(asked.broker, security=engine.security)),
         defect=defect.name,

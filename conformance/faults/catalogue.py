@@ -99,6 +99,7 @@ def parse(file_name: str, text: str) -> FailpointRules | BrokerDefect:
         text=text,
         settings=settings,
         size=Size(brokers=int(header.get("brokers", "1")), bookies=int(header.get("bookies", "1"))),
+        family=header.get("family"),
     )
 
 

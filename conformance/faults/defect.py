@@ -12,7 +12,8 @@ class Defect:
     """A small bug in the broker or on the wire; ``breaks``: the rule that it breaks.
 
     ``settings``: the broker's settings, by their names in ``broker.conf``, that the changed code needs. ``size``: the
-    smallest deployment in which that code runs.
+    smallest deployment in which that code runs. ``family``: the rules whose machines run that code, if not those of the
+    broken rule.
     """
 
     name: str
@@ -20,3 +21,4 @@ class Defect:
     summary: str
     settings: tuple[tuple[str, str], ...] = ()
     size: Size = SMALLEST
+    family: str | None = None

@@ -88,3 +88,10 @@ def test_defects_are_listed_by_name(tmp_path: Path) -> None:
     ran = run("holds", "defects", "gap-refused", folder=tmp_path)
     assert ran.out.startswith("gap-refused  DEDUP-08  A sequence id is refused")
     assert "check-removed" not in ran.out
+
+
+def test_the_machines_of_another_family_look_for_a_defect_that_names_it(tmp_path: Path) -> None:
+    run("has_a_defect", *HUNT, "delayed-message-lost", folder=tmp_path)
+    arguments = (tmp_path / "report" / "delayed-message-lost" / "arguments").read_text()
+    assert "ACK-01" in arguments
+    assert "SERVE-03" not in arguments

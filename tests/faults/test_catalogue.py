@@ -21,7 +21,7 @@ from conformance.faults.failpoints import FailpointOnTopic
 from conformance.faults.seeded_defect import SeededBrokerDefect
 from conformance.harness_error import HarnessError
 from model.failpoints import FAILPOINTS, FailpointKind
-from model.rules.catalogue import CATALOGUE
+from model.rules.catalogue import CATALOGUE, select
 
 GOOD = "# defect: x\n# breaks: DEDUP-03\n# summary: It does.\nRULE defect x\nENDRULE\n"
 
@@ -71,6 +71,14 @@ def test_a_file_may_list_the_settings_of_its_defect() -> None:
     found = parse("x.btm", needing)
     assert isinstance(found, BrokerDefect)
     assert found.settings == (("a", "b=c"), ("d", ""))
+
+
+def test_a_file_may_name_the_family_whose_machines_show_its_defect() -> None:
+    found = parse("x.btm", GOOD.replace("RULE", "# family: ACK\nRULE"))
+    assert isinstance(found, BrokerDefect)
+    assert found.family == "ACK"
+    families = {defect.family for defect in defects()} - {None}
+    assert all(select(family) for family in families), "a hunt has these rules"
 
 
 @pytest.mark.parametrize(
