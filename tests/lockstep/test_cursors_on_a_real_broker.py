@@ -7,6 +7,7 @@ import pytest
 from conformance.lockstep.world import World
 from model.events import (
     Acknowledged,
+    CursorRead,
     CursorReset,
     Done,
     DueReceived,
@@ -355,6 +356,16 @@ def test_an_exclusive_consumer_receives_it_at_once(stage: Stage) -> None:
     send_delayed(stage, DELAY_MS, 0)
     stage.subscribe(kind="Exclusive")
     assert stage.take(5) == ["d1", "d2"]
+
+
+def test_a_read_of_the_cursor_waits_for_delayed_messages_if_asked_to(stage: Stage) -> None:
+    send_delayed(stage, LONG_MS, 0)
+    stage.subscribe()
+    taken = stage.see(Receive("c", 5), ReceivedMessages)
+    assert ids(taken.messages) == ["d2"]
+    (at_once,) = stage.read().arrived
+    (later,) = stage.see(ReadCursor("t", "s", after_delays=True), CursorRead).arrived
+    assert (ids(at_once.messages), ids(later.messages)) == ([], ["d1"])
 
 
 def test_receiving_all_waits_for_delayed_messages(stage: Stage) -> None:
