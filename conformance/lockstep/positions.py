@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from model.cursors.log import EntryKey, key_of
-from model.events import Answer, Delivery, Stored
+from model.events import Answer, Delivery, LoggedEntry, Stored
 from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.subscriptions.written import DELAY_TICKS
@@ -59,6 +59,17 @@ class Positions:
             if isinstance(answer, Stored):
                 self._store(topic, answer.position, entry)
                 self._keys[topic, answer.position] = key_of(entry, producer)
+
+    def read_back(self, topic: str, log: Iterable[LoggedEntry]) -> None:
+        """Record what was read from a log. Receipts name only the sequence id, which all chunks of a message share, so
+        with duplicates among these it may be another one that was stored."""
+        names = {at.position: name for name, at in self._found.items() if at.topic == topic and at.batch_size == 0}
+        others = [one for one in log if names.get(one.position) not in (None, one.entry.messages[0].business_id)]
+        for one in others:
+            del self._found[names[one.position]]
+        for one in others:
+            self._store(topic, one.position, one.entry)
+            self._keys[topic, one.position] = key_of(one.entry, one.producer)
 
     def _store(self, topic: str, position: Position, entry: Entry) -> None:
         if entry.chunk is not None:

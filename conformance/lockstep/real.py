@@ -508,6 +508,7 @@ class RealPerformer:
         world = self._world
         read = partial(read_whole_log, world.admin, world.reader, name, has_markers=world.is_home)
         log = self._answers.retry(read, BACK_TIMEOUT_S, what="reading the log", topic=name, may_pass=may_be_repeated)
+        self._positions.read_back(name, log)
         return Performed(LogRead(log), late)
 
     def close(self) -> None:
