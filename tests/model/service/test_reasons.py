@@ -19,14 +19,17 @@ from model.deviations.service import (
 )
 from model.events import (
     Abandoned,
+    Acknowledged,
     AnyOutcome,
     Cleared,
     Created,
+    Delivery,
     Done,
     NetworkFaultsCleared,
     Opened,
     Refused,
     Sent,
+    Starved,
     Stored,
     Subscribed,
 )
@@ -60,6 +63,7 @@ from model.subscription_operations import (
     Expire,
     PeekMessage,
     ReadCursor,
+    ReceiveAll,
     Skip,
     Subscribe,
 )
@@ -195,6 +199,30 @@ def test_a_terminated_topic_closes_its_producers() -> None:
     state = after(CREATED, OPENED)
     assert broken(state, CLOSED, operation=Terminate("t0")) is None
     assert broken(state, Closed("s1", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
+
+
+def test_a_message_that_nobody_can_receive_breaks_the_counts_and_not_the_delivery() -> None:
+    """A part of a history without the sends of a message does not show that it was lost."""
+    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
+    subscribed: Happened = Subscribe("c1", "t0", "s0"), Subscribed()
+    acked: Happened = AckById("c1", ("b1",)), Acknowledged((Delivery(Position(1, 0), -1, 0, "b1"),), receipt=True)
+    read, missing = ReadCursor("t0", "s0"), Starved("1 entry that no consumer has is not delivered")
+    all_of_it, came = (
+        ReceiveAll("t0", "s0", "Shared"),
+        Starved("1 entry is not", (Delivery(Position(1, 0), -1, 0, "b1"),)),
+    )
+    with_one = after(CREATED, OPENED, subscribed, sent)
+    without = [after(CREATED, OPENED, subscribed), after(CREATED, OPENED, subscribed, sent, acked)]
+    for operation in (read, all_of_it):
+        assert rule(with_one, operation, missing) == "SERVE-03"
+        assert [rule(state, operation, missing) for state in without] == ["SERVE-04"] * 2
+    assert rule(with_one, all_of_it, came) == "SERVE-04", "it came"
+    assert rule(after(CREATED, OPENED, sent), all_of_it, missing) == "SERVE-04", "there is no such subscription"
+
+
+def rule(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | None:
+    judged = judge(state, operation, outcome)
+    return judged.rule if isinstance(judged, Broken) else None
 
 
 def test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_a_terminated_topic() -> None:
