@@ -56,9 +56,9 @@ def received(
 
 
 def left(subscription: ApplicationSubscription, consumer: str) -> ApplicationSubscription:
-    """A consumer is gone: what it had and did not acknowledge is due again."""
+    """A consumer is gone: what it had is due again, except what was acknowledged, perhaps by another one."""
     unacknowledged = dict(subscription.unacknowledged)
-    due = unacknowledged.pop(consumer, frozenset())
+    due = unacknowledged.pop(consumer, frozenset()) - subscription.acknowledged
     return replace(subscription, unacknowledged=unacknowledged, due=subscription.due | due)
 
 

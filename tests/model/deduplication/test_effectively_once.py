@@ -337,6 +337,13 @@ def test_a_message_acknowledged_by_one_consumer_is_not_due_at_another() -> None:
     assert exercised(run(*STORED, acked, late, drain())) == ()
 
 
+def test_what_another_consumer_acknowledged_is_not_due_when_the_one_that_had_it_leaves() -> None:
+    """Messages that a client had in its queue when the topic was unloaded went to another consumer as well."""
+    both = [consume(M1, by="c1"), consume(M1, M2, acks=(M1,), by="c0")]
+    assert exercised(run(*STORED, *both, drain(M2, M3))) == ("DEDUP-16",)
+    assert broken(run(*STORED, *both, drain(M1, M3))) == ("DEDUP-16", None), "M2 is still due"
+
+
 def test_every_message_of_the_log_is_delivered() -> None:
     assert exercised(run(*STORED, drain(M1, M2, M3))) == ()
     assert broken(run(*STORED, drain(M1, M2))) == ("DEDUP-16", None)
