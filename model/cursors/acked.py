@@ -245,7 +245,7 @@ def skip_before_last_ledger(state: Acked, log: TopicLog, count: int) -> Acked:
 def skip_starting_over(state: Acked, log: TopicLog, count: int) -> Acked:
     """The same, but a skip past the end of the log starts over with the last ledger, as often as that takes."""
     left = sum(1 for _ in state.unacknowledged(log))
-    if count <= left:
+    if count <= left or not log.ledgers:
         return skip(state, log, count)
     entry = (count - left - 1) % log.counts[log.last.ledger]
     return _up_to(state, log, Position(log.last.ledger, entry))

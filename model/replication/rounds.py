@@ -31,12 +31,14 @@ def answered_again(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str
 
 
 def repeated(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
-    """The clusters whose first-round response was repeated, anywhere in the log.
+    """The clusters that answered the first request twice: the response was sent again, anywhere in the log, or the
+    request was, which has another position.
 
     Each cluster has its own replicator, so a response before the second request may be handled after that.
     """
-    first, times = _first_answers(snapshot, answers), Counter((one.cluster, one.position) for one in answers)
-    return {cluster for (cluster, position), count in times.items() if count > 1 and (cluster, position) in first}
+    first = _first_answers(snapshot, answers)
+    of_first = (one.cluster for one in answers if (one.cluster, one.position) in first)
+    return {cluster for cluster, count in Counter(of_first).items() if count > 1}
 
 
 def is_too_early(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from model.cluster_events import ClusterEntry
 from model.deviations.replication import REQUEST_BEFORE_REPLICATOR_EXISTS
@@ -25,7 +25,8 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
     A message before a snapshot's request may have been stored in the millisecond in which the snapshot began, or later.
     The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots
     that begin until another one is complete have the same reason, so they count as one. A replicated message keeps the
-    time of its own cluster, which says nothing about when it was stored here.
+    time of its own cluster, which says nothing about when it was stored here. Nor is it known when a cluster learned
+    that its last snapshot is stored, and thus complete.
     """
     for log in logs.values():
         restarts = topic.unreplicated.get(log.cluster, 0)
@@ -38,14 +39,14 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             at = log.entries[after.requests[0]].position
             because = f"{log.cluster} began a snapshot at {at}, with nothing published since {done.name} began"
             between = log.entries[done.requests[0] : after.requests[0]]
-            lately = _stored_lately(log, done.requests[0])
+            may_be_new = _has_message(_stored_lately(log, done.requests[0])) or _may_be_incomplete(log, done, after)
             judged += done is not counted
-            if any(entry.message is not None for entry in between):
+            if _has_message(between):
                 yield None
             elif restarts:
                 restarts -= 1
                 yield EXCUSED
-            elif all(entry.message is None for entry in lately):
+            elif not may_be_new:
                 yield because
             elif done is counted:
                 yield EXCUSED
@@ -54,6 +55,29 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
                 coincidences += 1
                 is_often = coincidences > COINCIDENCES and 3 * coincidences > judged
                 yield f"{because}, for the {coincidences}th time of {judged}" if is_often else EXCUSED
+
+
+def _has_message(entries: Iterable[ClusterEntry]) -> bool:
+    return any(entry.message is not None for entry in entries)
+
+
+def _may_be_incomplete(log: Log, done: SnapshotSeen, after: SnapshotSeen) -> bool:
+    """Whether a snapshot may have been stored just after the next one began, which a message before it explains."""
+    since_ms = log.entries[after.requests[0]].published_ms - SLACK_MS
+    surely = [one for one in log.snapshots if _is_before(one, after) and _published_ms(log, one) <= since_ms]
+    if done in surely:
+        return False
+    first = max((one.requests[0] for one in surely), default=0)
+    return _has_message(log.entries[first : after.requests[0]])
+
+
+def _is_before(one: SnapshotSeen, after: SnapshotSeen) -> bool:
+    return one.taken_index is not None and one.taken_index < after.requests[0]
+
+
+def _published_ms(log: Log, complete: SnapshotSeen) -> float:
+    assert complete.taken_index is not None
+    return log.entries[complete.taken_index].published_ms
 
 
 def _stored_lately(log: Log, request: int) -> Sequence[ClusterEntry]:
@@ -66,7 +90,7 @@ def _stored_lately(log: Log, request: int) -> Sequence[ClusterEntry]:
 
 def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
     """The snapshot that was completed last before this one began."""
-    done = [one for one in log.snapshots if one.taken_index is not None and one.taken_index < snapshot.requests[0]]
+    done = [one for one in log.snapshots if _is_before(one, snapshot)]
     return max(done, key=lambda one: one.taken_index or 0, default=None)
 
 

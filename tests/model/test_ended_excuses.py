@@ -346,6 +346,8 @@ def test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_
     assert left(3, 1, 3) is not None
     assert left(6, 1, 3, reloaded[:1]) is not None
     assert left(6, 1, 3, reloaded[1:]) is not None
+    skipped: tuple[Happened, ...] = (*shared.topic(), *reloaded, (Skip("t0", "s0", 6), Done()))
+    assert isinstance(shared.judged(*skipped, known=known), Allowed), "of nothing"
 
 
 # ------------------------------------------------------------------------------------------------------- stalls

@@ -187,7 +187,8 @@ class ReplicationPerformer:
         is_held = any(self._world.is_connected((other, cluster), topic.name) for other in others)
         if stats.subscriptions or stats.publishers or topic.reading.messages(cluster) or not is_held:
             return Skipped("the topic is in use there, or would be deleted")
-        self._world.close_idle(cluster, topic.labels, topic.name)
+        if not self._world.close_idle(cluster, topic.labels, topic.name):
+            return Skipped("the cluster keeps the replicators of an idle topic")
         topic.closed.add(cluster)
         return ReplicatorsClosed(now_ms())
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.cluster_events import ClusterCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
+from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
 from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
@@ -50,6 +50,19 @@ def test_a_response_repeated_before_the_second_request_may_be_handled_after_it()
     found = judged(logs, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+
+
+def test_a_request_that_is_sent_again_is_answered_twice_in_the_first_round() -> None:
+    """Seen on 4.2.4: both responses are stored before the second request, and the second one is handled after it."""
+    request: Told = ("A", SnapshotRequest("s", "A"))
+    second: Told = ("C", SnapshotResponse("s", "C", at("C", 3)))
+    of_c = [*THREE["C"][:3], request, second, request, ("C", SnapshotResponse("s", "C", at("C", 5)))]
+    before, behind = THREE["A"][:4], THREE["A"][4:6]
+    for times in (1, 2):
+        logs = {**THREE, "A": [*before, *[second] * (times - 1), *behind, ("A", taken(local=4 + times))], "C": of_c}
+        found = judged(logs, cursors={}, topic=NOBODY)
+        assert isinstance(found, Broken)
+        assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE if times == 2 else None)
 
 
 def test_a_repeated_response_is_harmless_if_the_second_one_arrives_too() -> None:

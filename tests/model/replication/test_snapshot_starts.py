@@ -63,7 +63,16 @@ def test_a_replicated_message_may_have_been_stored_long_after_it_was_published(i
     other: tuple[Told, ...] = (("B", "b0"),)
     before, after = ((), other) if is_last else (other, ())
     logs = snapshots_after_each_message(2, messages=1, before=before, after=after)
-    late_ms = {index: 9_000 + index for index in range(2, len(logs["A"]))}
+    late_ms = {index: 9_000 + (3_000 if index > 4 else 0) + index for index in range(2, len(logs["A"]))}
     topic = replace(TOPIC, published={"A": ("a0",), "B": ("b0",)}, acknowledged_at={}, own={}, is_settled=False)
     found = judged(logs, topic=topic, cursors={}, times_ms=late_ms)
+    assert (found.rule if isinstance(found, Broken) else None) == rule, found
+
+
+@pytest.mark.parametrize(("after_ms", "rule"), [(50, None), (3_000, "REPL-02")])
+def test_the_cluster_may_not_know_yet_that_its_last_snapshot_is_stored(after_ms: int, rule: str | None) -> None:
+    """The next one begins so long after the marker of the last one was sent."""
+    topic = replace(TOPIC, published={"A": ("a0",)}, acknowledged_at={}, own={}, is_settled=False)
+    times_ms = {0: 0, 1: 9_000, 2: 9_001, 3: 9_002, **{index: 9_002 + after_ms + index for index in range(4, 8)}}
+    found = judged(snapshots_after_each_message(2, messages=1), topic=topic, cursors={}, times_ms=times_ms)
     assert (found.rule if isinstance(found, Broken) else None) == rule, found
