@@ -116,9 +116,9 @@ class ReplicationWorld:
         return tuple(sorted(link for link, stats in self.replicators(labels, topic).items() if not stats.connected))
 
     def close_idle(self, cluster: str, labels: Sequence[str], topic: str) -> bool:
-        """Make a cluster treat an empty topic as inactive, and wait until it has closed its replicators; whether it has.
+        """Make a cluster treat an empty topic as inactive, and wait until it has closed its replicators.
 
-        No document promises that. This may close other topics, too; they belong to examples that are over.
+        Whether it has: no document promises that. This may close other topics, too; they belong to examples that are over.
         """
         admin, namespace = self.clusters.cluster(cluster).admin, namespace_of(topic)
         links = {(cluster, other) for other in labels if other != cluster}
