@@ -118,7 +118,7 @@ class ReplicationWorld:
     def close_idle(self, cluster: str, labels: Sequence[str], topic: str) -> bool:
         """Make a cluster treat an empty topic as inactive, and wait until it has closed its replicators.
 
-        Whether it has: no document promises that. This may close other topics, too; they belong to examples that are over.
+        Whether it has: no document promises that. This may close other topics, too, whose examples are over.
         """
         admin, namespace = self.clusters.cluster(cluster).admin, namespace_of(topic)
         links = {(cluster, other) for other in labels if other != cluster}
