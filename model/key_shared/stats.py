@@ -181,7 +181,8 @@ def _is_counted_twice(mismatch: Mismatch, keyed: Keyed) -> bool:
     been acknowledged since.
     """
     waits, surplus = mismatch.waits_for, mismatch.surplus
-    may_be_back = keyed.may_be_back.get(mismatch.hashed) == mismatch.consumer
+    drained_at = keyed.may_be_back.get(mismatch.hashed)
+    may_be_back = drained_at == mismatch.consumer or (drained_at is None and keyed.has_left)
     twice = keyed.counted_twice.get(mismatch.hashed)
     if twice is not None and twice.consumer == mismatch.consumer:
         return surplus == twice.surplus or (may_be_back and surplus > twice.surplus)

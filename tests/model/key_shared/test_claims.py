@@ -133,3 +133,10 @@ def test_ranges_in_the_stats_that_pairs_of_bounds_do_not_explain_break_a_rule() 
     one = [*SENT, claims("c", ONE, HIGH)]
     assert broken(*one, gathers(stats("c", HIGH)), known=ALL_KNOWN) == "KEY-15"
     assert broken(*SENT, claims("c", LOW, HIGH), gathers(stats("c", (0, 40_000))), known=ALL_KNOWN) == "KEY-15"
+
+
+def test_the_stats_of_a_consumer_without_a_pair_show_what_they_showed_before() -> None:
+    before, later = (26_207, 47_230), ((0, 21_917), (32_713, 47_229))
+    both = [*SENT, claims("c", (26_207, 26_207), (47_230, 65_535)), claims("d", *later)]
+    assert deviation(*both, gathers(stats("c", before), stats("d", later[0]))) == CLAIM_OF_ONE_HASH_PAIRED
+    assert broken(*both, gathers(stats("c", before), stats("d", later[1])), known=ALL_KNOWN) == "KEY-15"

@@ -59,6 +59,13 @@ def test_a_hash_that_moved_away_again_has_twice_its_pending_messages_and_is_bloc
     assert broken(*right_again, wrong, known=DEVIATIONS) == "KEY-11", "the dispatch ended the count"
 
 
+def test_a_hash_may_move_away_and_back_and_away_again_between_two_looks() -> None:
+    one = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
+    doubled = gathers(share("c", ranges=NONE, draining=of_a(4)), share("e", ranges=ALL))
+    assert deviates(DRAINING_REFCOUNT_DOUBLED, *one, *joins("d"), leaves("d"), *joins("e"), doubled)
+    assert broken(*one, *joins("e"), doubled, known=DEVIATIONS) == "KEY-11", "nobody left"
+
+
 def test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cleared_total() -> None:
     begin = moved_back()
     dispatched = gathers(share("c", 3, 4, ranges=ALL))
