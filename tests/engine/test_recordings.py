@@ -27,7 +27,7 @@ from model.subscription_operations import ReadCursor
 from stateful.test_cursors import MACHINES as OF_CURSORS
 from stateful.test_deduplication import MACHINES as OF_DEDUPLICATION
 from tests.lockstep.campaigns import MakePerformer, play_in_rounds
-from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.report.samples import answers, entry, history, step
 from tests.verdicts import judged

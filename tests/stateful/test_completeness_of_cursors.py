@@ -38,7 +38,7 @@ from model.deviations.cursors import (
 from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, EXPIRY_STOPS_AT_ACKNOWLEDGED
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
-from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
 from tests.stateful.test_shadows import SHADOWS

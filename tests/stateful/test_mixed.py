@@ -25,8 +25,8 @@ from model.operations import OpenProducer
 from stateful.test_mixed import MACHINES
 from tests import verdicts
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
-from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.replica import Replicate
+from tests.lockstep.simulated.variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.quality.rules_by_topic import counted
 

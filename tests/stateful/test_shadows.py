@@ -40,7 +40,7 @@ from model.deviations.deduplication import (
 )
 from stateful import test_cursors, test_deduplication
 from tests.lockstep.campaigns import MakePerformer, play_in_rounds
-from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, OwnPolicyMachine, TerminatedMachine
 

@@ -18,7 +18,7 @@ from model.judgement import Allowed
 from stateful.test_cursors import MACHINES
 from tests import verdicts
 from tests.lockstep.campaigns import Campaign, exercised, play, play_until_exercised, refused
-from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
+from tests.lockstep.simulated.variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS, MOST_SEEDS, EXAMPLES = 4, 20, 75

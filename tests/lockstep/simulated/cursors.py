@@ -61,7 +61,6 @@ from model.subscription_operations import (
 )
 from model.subscriptions import backoff
 from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start, SubscriptionType
-from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.broker import LEDGER_ROOM
 from tests.lockstep.simulated.consumers import (
     Consumer,
@@ -78,6 +77,7 @@ from tests.lockstep.simulated.key_shared import Fires, never
 from tests.lockstep.simulated.key_shares import SimulatedKeyShares
 from tests.lockstep.simulated.network import NOTHING_RECEIVED, SimulatedNetwork
 from tests.lockstep.simulated.subscription import Clock, Limits, Log, Subscription
+from tests.lockstep.simulated.variants import SimulatedVariant
 
 FLUSH_S = 1.0
 STORED_RANGES = 3

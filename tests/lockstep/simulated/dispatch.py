@@ -20,10 +20,10 @@ from model.events import Delivery
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Position
 from model.vocabulary import ChunkNumber
-from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.consumers import Consumer, Key
 from tests.lockstep.simulated.key_shared import Claims, Fires, KeyedSubscription, may_claim, never
 from tests.lockstep.simulated.subscription import Spot, Subscription
+from tests.lockstep.simulated.variants import SimulatedVariant
 
 
 class Dispatcher:

@@ -24,7 +24,7 @@ from model.events import LoggedEntry, MessagePeeked, NotPersisted, Persisted, St
 from model.judgement import Broken
 from model.log import Position
 from model.vocabulary import Entry
-from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.variants import SimulatedVariant
 
 Spot = tuple[Position, int]
 """A message: its entry, and its index in the entry."""

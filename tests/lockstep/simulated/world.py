@@ -79,11 +79,11 @@ from model.operations import (
 from model.service.unexpected import Closed
 from model.subscription_operations import KeyOperation, ReceiveAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
-from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.cursors import SimulatedCursors
 from tests.lockstep.simulated.replica import Replicate, SimulatedReplica, as_it_is
 from tests.lockstep.simulated.subscription import Clock
+from tests.lockstep.simulated.variants import AS_DOCUMENTED, SimulatedVariant
 
 ProducerAccount = Literal["highest", "lowest", "latest"]
 """What producers take for their last sequence id: the highest that was confirmed; of a batch, the lowest; or, with
