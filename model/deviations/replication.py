@@ -96,8 +96,8 @@ DEVIATIONS = (
         cause="PersistentTopic.checkGC closes the replicators of an inactive topic, and a remote producer keeps the topic itself. PersistentReplicator.acquirePermitsIfNotFetchingSchema reads only in the state Started, and beforeDisconnect cancels the pending read (4.0.8). So nothing calls ReplicatedSubscriptionsController.receivedSnapshotRequest, which would start the producer. Until 4.0.4 a closed replicator continued to read. A reviewer of apache/pulsar#25915 expects it.",
         upstream=("apache/pulsar#25915",),
         side="broker",
-        releases=(">=4.0.7,<=4.0.8", "==5.0.0"),
-        seen=("4.0.8", "4.0.7", "5.0.0-M1"),
+        releases=(">=4.0.6,<=4.0.8", "==5.0.0"),
+        seen=("4.0.8", "4.0.6", "4.0.7", "5.0.0-M1"),
         gone=("4.0.4", "3.3.6", "2.11.0"),
         shadow=Shadow(
             name="test_a_closed_replicator_that_reads_a_later_request_has_no_excuse_for_an_earlier_one",

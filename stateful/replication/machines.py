@@ -67,15 +67,24 @@ class ClustersMachine(LockstepMachine):
         is_replicated=st.sampled_from([True] * 5 + [False]),
         are_subscriptions=st.sampled_from([True] * 5 + [False]),
         first=COUNTS,
+        is_restricted=st.sampled_from([False, False, True]),
     )
     def begin(
-        self, clusters: int, deduplication: bool, is_replicated: bool, are_subscriptions: bool, first: int
+        self,
+        clusters: int,
+        deduplication: bool,
+        is_replicated: bool,
+        are_subscriptions: bool,
+        first: int,
+        is_restricted: bool,
     ) -> None:
         """A topic in two or three clusters, and a consumer of it at the first one."""
         self.are_subscriptions_replicated = are_subscriptions
         self.create(clusters, deduplication=deduplication, is_replicated=is_replicated)
         self.subscribe("A", "s0")
         self.publish_at("A", first)
+        if is_restricted:
+            self.publish_at("A", 1, only_to=("B",))
 
     @rule(place=PLACES, count=COUNTS)
     def publish(self, place: int, count: int) -> None:
