@@ -17,7 +17,7 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS, MOST_SEEDS = 2, 8
 """How many seeds a machine runs, and how many at most until it has exercised every rule that it decides."""
-EXAMPLES = {"keys": 15, "keys-again": 20, "keys-network": 10, "keys-races": 100, "keys-claimed": 60}
+EXAMPLES = {"keys": 15, "keys-again": 20, "keys-chunks": 15, "keys-network": 10, "keys-races": 40, "keys-claimed": 25}
 """How many examples each machine runs for a seed; 30 for the others."""
 UNDECIDED = {"KEY-14", "KEY-16"}
 """Rules that the reference does not exercise: it is not the classic implementation."""
