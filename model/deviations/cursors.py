@@ -135,8 +135,8 @@ DEVIATIONS = (
         statement="If a consumer acknowledges a message that is not pending at it, its count of unacknowledged messages falls, even below zero. So it gets more messages than the limit allows.",
         cause="Every individual ack of a consumer lowers its count, whether or not the message is pending there. 3.3.6 and 4.0.8 lower it only for pending messages.",
         side="broker",
-        releases=(">=2.10.1,<=3.1.0",),
-        seen=("3.1.0", "2.11.0", "2.10.1"),
+        releases=(">=2.10.1,<3.3.6",),
+        seen=("3.3.5", "3.1.0", "2.11.0", "2.10.1"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="unacked-count-lowered-by-nack",

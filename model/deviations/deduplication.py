@@ -168,9 +168,9 @@ DEVIATIONS = (
         statement="If the broker closes a producer while creating it, CloseProducer can reach the client before ProducerSuccess. The broker ignores what the producer then sends, and pulsar-client waits forever.",
         cause="When a write fails, ServerCnx sends CloseProducer from the thread of that write. Meanwhile buildProducerAndAddTopic has added the producer to the topic, but not completed its future (4.0.8, lines 1863 to 1871 and 3323). For the keep-alive interval the broker then ignores sends of a recently closed producer (line 1962, since apache/pulsar#19446). pulsar-client plans to reconnect, and drops that plan on ProducerSuccess. 3.3.6 has the same code.",
         side="broker",
-        releases=(">=3.3.6,<=4.0.8",),
+        releases=(">=3.3.5,<=4.0.8",),
         clients={"official": "<=3.13.0"},
-        seen=("4.0.8",),
+        seen=("4.0.8", "3.3.5"),
         occurrence="With pulsar-client 3.13.0, about once in 200 such attempts.",
         has_history=False,
         shadow=Shadow(

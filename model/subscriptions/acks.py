@@ -149,11 +149,19 @@ def _no_longer_counted(
         parts_recounted=consumer.parts_recounted + recounted,
         acked_in_parts=acked_in_parts,
         acked_by_id=before.acked_by_id | in_parts if by_id else before.acked_by_id,
-        left_parts=all(_leaves_part(state, before, subscription, at, messages) for at in positions),
+        left_parts=_left_parts(state, before, subscription, messages),
     )
     counted = {place.position for topic, place in consumer.acked_by_others if topic == subscription.topic}
     state = state.with_consumer(name, consumer)
     return membership.acknowledged(state, subscription, name, positions - counted)
+
+
+def _left_parts(state: Consumption, consumer: Consumer, subscription: SubscriptionId, acked: Sequence[Message]) -> int:
+    """How many messages a consumer acknowledged since its last ack of the rest of an entry, or together with that."""
+    leaves = {place.position for _, place in acked}
+    leaves = {at for at in leaves if _leaves_part(state, consumer, subscription, at, acked)}
+    parts = sum(place.position in leaves for _, place in acked)
+    return parts + (consumer.left_parts if parts == len(acked) else 0)
 
 
 def _leaves_part(

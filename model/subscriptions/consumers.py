@@ -74,8 +74,8 @@ class Consumer:
     """It requested redelivery while it was blocked at its limit, and was sent none since."""
     reached_limit: bool = False
     """At its last receipt it had as many unacknowledged messages as allowed, or since then more than half of that."""
-    left_parts: bool = False
-    """Its last ack left a part of each batch that it named."""
+    left_parts: int = 0
+    """How many messages it acknowledged, each leaving a part of its batch, since an ack that left none, or with it."""
     acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
     """The batches that it acknowledged in several acks, and not again since."""
     acked_by_id: frozenset[tuple[str, Position]] = frozenset()

@@ -291,7 +291,7 @@ def limited(
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
         if limit and has + after.consumers[name].acked_again > limit // 2:
             return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, None, known, because)
-        if limit and after.consumers[name].left_parts:
+        if limit and has + after.consumers[name].left_parts > limit // 2:
             return requires(PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, None, known, because)
         return Broken("SERVE-05", because)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())

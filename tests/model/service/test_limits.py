@@ -152,6 +152,22 @@ def test_a_consumer_stays_blocked_only_after_an_ack_of_parts() -> None:
     assert deviation_of(knowing_all(*FOUR, received(0, 1, 2, 3, blocked=True), acknowledged(0, 1)), *blocked) is None
 
 
+def test_an_ack_of_a_whole_message_may_be_looked_at_before_that_of_a_part() -> None:
+    """Of four messages, it acknowledges a single one and a part of a batch, which leaves half."""
+    name, blocked = PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, (Receive("c1", 5), ReceivedMessages((), blocked=True))
+    single = [Delivery(Position(1, at), -1, 0, f"b{at}", 0) for at in (0, 1)]
+    batch = [Delivery(Position(1, 2), index, 2, f"b{2 + index}", 0) for index in (0, 1)]
+    sizes = (Entry((Message(0, "b0"),)), Entry((Message(1, "b1"),)), Entry((Message(2, "b2"), Message(3, "b3"))))
+    create, opened, subscription, _, subscribed = FOUR
+    send = Send("s1", sizes), Sent(tuple(Stored(Position(1, at)) for at in range(3)))
+    came = (Receive("c1", 1), ReceivedMessages((*single, *batch), blocked=True))
+    full = (create, opened, subscription, send, subscribed, came)
+    both: Happened = (Acknowledge("c1", (1, 3)), Acknowledged((single[1], batch[1]), receipt=True))
+    then: Happened = (Acknowledge("c1", (0,)), Acknowledged((single[0],), receipt=True))
+    assert deviation_of(after(*full, both), *blocked) == name
+    assert deviation_of(knowing_all(*full, both, then), *blocked) is None, "it was looked at again"
+
+
 def test_without_a_limit_nobody_is_blocked() -> None:
     assert answer(after(*limited(Limits())), *received(0, 1, 2, blocked=True)) == "SERVE-05"
 
