@@ -12,6 +12,7 @@ ORPHAN_REPLICATOR_KEEPS_NAME = "orphan-replicator-keeps-name"
 UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
+SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
@@ -224,6 +225,22 @@ DEVIATIONS = (
             name="test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_a_terminated_topic",
             by="small history",
             statement="A request for the stats or for a message fails before the topic is terminated and reloaded, or with another error, or another request fails. A message is not dispatched before any of the last ledger is due for redelivery.",
+        ),
+    ),
+    Deviation(
+        name=SKIP_OF_EMPTY_TOPIC_FAILS,
+        rule="SERVE-01",
+        statement="To skip messages of a topic without any is answered with an internal error (500).",
+        cause="ManagedLedgerImpl.getPositionAfterN returns the position before the first entry of the current ledger. That is after the last confirmed entry, of the ledger before, so ManagedCursorImpl.asyncMarkDelete refuses it (2.6.0, lines 1566 to 1572). 2.9.1 and 2.10.1 accept it if there is no entry in between.",
+        side="broker",
+        releases=("==2.6.0",),
+        seen=("2.6.0",),
+        gone=("4.0.8",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_skip_fails_only_in_a_topic_without_entries",
+            by="small history",
+            statement="A skip fails in a topic that has entries, or with another error.",
         ),
     ),
     Deviation(

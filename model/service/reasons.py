@@ -18,6 +18,7 @@ from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     ORPHAN_REPLICATOR_KEEPS_NAME,
     SESSION_RECREATED_IN_A_LOOP,
+    SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
@@ -43,6 +44,7 @@ SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
+INVALID_MARK_DELETE: Final = "Invalid mark deleted position"
 NO_ELEMENT: Final = "null"
 """The message of an exception that has none."""
 BAD_VERSION: Final = "BadVersionException"
@@ -127,8 +129,10 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     is_read = answer.request.startswith(STATS) or any(one in answer.request for one in (PEEK, EXPIRE))
     is_without = is_read and NO_CURRENT_LEDGER.search(answer.message)
-    is_empty = answer.topic in reasons.empty and SKIP_ENTRIES in answer.request and answer.message == NO_ELEMENT
-    if answer.topic in reasons.reopened and (is_without or is_empty):
+    is_skip_of_nothing = answer.topic in reasons.empty and SKIP_ENTRIES in answer.request
+    if is_skip_of_nothing and INVALID_MARK_DELETE in answer.message:
+        return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, reasons.known, because)
+    if answer.topic in reasons.reopened and (is_without or (is_skip_of_nothing and answer.message == NO_ELEMENT)):
         return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
     if answer.topic in reasons.reopened and PEEK in answer.request and NO_SUCH_ENTRY in answer.message:
         return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)

@@ -15,12 +15,14 @@ from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     KEY_SHARED_POLICIES_MIXED,
     RECONNECT_OVERFLOWS_STACK,
+    SKIP_OF_EMPTY_TOPIC_FAILS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
+from model.service.reasons import INVALID_MARK_DELETE
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import (
@@ -73,8 +75,11 @@ def judge(
         if isinstance(operation, PeekMessage) and _is_reopened(consumption, operation):
             causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
             return requires(preferred(causes, known), None, known, because)
-        if isinstance(operation, Skip) and _is_reopened(consumption, operation) and _is_empty(consumption, operation):
-            return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
+        if isinstance(operation, Skip) and _is_empty(consumption, operation):
+            if INVALID_MARK_DELETE in outcome.message:
+                return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, known, because)
+            if _is_reopened(consumption, operation):
+                return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
         return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():
@@ -100,7 +105,7 @@ def _is_reopened(consumption: Consumption, operation: PeekMessage | Skip) -> boo
 
 
 def _is_empty(consumption: Consumption, operation: Skip) -> bool:
-    return not consumption.topics[operation.topic].log.ledgers
+    return operation.topic in consumption.topics and not consumption.topics[operation.topic].log.ledgers
 
 
 def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:

@@ -12,6 +12,7 @@ from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     RECONNECT_OVERFLOWS_STACK,
+    SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
@@ -270,6 +271,19 @@ def test_a_missing_current_ledger_fails_a_skip_only_in_a_terminated_topic_withou
     for state in (knowing_all(*with_an_entry), knowing_all(*history[:-1]), knowing_all(*history[:3], unload)):
         assert unexcused(state, skip, refused, error) is None
     assert unexcused(knowing_all(*history), skip, refused, replace_struct(error, message="another reason")) is None
+
+
+def test_a_skip_fails_only_in_a_topic_without_entries() -> None:
+    name, skip = SKIP_OF_EMPTY_TOPIC_FAILS, Skip("t0", "s0", 4)
+    why = "ManagedLedgerException: Invalid mark deleted position"
+    refused, other = Refused("500", f"An unexpected error: {why}"), Refused("500", "An unexpected error")
+    error = ErrorAnswer("admin", "POST subscription/s0/skip/4 of topic t0", "500", why, "t0", is_last=False)
+    empty = (CREATED, OPENED, SUBSCRIPTION)
+    assert unexcused(after(*empty), skip, refused, error) == name
+    assert met(replace(after(*empty), known=frozenset({name})), skip, refused, error) == (name, name)
+    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
+    assert unexcused(knowing_all(*empty, sent), skip, refused, error) is None
+    assert unexcused(knowing_all(*empty), skip, other) is None
 
 
 def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation() -> None:
