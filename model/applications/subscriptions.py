@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from model.deviations import requires
+from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.events import Delivery, LoggedEntry
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -24,13 +26,15 @@ class ApplicationSubscription:
     """What is known of one subscription.
 
     ``acknowledged``: what an ack was sent for, whether or not it was lost. ``unacknowledged``: for each consumer, what
-    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
+    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone. ``is_as_created``:
+    the topic was closed before anything was acknowledged, so its cursor is recovered as it was persisted when created.
     """
 
     topic: str
     acknowledged: Messages = frozenset()
     unacknowledged: Mapping[str, Messages] = field(default_factory=dict)
     due: Messages = frozenset()
+    is_as_created: bool = False
 
 
 def received(
@@ -64,9 +68,10 @@ def left(subscription: ApplicationSubscription, consumer: str) -> ApplicationSub
 
 def unloaded(subscription: ApplicationSubscription) -> ApplicationSubscription:
     """The topic was closed, and no consumer has anything any more."""
+    is_as_created = subscription.is_as_created or not subscription.acknowledged
     for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
-    return subscription
+    return replace(subscription, is_as_created=is_as_created)
 
 
 @carries("DEDUP-16")
@@ -79,19 +84,25 @@ def starved(name: str, why: str) -> Broken:
 
 @carries("DEDUP-16")
 def drained(
-    subscription: ApplicationSubscription, name: str, messages: Sequence[Delivery], log: Sequence[LoggedEntry] | None
+    subscription: ApplicationSubscription,
+    name: str,
+    messages: Sequence[Delivery],
+    log: Sequence[LoggedEntry] | None,
+    known: frozenset[str],
 ) -> Allowed[ApplicationSubscription] | Broken:
     """All consumers were cut off, and a new one received and acknowledged what was left, until the broker had no more.
 
     So everything that was never acknowledged has to be among that: each message of the log (None: not known), and in
     any case each that was received before.
     """
+    is_as_created, got = subscription.is_as_created, frozenset(messages)
     subscription = unloaded(subscription)
-    got = frozenset(messages)
     for message in sorted(subscription.due - got, key=_place):
-        return Broken(
-            "DEDUP-16", f"{_words(message)} was received, not acknowledged, and not redelivered to subscription {name}"
-        )
+        because = f"{_words(message)} was received, not acknowledged, and not redelivered to subscription {name}"
+        first = min((one.position for one in got), default=None)
+        if is_as_created and all(first is None or one.position < first for one in subscription.due - got):
+            return requires(CREATED_CURSOR_PERSISTED_AT_LATEST, subscription, known, because, "DEDUP-16")
+        return Broken("DEDUP-16", because)
     for message in messages_of(log or ()):
         if message not in subscription.acknowledged and message not in got:
             return Broken("DEDUP-16", f"{_words(message)} was never delivered to subscription {name}")

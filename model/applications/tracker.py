@@ -91,7 +91,7 @@ def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutc
         case Consume():
             return _consumed(state, operation, outcome)
         case Drain():
-            return _drained(state, operation, outcome)
+            return _drained(state, operation, outcome, around)
         case RunReader(name, topic):
             return _ran(state, name, ProgramState(topic, "reader"), outcome)
         case RunSubscriber(name, topic):
@@ -148,7 +148,7 @@ def _consumed(state: Applications, operation: Consume, outcome: AnyOutcome) -> J
     return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
 
 
-def _drained(state: Applications, operation: Drain, outcome: AnyOutcome) -> Judgement:
+def _drained(state: Applications, operation: Drain, outcome: AnyOutcome, around: Around) -> Judgement:
     if isinstance(outcome, Stuck):
         return subscriptions.starved(operation.subscription, outcome.why)
     if not isinstance(outcome, Drained):
@@ -156,7 +156,7 @@ def _drained(state: Applications, operation: Drain, outcome: AnyOutcome) -> Judg
     key = (operation.topic, operation.subscription)
     subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
     log = state.logs.get(operation.topic)
-    judged = subscriptions.drained(subscription, operation.subscription, outcome.messages, log)
+    judged = subscriptions.drained(subscription, operation.subscription, outcome.messages, log, around.known)
     return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
 
 

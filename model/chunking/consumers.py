@@ -18,6 +18,7 @@ from model.chunking.state import (
 from model.chunking.stored_chunks import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
+from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
@@ -228,6 +229,11 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
     if owed:
         is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
         broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
+        is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
+        if broken.deviation is None and subscription.is_as_created and is_all_up_to:
+            broken = DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule)
+            skipped_over = replace(subscription, acknowledged=subscription.acknowledged.union(owed))
+            state = state.with_subscription(subscription_id, skipped_over)
         if broken.deviation is None or broken.deviation not in known:
             return broken
         deviations.append(broken.deviation)

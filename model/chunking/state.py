@@ -190,11 +190,14 @@ class ChunkSubscription:
     """The delivered messages, by producer and sequence id."""
     lost_by_clients: frozenset[tuple[str, int]] = frozenset()
     """The messages of which a client lost chunks by a known deviation, by producer and sequence id."""
+    is_as_created: bool = False
+    """The topic was reloaded before anything was acknowledged, so the cursor is as it was persisted when created."""
 
     def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
         """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
-        return replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost)
+        is_as_created = self.is_as_created or not self.acknowledged
+        return replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost, is_as_created=is_as_created)
 
 
 @dataclass(frozen=True, slots=True)

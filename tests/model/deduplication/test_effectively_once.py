@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from model.applications.tracker import settling, winding_up
+from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.deviations.deduplication import SOURCE_RESUMES_FROM_PUSHED_ID
 from model.events import (
     Cleared,
@@ -342,6 +343,16 @@ def test_what_another_consumer_acknowledged_is_not_due_when_the_one_that_had_it_
     both = [consume(M1, by="c1"), consume(M1, M2, acks=(M1,), by="c0")]
     assert exercised(run(*STORED, *both, drain(M2, M3))) == ("DEDUP-16",)
     assert broken(run(*STORED, *both, drain(M1, M3))) == ("DEDUP-16", None), "M2 is still due"
+
+
+def test_only_the_first_messages_are_lost_by_a_cursor_that_was_persisted_at_the_latest_one() -> None:
+    name, got = CREATED_CURSOR_PERSISTED_AT_LATEST, consume(M1, M2, M3)
+    assert broken(run(*STORED, got, UNLOAD, drain(M2, M3))) == ("DEDUP-16", name)
+    assert isinstance(run(*STORED, got, UNLOAD, drain(M2, M3), known=name), Allowed)
+    assert broken(run(*STORED, got, UNLOAD, drain(M1), known=name)) == ("DEDUP-16", None), "the last ones"
+    assert broken(run(*STORED, got, drain(M2, M3), known=name)) == ("DEDUP-16", None), "it was not reloaded"
+    acked = consume(M1, M2, M3, acks=(M3,))
+    assert broken(run(*STORED, acked, UNLOAD, drain(M2), known=name)) == ("DEDUP-16", None), "an ack was persisted"
 
 
 def test_every_message_of_the_log_is_delivered() -> None:
