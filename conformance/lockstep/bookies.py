@@ -14,6 +14,7 @@ class Bookies:
     """The bookies that examples may lose, one at a time."""
 
     def __init__(self, world: World) -> None:
+        self._world = world
         self._deployment: Final = deployment_of(world.broker)
         self._lost: list[int] = []
 
@@ -28,6 +29,7 @@ class Bookies:
             case LoseBookie(number, how):
                 deployment.lose_bookie(number % deployment.size.bookies, is_killed=how == "kill")
                 self._lost.append(number % deployment.size.bookies)
+                self._world.is_storage_disturbed = True
             case RestoreBookies() if not self._lost:
                 return Skipped("no bookie is lost")
             case RestoreBookies():

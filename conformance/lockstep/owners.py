@@ -257,7 +257,7 @@ class Owners:
                 deployment.end_sessions()
             case _:
                 assert_never(how)
-        self._is_store_disturbed = True
+        self._is_store_disturbed = self._world.is_storage_disturbed = True
         return Done()
 
     def close(self) -> None:

@@ -96,6 +96,8 @@ class World:
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
         self.answers = Answers({})
         """The unexpected answers of the current operation."""
+        self.is_storage_disturbed = False
+        """Whether the current example disturbed the metadata store or a bookie, so that reads may have failed."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
         self._place = place
         self._numbers = itertools.count(1)
@@ -118,6 +120,11 @@ class World:
             self.broker_default = self._usual_default = self._is_deduplicated_by_default()
         self.capabilities = Capabilities(self)
 
+    @property
+    def failed_reads_s(self) -> float:
+        """How long dispatchers may wait because a read has failed; 0 where nothing explains that."""
+        return self._read_retry_s if self.is_storage_disturbed else 0.0
+
     def _read_settings(self, runtime: Mapping[str, str], *, may_change: bool) -> None:
         """Read the settings that operations depend on."""
         self.settings = dict(self.broker.configuration) or {
@@ -136,6 +143,7 @@ class World:
         self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
         self._is_classic = self._is_usually_classic
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
+        self._read_retry_s = float(runtime.get("dispatcherReadFailureBackoffInitialTimeInMs", "15000")) / 1000
         self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from model.events import (
     Acknowledged,
@@ -26,7 +27,7 @@ from model.events import (
     Trimmed,
 )
 from model.log import Position
-from model.operations import OpenProducer, ReadLog, Send, Terminate, Trim, Unload
+from model.operations import DisturbMetadataStore, OpenProducer, ReadLog, Send, Terminate, Trim, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -421,3 +422,20 @@ def test_pulsar_client_does_not_send_them_here(world: World) -> None:
     stage.see(OpenProducer("p", "t", "p", "official"), Opened)
     stage.see(Send("p", (Entry((Message(1, "d1", delay_ms=DELAY_MS),)),)), Skipped)
     stage.performer.close()
+
+
+# ------------------------------------------------------------------------------------------------------ failed reads
+
+
+def test_failed_reads_are_waited_for_only_in_an_example_that_disturbed_the_metadata_store(world: World) -> None:
+    """A dispatcher reads again 15 s after a read that failed, by its settings."""
+    performer = RealPerformer(world)
+    try:
+        assert world.failed_reads_s == 0
+        disturbed = performer.perform(DisturbMetadataStore("expire")).outcome
+        assert isinstance(disturbed, Done | Skipped)
+        assert (world.failed_reads_s > 0) == isinstance(disturbed, Done)
+    finally:
+        performer.close()
+    RealPerformer(world).close()
+    assert world.failed_reads_s == 0

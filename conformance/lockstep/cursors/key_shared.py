@@ -80,7 +80,7 @@ class KeyShares:
                     member.await_heard()
                 except ServerRefused as refused:
                     return Refused(refused.code, refused.message)
-        began, deadline = time.monotonic(), Deadline.after(GATHER_TIMEOUT_S)
+        began, deadline = time.monotonic(), Deadline.after(GATHER_TIMEOUT_S + self._world.failed_reads_s)
         polls = 0
         while True:
             view, polls = poller.poll(), polls + 1

@@ -123,7 +123,12 @@ class Members:
 
     def take(self, member: Member, count: int) -> tuple[tuple[Delivery, ...], str | None]:
         """Receive up to ``count`` messages; the second value says which due ones are missing."""
-        return receive(member, count, [self.poller(part, member.subscription) for part in self.parts(member.topic)])
+        pollers = [self.poller(part, member.subscription) for part in self.parts(member.topic)]
+        return receive(member, count, pollers, timeout_s=self.delivery_timeout_s(member.client))
+
+    def delivery_timeout_s(self, client: Client = "wire") -> float:
+        """How long a due message may take, which a broker may read again some time after a read has failed."""
+        return DELIVERY_TIMEOUT_S[client] + self._world.failed_reads_s
 
     def take_while_connected(self, member: WireMember, count: int) -> tuple[Delivery, ...]:
         """Receive up to ``count`` messages until the connection ends; none is due."""
@@ -239,9 +244,11 @@ class Members:
         self._there.clear()
 
 
-def receive(member: Member, count: int, pollers: list[Poller]) -> tuple[tuple[Delivery, ...], str | None]:
+def receive(
+    member: Member, count: int, pollers: list[Poller], *, timeout_s: float | None = None
+) -> tuple[tuple[Delivery, ...], str | None]:
     """As :meth:`Members.take`, with pollers of the member's topics."""
-    deadline = Deadline.after(DELIVERY_TIMEOUT_S[member.client])
+    deadline = Deadline.after(DELIVERY_TIMEOUT_S[member.client] if timeout_s is None else timeout_s)
     member.ask_for(count)
     taken: list[Delivery] = []
     while True:

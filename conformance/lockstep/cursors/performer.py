@@ -18,7 +18,7 @@ from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursors.key_shared import KeyShares
-from conformance.lockstep.cursors.members import DELIVERY_TIMEOUT_S, Members, receive
+from conformance.lockstep.cursors.members import Members, receive
 from conformance.lockstep.cursors.official import OfficialMember
 from conformance.lockstep.cursors.persistence import PersistedStates
 from conformance.lockstep.cursors.poller import Poller, SubscriptionView, stats_of
@@ -348,7 +348,9 @@ class Cursors:
             if self._world.failpoints is not None and self._world.failpoints.are_armed:
                 return Skipped("the broker is slowed, so the messages in flight to the consumer are unknown")
             time.sleep(self._positions.all_due_in_s(member.topic))
-            self._members.poller(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+            self._members.poller(member.topic, member.subscription).settle(
+                Deadline.after(self._members.delivery_timeout_s())
+            )
         return RedeliveryRequested(member.redeliver(messages))
 
     # ---------------------------------------------------------------------------------------------------------- cursors
@@ -415,7 +417,7 @@ class Cursors:
     def _read(self, topic: str, subscription: str, *, after_delays: bool) -> AnyOutcome:
         poller = self._members.poller(topic, subscription, after_delays=after_delays)
         try:
-            view = poller.settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+            view = poller.settle(Deadline.after(self._members.delivery_timeout_s()))
         except KeyError:
             return _NO_SUBSCRIPTION
         if view is None:
@@ -454,7 +456,7 @@ class Cursors:
         if isinstance(member, Refused):
             return member
         poller = Poller(self._world.admin, topic, operation.subscription, [member])
-        messages, why = receive(member, MANY, [poller])
+        messages, why = receive(member, MANY, [poller], timeout_s=self._members.delivery_timeout_s())
         member.close()
         return AllReceived(messages) if why is None else Starved(why, messages)
 
