@@ -83,6 +83,11 @@ class Dispatcher:
 
 
 @dataclass(frozen=True, slots=True)
+class OneDispatcher:
+    """All brokers have the same implementation of Key_Shared subscriptions."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClientOption:
     """An option of pulsar-client."""
 
@@ -90,7 +95,7 @@ class ClientOption:
     is_there: bool
 
 
-Question = AdminRequest | StatsField | HasSetting | IsOn | AtMost | Dispatcher | ClientOption
+Question = AdminRequest | StatsField | HasSetting | IsOn | AtMost | Dispatcher | OneDispatcher | ClientOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,8 @@ class BrokerTraits(Protocol):
     def can_be_classic(self) -> bool: ...
     @property
     def is_switchable(self) -> bool: ...
+    @property
+    def has_one_dispatcher(self) -> bool: ...
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request, by its path below the topic's."""
@@ -137,6 +144,10 @@ def _is_topic_policy(operation: AnyOperation) -> bool:
 
 def _is_to_a_time(operation: AnyOperation) -> bool:
     return isinstance(operation, Seek | ResetCursor) and operation.by_time and operation.to is not None
+
+
+def _is_of_key_shared(operation: AnyOperation) -> bool:
+    return getattr(operation, "kind", None) == "Key_Shared"
 
 
 def _family(name: str) -> tuple[str, ...]:
@@ -221,6 +232,13 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         asks=AtMost({"managedLedgerMaxEntriesPerLedger": (50_000, LARGEST_ENTRIES)}, "no ledger is full in an example"),
         rules=("ACK-14",),
     ),
+    Requirement(
+        name="one implementation of Key_Shared",
+        asks=OneDispatcher(),
+        rules=_family("KEY"),
+        needs=_is_of_key_shared,
+        withheld="no subscription is Key_Shared, in a rolling upgrade from before draining hashes",
+    ),
     Requirement(name="draining hashes", asks=Dispatcher("draining"), rules=tuple(OF_DRAINING)),
     Requirement(name="classic implementation of Key_Shared", asks=Dispatcher("classic"), rules=("KEY-14", "KEY-16")),
     Requirement(
@@ -269,6 +287,9 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
             return _why_too_large(limits, consequence, runtime)
         case Dispatcher(kind):
             return _why_no_dispatcher(kind, broker)
+        case OneDispatcher():
+            of_several = "the brokers have different implementations of Key_Shared, and topics move between them"
+            return None if broker.has_one_dispatcher else of_several
         case ClientOption(name, is_there):
             return None if is_there else f"pulsar-client {pulsar.__version__} has no option {name}"
         case _:

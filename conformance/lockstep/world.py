@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Final, assert_never
 
+from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker, Capability
 from conformance.clients.admin import types as admin_types
 from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
@@ -333,6 +334,15 @@ class World:
     def can_drain(self) -> bool:
         """Whether Key_Shared subscriptions can have draining hashes on this broker."""
         return self._can_be_classic or self.has_draining_hashes
+
+    @property
+    def has_one_dispatcher(self) -> bool:
+        """Whether all brokers, perhaps of several releases, have the same implementation of Key_Shared."""
+        deployment = deployment_of(self.broker)
+        if deployment is None or len({one.version for one in deployment.brokers}) == 1:
+            return True
+        admins = (Admin(one.addresses.admin) for one in deployment.brokers)
+        return len({CLASSIC in admin.runtime_configuration() for admin in admins}) == 1
 
     @property
     def has_draining_hashes(self) -> bool:

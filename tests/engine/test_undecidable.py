@@ -36,6 +36,7 @@ class Answers:
     can_drain: bool = True
     can_be_classic: bool = True
     is_switchable: bool = True
+    has_one_dispatcher: bool = True
     lacks: frozenset[str] = frozenset()
 
     def has_admin_request(self, path: str) -> bool:
@@ -95,6 +96,7 @@ def test_a_setting_that_makes_a_rule_undecidable_is_named(settings: dict[str, st
         ({"can_be_classic": False}, "KEY-14", f"{CLASSIC}=false"),
         ({"can_drain": False}, "KEY-03", f"{CLASSIC}=true"),
         ({"can_drain": False, "is_switchable": False}, "KEY-03", "this release has no draining hashes"),
+        ({"has_one_dispatcher": False}, "KEY-01", "different implementations of Key_Shared"),
         ({"lacks": {"publishers.chunkedMessageRate"}}, "CHUNK-10", "have no chunkedMessageRate in publishers"),
         ({"lacks": {"ledger/0/entry/0"}}, "REPL-07", "no admin request TOPIC/ledger/0/entry/0"),
     ],

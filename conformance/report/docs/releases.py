@@ -14,6 +14,7 @@ from conformance.lockstep.capabilities import (
     Dispatcher,
     HasSetting,
     IsOn,
+    OneDispatcher,
     Question,
     StatsField,
 )
@@ -112,6 +113,8 @@ def _asked(question: Question) -> str:
             return " or ".join(f"`{name}` at most {largest:g}" for name, (_, largest) in limits.items())
         case Dispatcher():
             return f"the setting `{CLASSIC}`"
+        case OneDispatcher():
+            return f"whether all brokers have the setting `{CLASSIC}`, or none"
         case ClientOption(name):
             return f"the option `{name}` of pulsar-client"
         case _:
