@@ -36,6 +36,12 @@ class RunStarted(Event, frozen=True, kw_only=True):
     known: tuple[str, ...] = ()
     defect: str | None = None
 
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """Those of its brokers: two in a rolling upgrade, whose broker is named ``3.3.6,4.0.8``."""
+        named = tuple(self.broker.split(","))
+        return named if len(named) > 1 and ":" not in self.broker else (self.release,)
+
 
 class RunAsked(Event, frozen=True, kw_only=True):
     """The options of a check, from its supervisor before anything starts, so that a report needs only the events.

@@ -318,7 +318,9 @@ class _RunSummary:
 
     def is_concerned_by(self, deviation: KnownDeviation) -> bool:
         started = self.started
-        return started is None or deviation.concerns(started.release, started.clients, started.settings)
+        if started is None:
+            return True
+        return any(deviation.concerns(one, started.clients, started.settings) for one in started.releases)
 
     @property
     def violated(self) -> set[str]:
