@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Final, assert_never
 
-from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker, Capability
 from conformance.clients.admin import types as admin_types
 from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
@@ -338,11 +337,10 @@ class World:
     @property
     def has_one_dispatcher(self) -> bool:
         """Whether all brokers, perhaps of several releases, have the same implementation of Key_Shared."""
-        deployment = deployment_of(self.broker)
-        if deployment is None or len({one.version for one in deployment.brokers}) == 1:
-            return True
-        admins = (Admin(one.addresses.admin) for one in deployment.brokers)
-        return len({CLASSIC in admin.runtime_configuration() for admin in admins}) == 1
+        service = self.broker.addresses.admin
+        scheme, _, hosts = service.url.partition("://")
+        each = (settings_in_force(Admin(service.at(f"{scheme}://{host}"))) for host in hosts.split(","))
+        return len({CLASSIC in settings for settings in each if settings is not None}) <= 1
 
     @property
     def has_draining_hashes(self) -> bool:
