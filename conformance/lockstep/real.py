@@ -95,8 +95,8 @@ class RealPerformer:
         self._world = world
         self._example = world.fresh()
         self._topics: dict[str, str] = {}
-        self._answers, world.is_storage_disturbed = Answers(self._topics), False
-        world.answers = self._answers
+        self._answers = world.answers = Answers(self._topics)
+        world.is_storage_disturbed = False
         self._topic_policies: dict[str, bool] = {}
         self._of_broker: set[str] = set()
         self._snapshots = Snapshots(world.admin, has_markers=world.is_home)

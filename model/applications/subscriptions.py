@@ -97,10 +97,10 @@ def drained(
     """
     is_as_created, got = subscription.is_as_created, frozenset(messages)
     subscription = unloaded(subscription)
-    for message in sorted(subscription.due - got, key=_place):
-        because = f"{_words(message)} was received, not acknowledged, and not redelivered to subscription {name}"
+    if missing := sorted(subscription.due - got, key=_place):
+        because = f"{_words(missing[0])} was received, not acknowledged, and not redelivered to subscription {name}"
         first = min((one.position for one in got), default=None)
-        if is_as_created and all(first is None or one.position < first for one in subscription.due - got):
+        if is_as_created and (first is None or missing[-1].position < first):
             return requires(CREATED_CURSOR_PERSISTED_AT_LATEST, subscription, known, because, "DEDUP-16")
         return Broken("DEDUP-16", because)
     for message in messages_of(log or ()):

@@ -303,9 +303,10 @@ def _is_recently_joined_waiting(
     read_by_then = max((position for one in consumers for position in one.reassigned), default=None)
     if read_by_then is None or owed[0] <= read_by_then:
         return False
-    for whole in ([entry.position for entry in whole] for whole in wholes(topic.log)):
-        for one in consumers:
-            elsewhere = frozenset().union(owed, *(other.holds for other in consumers if other is not one))
+    messages = [[entry.position for entry in whole] for whole in wholes(topic.log)]
+    for one in consumers:
+        elsewhere = frozenset().union(owed, *(other.holds for other in consumers if other is not one))
+        for whole in messages:
             first = [position for position in whole if position not in elsewhere]
             if (
                 first == whole[: len(first)]

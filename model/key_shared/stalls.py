@@ -119,11 +119,14 @@ def untracked(
     again and again instead of waiting, delayed or not. ``recent``: these, and the last entry that each may receive.
     ``tracked``: the delayed messages that were not delivered yet.
     """
-    waiting = [entry for entry in entries if entry.holder is None]
-    read_again = {e.position: owner_of(e.hashed, receivers) for e in waiting if not (is_waiting and e.is_not_due)}
-    owners = [owner_of(entry.hashed, receivers) for entry in waiting if not entry.is_not_due]
+    waiting = [(entry, owner_of(entry.hashed, receivers)) for entry in entries if entry.holder is None]
+    owners = [owner for entry, owner in waiting if not entry.is_not_due]
     is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners)
-    is_kept |= any(owner is not None and at > recent.get(owner.name, at) for at, owner in read_again.items())
+    is_kept |= any(
+        owner is not None and entry.position > recent.get(owner.name, entry.position)
+        for entry, owner in waiting
+        if not (is_waiting and entry.is_not_due)
+    )
     if not is_kept and None not in owners:
         return Map()
     return Map({at: DELAYED_WAITS_FOR_REPLAY_QUEUE for at in owed if at in tracked})

@@ -158,9 +158,7 @@ def _no_longer_counted(
 
 def _left_parts(state: Consumption, consumer: Consumer, subscription: SubscriptionId, acked: Sequence[Message]) -> int:
     """How many messages a consumer acknowledged since its last ack of the rest of an entry, or together with that."""
-    leaves = {place.position for _, place in acked}
-    leaves = {at for at in leaves if _leaves_part(state, consumer, subscription, at, acked)}
-    parts = sum(place.position in leaves for _, place in acked)
+    parts = sum(_leaves_part(state, consumer, subscription, place.position, acked) for _, place in acked)
     return parts + (consumer.left_parts if parts == len(acked) else 0)
 
 
