@@ -21,7 +21,7 @@ from conformance.lockstep.world import World
 from conformance.tenancy.cluster_settings import CLASSIC
 from model.example import Example
 from model.operations import AnyOperation, CreateTopic, SetDeduplication
-from model.subscription_operations import Expire, ResetCursor, SkipAll
+from model.subscription_operations import Expire, ResetCursor, SkipAll, Subscribe
 from stateful.test_service import MACHINES as MACHINES_OF_SERVICE
 from tests.lockstep.simulated.world import SimulatedPerformer
 
@@ -103,6 +103,14 @@ def test_a_setting_that_makes_a_rule_undecidable_is_named(settings: dict[str, st
 )
 def test_a_feature_that_a_release_lacks_is_named(answers: dict[str, Any], rule: str, told: str) -> None:
     assert told in undecidable([PLAIN], world(*Capability, **answers))[rule]
+
+
+def test_no_consumer_is_key_shared_where_the_brokers_differ_in_that() -> None:
+    differing, alike = Capabilities(Answers(has_one_dispatcher=False)), Capabilities(Answers(runtime=QUICK))
+    key_shared, shared = (Subscribe("c", "t0", "s0", kind=kind) for kind in ("Key_Shared", "Shared"))
+    assert "different implementations" in str(differing.why_not(key_shared))
+    assert differing.why_not(shared) is None
+    assert alike.why_not(key_shared) is None
 
 
 def test_a_setting_that_a_release_lacks_does_not_count_as_its_default() -> None:
