@@ -1,9 +1,9 @@
 """The scheduling of tests to the processes of ``make test`` (``-n``, pytest-xdist).
 
-The tests that start brokers are two shares, because they wait more than they compute: those that perform histories and
-seeded defects, and all others. So at most two brokers (or sets of clusters) run at a time. Tests that start Spark are
-another share, because starting it takes seconds. Every other module is a share, because each process sets up the
-fixtures of a module again.
+The tests that start brokers are three shares, because they wait more than they compute: those that replay the histories
+of deviations, those that perform others and seeded defects, and all the rest. So at most three brokers (or sets of
+clusters) run at a time. Tests that start Spark are another share, because starting it takes seconds. Every other module
+is a share, because each process sets up the fixtures of a module again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 BROKERS = "brokers"
 HISTORIES = "histories"
+DEVIATIONS = "deviations"
 SPARK = "spark"
 
 SHARES = {
@@ -25,6 +26,7 @@ SHARES = {
     "tests/faults": HISTORIES,
     "tests/lockstep": HISTORIES,
     "tests/replays": HISTORIES,
+    "tests/replays/test_deviations.py": DEVIATIONS,
     "tests/security": BROKERS,
     "tests/soak": BROKERS,
     "tests/clients": BROKERS,
@@ -43,7 +45,7 @@ SHARES = {
 }
 """The share of the tests in a folder or a module."""
 
-WITH_BROKERS = {BROKERS, HISTORIES}
+WITH_BROKERS = {BROKERS, HISTORIES, DEVIATIONS}
 """The shares whose tests may start brokers."""
 
 ASKING = {
@@ -80,7 +82,7 @@ def check_shares(items: Iterable[pytest.Item]) -> None:
 class ShareScheduling(LoadScopeScheduling):
     """Gives each process the next share when it has nearly finished its last one, in the order of the tests.
 
-    The longest share, that of brokers, has the first tests, and the other long one begins soon after, so that neither
+    The longest share, that of brokers, has the first tests, and the other long ones begin soon after, so that none
     delays the end.
     """
 

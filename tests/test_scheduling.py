@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import BROKERS, HISTORIES, SPARK, WITH_BROKERS, share_of
+from tests.scheduling import BROKERS, DEVIATIONS, HISTORIES, SPARK, WITH_BROKERS, share_of
 from tests.test_pytest_plugin import pytest_run
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
         ("tests/brokers/test_external.py::TestContract::test_it_is_alive[tests/pipeline]", BROKERS),
         ("tests/test_pytest_plugin.py::test_the_shared_broker", BROKERS),
         ("tests/replays/test_defects.py::test_found[ack-dropped]", HISTORIES),
+        ("tests/replays/test_deviations.py::test_it_comes_back[one]", DEVIATIONS),
         ("tests/pipeline/test_summary.py::test_rules", SPARK),
         ("tests/pipeline/test_anomalies.py::test_an_anomaly[tests/soak]", "tests/pipeline/test_anomalies.py"),
         ("tests/model/key_shared/test_selectors.py::test_one", "tests/model/key_shared/test_selectors.py"),

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.wire.pump import SecondAnswer
 from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import Deadline, retry
 from model.operations import AnyOperation
-from model.service.unexpected import INTERNAL_ERRORS, Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import ANSWERED, INTERNAL_ERRORS, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 T = TypeVar("T")
 
@@ -88,6 +89,13 @@ class Answers:
             if (actor, topic) not in self._closed:
                 self._closed.add((actor, topic))
                 self._noticed.append(Closed(actor, why, self._name_of(topic)))
+
+    def notice_second(self, answers: Iterable[SecondAnswer]) -> None:
+        """Record answers to requests that had been answered."""
+        for request, code, message in answers:
+            topic = next((name for name, real in self._topics.items() if real in request), None)
+            what = f"{self._words(request)}, {ANSWERED}"
+            self._noticed.append(ErrorAnswer("binary", what, code, self._words(message), topic))
 
     def opened(self, actor: str, topic: str) -> None:
         """Let :meth:`notice_closed` report this producer or consumer again."""

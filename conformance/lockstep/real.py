@@ -14,6 +14,7 @@ from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.wire.pump import pump_of_this_thread
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import (
     BROKER_ERRORS,
@@ -36,8 +37,9 @@ from conformance.lockstep.positions import Positions
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import ProducerSession, WireSession
-from conformance.lockstep.world import DEDUPLICATION_STATUS, World
+from conformance.lockstep.world import World
 from model.cluster_operations import HOME, ReplicationOperation
+from model.deduplication.policies import STATUS
 from model.events import (
     Abandoned,
     Cleared,
@@ -144,6 +146,7 @@ class RealPerformer:
             self._answers.gave_up(error, request_of(operation), self._topic_of(operation))
             performed = Performed(Abandoned(str(error)))
         self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
+        self._answers.notice_second(pump_of_this_thread().take_second_answers())
         return performed._replace(unexpected=self._answers.take())
 
     def _closed_sessions(self) -> Iterator[tuple[str, str, str]]:
@@ -235,7 +238,9 @@ class RealPerformer:
             self._topic_policies[name] = on
         if operation.deduplication not in ("namespace-on", "namespace-off"):
             status = self._world.status_when_switched(name, on=on)
-            if status != DEDUPLICATION_STATUS[on]:
+            if name in self._topic_policies and status == STATUS[not on]:
+                on = not on
+            if status != STATUS[on]:
                 return Performed(PolicyIgnored(status))
         self._snapshots.created(name, self._world.snapshots, is_timed=operation.is_timed)
         return self._created([name], deduplication=on, persistence="shipped", in_all=0)
@@ -298,7 +303,7 @@ class RealPerformer:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = self._topic_policies.get(name, operation.on)
         status = self._world.status_when_switched(name, on=on)
-        return Performed(DeduplicationSet(on) if status == DEDUPLICATION_STATUS[on] else PolicyIgnored(status), late)
+        return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status), late)
 
     def _unload(self, topic: str, *, classic: bool | None = None) -> Performed:
         name = self._topics.get(topic)
@@ -339,7 +344,7 @@ class RealPerformer:
             return bounced
         for name in self._of_broker - self._topic_policies.keys():
             status = self._world.status_when_switched(name, on=deduplication)
-            if status != DEDUPLICATION_STATUS[deduplication]:
+            if status != STATUS[deduplication]:
                 return Performed(PolicyIgnored(status), bounced.late)
         return Performed(DeduplicationSet(deduplication), bounced.late)
 

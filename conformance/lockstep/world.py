@@ -33,6 +33,7 @@ from conformance.wait import wait_until
 from conformance.workers.protocol import read_report
 from conformance.workers.starter import Starter
 from model.cluster_operations import AWAY, HOME
+from model.deduplication.policies import STATUS
 from model.operations import Switch
 from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
 
@@ -46,7 +47,6 @@ SETTING_TIMEOUT_S = 10.0
 SETTING_PAUSE_S = 0.002
 POLICY_TIMEOUT_S: Final = 10.0
 """How long a policy may take to appear in the topic's stats; far longer than ever measured."""
-DEDUPLICATION_STATUS: Final = {True: "Enabled", False: "Disabled"}
 """The values of deduplicationStatus in the stats."""
 REPORTED_SETTINGS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
@@ -379,8 +379,8 @@ class World:
         def status() -> str:
             return str(self.admin.stats(name).deduplication_status)
 
-        if wait_until(lambda: status() == DEDUPLICATION_STATUS[on], POLICY_TIMEOUT_S):
-            return DEDUPLICATION_STATUS[on]
+        if wait_until(lambda: status() == STATUS[on], POLICY_TIMEOUT_S):
+            return STATUS[on]
         self.assert_alive()
         return status()
 

@@ -106,17 +106,6 @@ def _for_refusal(state: ProducerState, entry: Entry, code: str, error: str, back
     return Broken("DEDUP-02", what)
 
 
-def for_policy(topic: str, deduplication: str) -> Broken:
-    """The violation of a topic that does not follow the policy for its deduplication."""
-    return Broken("DEDUP-01", f"a policy changed the deduplication of {topic}, but it is still {deduplication}")
-
-
-def for_setting(deduplication: str) -> Broken:
-    """The violation of a topic without a policy that does not follow its broker's setting."""
-    what = "the broker's setting changed deduplication, but on a topic without a policy"
-    return Broken("DEDUP-01", f"{what} it is still {deduplication}")
-
-
 def for_opening(states: ProducerStates, last_sequence_id: int, background: Background) -> Broken:
     """The rule that a last sequence id in ProducerSuccess breaks."""
     state = _likeliest(states)

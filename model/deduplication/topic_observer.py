@@ -67,6 +67,8 @@ class TopicView:
     unconfirmed: Mapping[str, int] = field(default_factory=dict)
     has_policy: bool = False
     has_namespace_policy: bool = True
+    ignored_policy: bool | None = None
+    """What the topic's own policy says, if the broker applies it only when it loads the topic again."""
     reloads: int = 0
     loaded_ms: float | None = None
     """The latest time at which the topic was loaded: when the broker accepted a producer."""
@@ -304,6 +306,8 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     after = replace(after, may_lack_policy=view.has_policy and by_another_process)
+    if view.ignored_policy is not None:
+        after = switched(after, on=view.ignored_policy).state
     return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))
 
 
@@ -316,6 +320,7 @@ def has_recovered(view: TopicView, now_ms: float) -> TopicView:
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     """Deduplication was switched, as the broker reports."""
+    view = replace(view, ignored_policy=None)
     if on == view.enabled:
         return Allowed(view)
     view = unsettled_snapshots(view)

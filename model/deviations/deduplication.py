@@ -17,6 +17,8 @@ LAST_SEQUENCE_ID_FALLS = "last-sequence-id-falls"
 CONSECUTIVE_BATCH_ASSUMED = "consecutive-batch-assumed"
 MARKER_PRODUCER_IN_SNAPSHOT = "marker-producer-in-snapshot"
 TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
+TOPIC_POLICY_AWAITS_RELOAD = "topic-policy-awaits-reload"
+UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY = "unused-subscription-hides-topic-policy"
 TIMER_FAILS_WITHOUT_DEDUPLICATION = "timer-fails-without-deduplication"
 
 DEVIATIONS = (
@@ -51,6 +53,38 @@ DEVIATIONS = (
             name="test_a_policy_that_is_applied_late_excuses_only_the_first_two_seconds_after_a_restart",
             by="small history",
             statement="A message is refused or confirmed as a duplicate although no earlier one had its sequence id, after an unload without a restart, or more than two seconds after the load.",
+        ),
+    ),
+    Deviation(
+        name=TOPIC_POLICY_AWAITS_RELOAD,
+        rule="DEDUP-01",
+        statement="A topic's own policy switches its deduplication on or off only when the topic is loaded again.",
+        cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, does not call checkDeduplicationStatus (2.7.4, line 2732); 2.8.2 and later releases do.",
+        side="broker",
+        releases=(">=2.7.4,<2.8",),
+        seen=("2.7.4",),
+        gone=("2.10.1", "4.0.8"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_policy_that_awaits_a_reload_excuses_no_other_policy_and_no_status_after_the_reload",
+            by="small history",
+            statement="A topic does not follow the policy of its namespace or the broker's setting, or not even after it was loaded again.",
+        ),
+    ),
+    Deviation(
+        name=UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
+        rule="DEDUP-01",
+        statement="While a topic has a subscription that no consumer has used, its own policy switches its deduplication on or off only when the topic is loaded again.",
+        cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, calls updateRateLimiter of the dispatcher of each subscription. A subscription without a consumer has none, and the NullPointerException comes before checkDeduplicationStatus (2.8.2 and 2.9.1). 2.10.1 looks whether there is a dispatcher.",
+        side="broker",
+        releases=(">=2.8.2,<=2.9.1",),
+        seen=("2.9.1", "2.8.2"),
+        gone=("2.10.1", "4.0.8"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_an_unused_subscription_hides_only_the_topic_s_own_policy",
+            by="small history",
+            statement="A topic whose subscriptions all have consumers does not follow its own policy, or one does not follow another policy.",
         ),
     ),
     Deviation(

@@ -13,6 +13,7 @@ UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
+LAST_MESSAGE_ID_ANSWERED_TWICE = "last-message-id-answered-twice"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
@@ -241,6 +242,22 @@ DEVIATIONS = (
             name="test_a_skip_fails_only_in_a_topic_without_entries",
             by="small history",
             statement="A skip fails in a topic that has entries, or with another error.",
+        ),
+    ),
+    Deviation(
+        name=LAST_MESSAGE_ID_ANSWERED_TWICE,
+        rule="SERVE-01",
+        statement="A request for the last message id of a topic without messages is answered twice: with the id, and with an internal error (MetadataError, Failed to get batch size).",
+        cause="ServerCnx.getLargestBatchIndexWhenPossible answers if there is no entry, but does not return: it reads the entry all the same, and answers again when that fails (2.5.1 and 2.6.0, lines 1428 to 1462 and 1477 to 1511). 2.7.4 returns.",
+        side="broker",
+        releases=(">=2.5.1,<2.7.4",),
+        seen=("2.5.1",),
+        gone=("2.7.4", "4.0.8"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation",
+            by="small history",
+            statement="The last message id of a topic with entries is answered twice, or with an error first, or another request is answered twice.",
         ),
     ),
     Deviation(

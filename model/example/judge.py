@@ -15,7 +15,7 @@ from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
 from model.cluster_operations import HOME, ReplicationOperation
 from model.cursors.cursor import Interval, Persisting
-from model.deduplication import account, diagnosis, observer, topic_observer
+from model.deduplication import account, observer, policies, topic_observer
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
@@ -235,7 +235,7 @@ def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -
 
 def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
     if isinstance(outcome, PolicyIgnored):
-        return diagnosis.for_policy(operation.topic, outcome.deduplication)
+        return policies.ignored(operation.topic, outcome.deduplication)
     if not isinstance(outcome, Created):
         return Allowed(state)
     view = TopicView(
@@ -248,6 +248,9 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
         has_markers=operation.home is not None,
     )
+    judged = policies.created(view, operation.topic, operation.deduplication)
+    if isinstance(judged, Broken):
+        return judged
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
     consumption = subscriptions.topic_created(
         state.consumption,
@@ -263,10 +266,10 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         delay_tick_ms=outcome.delay_tick_ms,
     )
     for name in consumption.parts_of(operation.topic):
-        state = state.with_topic(name, view)
+        state = state.with_topic(name, judged.state)
     if operation.home is not None:
         state = state.with_remote(operation.topic, Remote(limit_bytes=outcome.limit_bytes))
-    return Allowed(replace(state, consumption=consumption))
+    return judged.of(replace(state, consumption=consumption))
 
 
 def _limits_of(operation: CreateTopic, outcome: Created) -> Limits:
@@ -275,19 +278,24 @@ def _limits_of(operation: CreateTopic, outcome: Created) -> Limits:
 
 
 def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) -> Judgement:
+    name, view = operation.topic, state.topics.get(operation.topic)
     if isinstance(outcome, PolicyIgnored):
-        return diagnosis.for_policy(operation.topic, outcome.deduplication)
-    if not isinstance(outcome, DeduplicationSet):
+        if view is None or operation.scope != "topic":
+            return policies.ignored(name, outcome.deduplication)
+        is_unused = state.consumption.has_unused_subscription(name)
+        status, view = outcome.deduplication, replace(view, has_policy=True)
+        judged = policies.own_ignored(view, name, status, on=operation.on, has_unused_subscription=is_unused)
+        return _on_topic(state, name, judged)
+    if not isinstance(outcome, DeduplicationSet) or view is None:
         return Allowed(state)
-    view = state.topics[operation.topic]
     view = replace(view, has_policy=view.has_policy or operation.scope == "topic")
-    return _on_topic(state, operation.topic, topic_observer.switched(view, on=outcome.deduplication))
+    return _on_topic(state, name, topic_observer.switched(view, on=outcome.deduplication))
 
 
 def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
     """The broker restarted with another setting, which switches deduplication on topics without a policy."""
     if isinstance(outcome, PolicyIgnored):
-        return diagnosis.for_setting(outcome.deduplication)
+        return policies.setting_ignored(outcome.deduplication)
     if isinstance(outcome, DeduplicationSet):
         for name, view in state.topics.items():
             if view.follows_broker:

@@ -16,6 +16,7 @@ from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
+    LAST_MESSAGE_ID_ANSWERED_TWICE,
     ORPHAN_REPLICATOR_KEEPS_NAME,
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_OF_EMPTY_TOPIC_FAILS,
@@ -26,7 +27,16 @@ from model.deviations.service import (
 )
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
-from model.service.unexpected import NOT_REGISTERED, STALE_OWNER, Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import (
+    ANSWERED,
+    NOT_REGISTERED,
+    STALE_OWNER,
+    Closed,
+    ErrorAnswer,
+    Overdue,
+    Silence,
+    Unexpected,
+)
 from model.subscription_operations import Skip
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
@@ -44,6 +54,7 @@ SKIP: Final = Skip.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
+NO_BATCH_SIZE: Final = "Failed to get batch size"
 INVALID_MARK_DELETE: Final = "Invalid mark deleted position"
 NO_ELEMENT: Final = "null"
 """The message of an exception that has none."""
@@ -119,6 +130,11 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
 def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     """A documented error is a valid answer while a topic cannot be served. Any other error breaks the rule."""
     is_binary = answer.interface == "binary"
+    if ANSWERED in answer.request:
+        because = f"{answer.request} is also answered with {answer.code}: {answer.message}"
+        if answer.topic in reasons.empty and NO_BATCH_SIZE in answer.message:
+            return requires(LAST_MESSAGE_ID_ANSWERED_TWICE, None, reasons.known, because)
+        return Broken("SERVE-01", because)
     if is_binary and answer.topic in reasons.failing and answer.code in OF_FAILED_WRITES:
         return Allowed(None, excused=("SERVE-01",))
     if is_binary and answer.topic in reasons.loading and answer.code in OF_LOADING and not answer.is_last:

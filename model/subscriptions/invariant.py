@@ -110,15 +110,15 @@ def may_be_replayed_twice(state: Consumption, subscription: SubscriptionId, name
 
 
 def replayed_beside_new_messages(state: Consumption, subscription: SubscriptionId) -> frozenset[Position]:
-    """The entries that were replayed since the last look with deliveries, if there were new messages as well.
+    """The entries that were replayed since the last look with deliveries, if the broker read others for the first time.
 
-    The broker may then have read the replay queue during a dispatch, and read these entries twice. A second copy
-    without permits returns to the replay queue.
+    That may be new messages, or all of them: it had not read to the end since the subscription began or was reset. The
+    broker may then have read the replay queue during a dispatch, and read these entries twice. A second copy without
+    permits returns to the replay queue.
     """
     keyed = state.keyed_of(subscription)
-    return (
-        keyed.replayed if keyed.last is not None and keyed.last != state.log(subscription.topic).last else frozenset()
-    )
+    has_news = keyed.last is not None and (keyed.last != state.log(subscription.topic).last or keyed.read_to is None)
+    return keyed.replayed if has_news else frozenset()
 
 
 def with_delivered(

@@ -214,6 +214,10 @@ class Consumption:
         free = self.unassigned(subscription, self.cursors[subscription].possible)
         return [chunk for chunk in free.values() if chunk is not None]
 
+    def has_unused_subscription(self, topic: str) -> bool:
+        """Whether a subscription of the topic has no consumer."""
+        return any(one.topic == topic and not any(self.consumers_of(one)) for one in self.cursors)
+
     def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers of a subscription."""
         return ((name, consumer) for name, consumer in self.consumers.items() if subscription in consumer.subscriptions)

@@ -21,7 +21,7 @@ from conformance.clients.security.credentials import auth_data_of
 from conformance.clients.security.service import Security, Service
 from conformance.clients.security.transport import address, addresses_of, connect
 from conformance.clients.wire.frames import Frame, FrameDecoder, MalformedFrame, encode_frame
-from conformance.clients.wire.pump import Pump
+from conformance.clients.wire.pump import Pump, SecondAnswer
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 
@@ -32,6 +32,9 @@ _RECEIPTS_SINCE: Final = 17
 """The protocol version from which a broker answers an ack with a request id."""
 
 CLIENT_VERSION: Final = "pulsar-conformance"
+
+_REMEMBERED: Final = 100
+"""The number of answered requests whose second answers are noticed."""
 
 _HANDSHAKE: Final = 2**64 - 1
 """The request id in a broker's answer to a command without one, such as CONNECT."""
@@ -118,8 +121,10 @@ class Connection:
         self._decoder = FrameDecoder()
         self._unsent = bytearray()
         self._requests = 0
-        self._awaited: set[int] = set()
+        self._awaited: dict[int, str] = {}
         self._answers: dict[int, pb.BaseCommand] = {}
+        self._answered: dict[int, str] = {}
+        """The last requests that have their answers."""
         self._producers: dict[int, Endpoint] = {}
         self._consumers: dict[int, Endpoint] = {}
         pump.add(sock.fileno(), self)
@@ -243,12 +248,12 @@ class Connection:
         self.protocol_version = answer.connected.protocol_version
 
     def _ask(self, body: Message, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
-        self._awaited.add(request_id)
+        self._awaited[request_id] = what
         try:
             self.send_command(body)
             self.pump.wait(lambda: request_id in self._answers or not self.is_open, deadline, what=what)
         finally:
-            self._awaited.discard(request_id)
+            self._awaited.pop(request_id, None)
             answer = self._answers.pop(request_id, None)
         if answer is None:
             raise ConnectionLost(f"{what}: {self._lost}")
@@ -320,8 +325,16 @@ class Connection:
     def _take_answer(self, request_id: int, command: pb.BaseCommand) -> None:
         if command.type == _Type.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
             return  # it is queued as an exclusive producer; a second answer follows when it becomes that
-        if request_id in self._awaited:
+        if (what := self._awaited.pop(request_id, None)) is not None:
             self._answers[request_id] = command
+            if request_id != _HANDSHAKE:
+                self._answered[request_id] = what
+                if len(self._answered) > _REMEMBERED:
+                    del self._answered[next(iter(self._answered))]
+        elif (what := self._answered.get(request_id)) is not None:
+            is_error = command.type == _Type.ERROR
+            code = error_name(command.error.error) if is_error else _ANSWERS[command.type]
+            self.pump.on_second_answer(SecondAnswer(what, code, command.error.message if is_error else ""))
 
     def _answer_challenge(self) -> None:
         """The credentials have expired: send the current ones."""

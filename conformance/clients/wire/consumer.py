@@ -119,6 +119,7 @@ class WireConsumer:
         """Whether the broker sent REACHED_END_OF_TOPIC."""
         self._connection = connection
         self._id = consumer_id
+        self._topic = ""
         self._closed: str | None = None
         self._frames: deque[Frame] = deque()
         self._arrived: deque[WireDelivery] = deque()
@@ -127,7 +128,7 @@ class WireConsumer:
 
     def subscribe(self, ask: pb.CommandSubscribe, deadline: Deadline) -> None:
         """Subscribe, once; the client calls it. Raises the same as its ``subscribe``."""
-        ask.consumer_id = self._id
+        ask.consumer_id, self._topic = self._id, ask.topic
         try:
             self._connection.ask(ask, deadline, what=f"subscribing {ask.subscription} to {ask.topic}")
         except NoAnswer:
@@ -232,7 +233,8 @@ class WireConsumer:
 
         Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
-        answer = self._ask(pb.CommandGetLastMessageId(consumer_id=self._id), timeout_s, what="the last message id")
+        request = pb.CommandGetLastMessageId(consumer_id=self._id)
+        answer = self._ask(request, timeout_s, what=f"the last message id of {self._topic}")
         last = position_of(answer.get_last_message_id_response.last_message_id)
         return None if last is None or last.entry < 0 else last
 

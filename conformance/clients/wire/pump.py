@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import select
 import threading
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from conformance.clients.outcomes import NoAnswer
 from conformance.clients.wire.frames import MalformedFrame
@@ -20,6 +21,9 @@ from conformance.wait import Deadline
 
 KEEPER_INTERVAL_S: Final = 0.05
 """The longest delay of a PONG while no caller waits."""
+
+MOST_SECOND_ANSWERS: Final = 100
+"""The most that are kept for a caller who never takes them."""
 
 _READ: Final = select.POLLIN
 _READ_AND_WRITE: Final = select.POLLIN | select.POLLOUT
@@ -30,6 +34,14 @@ class Pumped(Protocol):
 
     def on_ready(self, *, readable: bool, writable: bool) -> None:
         """Read and write without blocking."""
+
+
+class SecondAnswer(NamedTuple):
+    """An answer to a request that has an answer already: its request, and an error or the name of its command."""
+
+    request: str
+    code: str
+    message: str
 
 
 class Pump:
@@ -44,6 +56,18 @@ class Pump:
         self._connections: dict[int, Pumped] = {}
         self._keeper: threading.Thread | None = None
         self._malformed: MalformedFrame | None = None
+        self._second_answers: deque[SecondAnswer] = deque(maxlen=MOST_SECOND_ANSWERS)
+
+    def on_second_answer(self, answer: SecondAnswer) -> None:
+        """Keep an answer that no caller waits for."""
+        self._second_answers.append(answer)
+
+    def take_second_answers(self) -> Sequence[SecondAnswer]:
+        """The second answers on all connections of the thread since the last call."""
+        with self.lock:
+            taken = tuple(self._second_answers)
+            self._second_answers.clear()
+        return taken
 
     def add(self, descriptor: int, connection: Pumped) -> None:
         with self.lock:

@@ -16,7 +16,7 @@ from conformance.clients.wire.connection import Connection
 from conformance.clients.wire.consumer import WireConsumer
 from conformance.clients.wire.frames import MalformedFrame, encode_frame
 from conformance.clients.wire.producer import WireProducer
-from conformance.clients.wire.pump import Pump
+from conformance.clients.wire.pump import Pump, SecondAnswer, pump_of_this_thread
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 from model.log import Position
@@ -73,6 +73,25 @@ def test_connecting_to_a_closed_port_is_a_lost_connection() -> None:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionLost, match="cannot connect"):
         WireClient.connect(f"pulsar://127.0.0.1:{port}", timeout_s=5)
+
+
+def test_the_first_answer_counts_and_a_second_one_is_kept_apart(other: Peer, client: WireClient) -> None:
+    def answer_twice() -> None:
+        request_id = other.receive().command.partitioned_metadata.request_id
+        response = pb.CommandPartitionedTopicMetadataResponse(request_id=request_id, partitions=3)
+        error = pb.CommandError(request_id=request_id, error=pb.MetadataError, message="no batch size")
+        first = pb.BaseCommand(type=_Type.PARTITIONED_METADATA_RESPONSE, partitioned_metadata_response=response)
+        other.send(encode_frame(first) + encode_frame(pb.BaseCommand(type=_Type.ERROR, error=error)))
+
+    take = pump_of_this_thread().take_second_answers
+    take()
+    serving = threading.Thread(target=answer_twice)
+    serving.start()
+    assert client.partitions(TOPIC, timeout_s=5) == 3
+    serving.join()
+    client.pump()
+    assert take() == (SecondAnswer(f"asking for the partitions of {TOPIC}", "MetadataError", "no batch size"),)
+    assert not take()
 
 
 @pytest.mark.parametrize("url", ["localhost:6650", "pulsar://localhost", "pulsar://h:x", "http://h:1", "pulsar://:1"])

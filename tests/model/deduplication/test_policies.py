@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from model.events import Created, DeduplicationSet, Done, PolicyIgnored
+from model.deviations.deduplication import TOPIC_POLICY_AWAITS_RELOAD, UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY
+from model.events import AnyOutcome, Created, DeduplicationSet, Done, PolicyIgnored, Subscribed
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, CreateTopic, Restart, SetDeduplication, Switch
+from model.operations import AnyOperation, CreateTopic, Restart, SetDeduplication, Switch, Unload
+from model.subscription_operations import CreateSubscription, Subscribe
 
 
 def with_topic(switch: Switch = "namespace-on") -> Example:
@@ -24,6 +28,69 @@ def test_a_topic_that_ignores_its_policy_breaks_dedup_01(operation: AnyOperation
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
     assert "is still Enabled" in judged.because
+
+
+def in_turn(state: Example, *happened: tuple[AnyOperation, AnyOutcome]) -> Example:
+    for operation, outcome in happened:
+        judged = judge(state, operation, outcome)
+        assert isinstance(judged, Allowed), judged
+        state = judged.state
+    return state
+
+
+def knowing(*names: str, state: Example) -> Example:
+    views = {name: replace(view, known=frozenset(names)) for name, view in state.topics.items()}
+    return replace(state, known=frozenset(names), topics=views)
+
+
+OFF = SetDeduplication("t0", "topic", on=False), PolicyIgnored("Enabled")
+
+
+def test_a_policy_that_awaits_a_reload_excuses_no_other_policy_and_no_status_after_the_reload() -> None:
+    unknown = judge(with_topic(), *OFF)
+    assert isinstance(unknown, Broken)
+    assert unknown.deviation == TOPIC_POLICY_AWAITS_RELOAD
+    known = knowing(TOPIC_POLICY_AWAITS_RELOAD, state=with_topic())
+    still_on = in_turn(known, OFF)
+    assert still_on.topics["t0"].enabled
+    reloaded = in_turn(still_on, (Unload("t0"), Done()))
+    assert not reloaded.topics["t0"].enabled
+    for state, operation, outcome in (
+        (known, SetDeduplication("t0", "namespace", on=False), PolicyIgnored("Enabled")),
+        (known, SetDeduplication("t0", "topic", on=True), PolicyIgnored("Enabled")),
+        (known, SetDeduplication("t0", "topic", on=False), PolicyIgnored("Disabled")),
+    ):
+        judged = judge(state, operation, outcome)
+        assert isinstance(judged, Broken)
+        assert judged.deviation is None
+
+
+def test_a_new_topic_that_ignores_its_own_policy_is_followed_until_its_reload() -> None:
+    create, created = CreateTopic("t0", "topic-on"), Created(deduplication=False, snapshot_room=6)
+    judged = judge(Example(), create, created)
+    assert isinstance(judged, Broken)
+    assert (judged.rule, judged.deviation) == ("DEDUP-01", TOPIC_POLICY_AWAITS_RELOAD)
+    known = in_turn(replace(Example(), known=frozenset({TOPIC_POLICY_AWAITS_RELOAD})), (create, created))
+    assert not known.topics["t0"].enabled
+    assert in_turn(known, (Unload("t0"), Done())).topics["t0"].enabled
+
+
+def test_an_unused_subscription_hides_only_the_topic_s_own_policy() -> None:
+    name = UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY
+    created = CreateTopic("t0", persistence="every-ack"), Created(deduplication=True, snapshot_room=6)
+    subscription = CreateSubscription("t0", "s0", "earliest"), Done()
+    consumer = Subscribe("c1", "t0", "s0", "Shared"), Subscribed()
+    state = in_turn(replace(Example(), known=frozenset({name})), created)
+    without, unused, used = state, in_turn(state, subscription), in_turn(state, subscription, consumer)
+    assert in_turn(unused, OFF).topics["t0"].ignored_policy is False
+    for other, operation in (
+        (without, OFF[0]),
+        (used, OFF[0]),
+        (unused, SetDeduplication("t0", "namespace", on=False)),
+    ):
+        judged = judge(other, operation, OFF[1])
+        assert isinstance(judged, Broken)
+        assert judged.rule == "DEDUP-01"
 
 
 def test_a_topic_without_a_policy_that_ignores_the_broker_setting_breaks_dedup_01() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.deviations.key_shared import (
     DRAINING_REFCOUNT_DOUBLED,
     LEAVE_TRIGGERS_NO_READ,
@@ -91,11 +90,12 @@ def share(
     )
 
 
-def gathers(*shares: ConsumerRead) -> Happened:
+def gathers(*shares: ConsumerRead, is_waiting: bool = False) -> Happened:
     draining = [one for each in shares for one in each.draining]
     counted = sum(one.unacknowledged for one in draining)
     total = sum(each.cleared for each in shares)
-    return ReceiveDue("t", "s"), DueReceived(shares, draining=len(draining), unacknowledged=counted, cleared=total)
+    read = DueReceived(shares, draining=len(draining), unacknowledged=counted, cleared=total, is_waiting=is_waiting)
+    return ReceiveDue("t", "s"), read
 
 
 def acknowledges(name: str, *numbers: int) -> Happened:
@@ -198,55 +198,6 @@ def test_a_new_message_overtakes_the_first_of_the_replay_queue_only_in_the_class
     assert (answer.rule, answer.deviation) == ("KEY-09", NEW_MESSAGE_OVERTAKES_REPLAY)
     assert broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known=NEW_MESSAGE_OVERTAKES_REPLAY) == "KEY-09"
     assert broken(*classic(ONE, OTHER), *begin, gathers(share("c", 2))) is None  # these share no hash there
-
-
-def test_a_message_replayed_twice_is_a_deviation_only_with_a_new_message() -> None:
-    begin = [*joins("c", "d"), gathers(share("c", 1), share("d"))]
-    new_message, twice = more(Position(1, 1), 2, B), gathers(share("d", 1, 1))
-    assert broken(*classic(A), *begin, leaves("c"), twice) == "ACK-12"
-    answer = judged(*classic(A), *begin, new_message, leaves("c"), twice)
-    assert isinstance(answer, Broken)
-    assert answer.deviation == SEND_IN_PROGRESS_CLEARED_EARLY
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
-    assert broken(*classic(A), *begin, new_message, leaves("c"), twice, known=known) is None
-    assert broken(*sent(A), *begin, new_message, leaves("c"), twice, known=known) is None
-
-
-def test_a_message_that_was_read_twice_is_delivered_at_most_once_more() -> None:
-    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d")), more(Position(1, 1), 2, B), leaves("c")]
-    once, known = gathers(share("d", 1)), SEND_IN_PROGRESS_CLEARED_EARLY
-    assert broken(*begin, once, once, known=known) is None
-    assert broken(*begin, once, gathers(share("d")), once, known=known) is None  # it may be put aside for long
-    assert broken(*begin, once, once, once, known=known) == "ACK-12"
-    assert broken(*begin, gathers(share("d")), gathers(share("d", 1, 1)), known=known) is None  # reads may be slow
-
-
-def test_a_message_that_was_not_replayed_is_not_dispatched_twice() -> None:
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
-    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
-    news = [more(Position(1, 1), 2, B), more(Position(1, 2), 3, A)]
-    assert broken(*begin, *news, gathers(share("c", 2, 2), share("d")), known=known) == "ACK-12"
-    assert broken(*begin, *news, leaves("c"), gathers(share("d", 1, 2, 1)), known=known) is None
-    waits_again = gathers(share("d", 1, permits=5))
-    assert broken(*begin, *news[:1], leaves("c"), waits_again, waits_again, known=known) is None
-    asked = [
-        *begin,
-        *news[:1],
-        leaves("c"),
-        gathers(share("d", 1)),
-        gathers(share("d", permits=5)),
-        gathers(share("d", 1)),
-    ]
-    assert broken(*asked, known=known) == "ACK-12", "with permits it would have come"
-
-
-def test_a_new_message_may_be_read_twice_if_it_comes_after_a_later_one() -> None:
-    """It had no permits when it was read first, so it comes from the replay queue."""
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
-    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
-    begin += [more(Position(1, 1), 2, A), more(Position(1, 2), 3, B), leaves("c")]
-    assert broken(*begin, gathers(share("d", 3, 1, 2)), gathers(share("d", 2)), known=known) is None
-    assert broken(*begin, gathers(share("d", 1, 2, 3)), gathers(share("d", 2)), known=known) == "ACK-12"
 
 
 def test_a_nack_excuses_only_the_messages_that_it_names() -> None:

@@ -11,6 +11,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
+    LAST_MESSAGE_ID_ANSWERED_TWICE,
     RECONNECT_OVERFLOWS_STACK,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
@@ -55,7 +56,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import ANSWERED, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -284,6 +285,21 @@ def test_a_skip_fails_only_in_a_topic_without_entries() -> None:
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
     assert unexcused(knowing_all(*empty, sent), skip, refused, error) is None
     assert unexcused(knowing_all(*empty), skip, other) is None
+
+
+def test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation() -> None:
+    name, read = LAST_MESSAGE_ID_ANSWERED_TWICE, ReadSnapshot("t0")
+    why = "Failed to get batch size for entry org.apache.bookkeeper.mledger.ManagedLedgerException"
+    error = ErrorAnswer("binary", f"the last message id of topic t0, {ANSWERED}", "MetadataError", why, "t0")
+    empty = (CREATED, OPENED, SUBSCRIPTION)
+    assert unexcused(after(*empty), read, Done(), error) == name
+    assert met(replace(after(*empty), known=frozenset({name})), read, Done(), error) == (name,)
+    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
+    assert unexcused(knowing_all(*empty, sent), read, Done(), error) is None
+    first = replace_struct(error, request="the last message id of topic t0")
+    other = replace_struct(error, request=f"a seek, {ANSWERED}", message="not ready")
+    for wrong in (first, other):
+        assert unexcused(knowing_all(*empty), read, Done(), wrong) is None
 
 
 def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation() -> None:
