@@ -234,9 +234,11 @@ def starved(
         return DEVIATIONS[name].broken(what)
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
         return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
-    is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
-    if is_unfinished:
-        return _by_broker("CHUNK-09", f"{what}, while the log has unfinished messages")
+    if unfinished := _unfinished(topic):
+        what = f"{what}, while the log has unfinished messages"
+        if _is_recently_joined_waiting_for(unfinished, topic, consumers, owed):
+            return DEVIATIONS[RECENTLY_JOINED_WAITS_FOR_CHUNKS].broken(what, "CHUNK-09")
+        return _by_broker("CHUNK-09", what)
     return _by_broker("CHUNK-03" if len(consumers) < 2 else "CHUNK-14", what)
 
 
@@ -315,6 +317,29 @@ def _is_recently_joined_waiting(
             ):
                 return True
     return False
+
+
+def _unfinished(topic: ChunkTopic) -> frozenset[Position]:
+    """The chunks of messages that are not complete in the log."""
+    complete = {entry.position for whole in wholes(topic.log) for entry in whole}
+    return frozenset(entry.position for entry in topic.log if entry.position not in complete)
+
+
+def _is_recently_joined_waiting_for(
+    unfinished: Collection[Position],
+    topic: ChunkTopic,
+    consumers: Sequence[TrackedConsumer],
+    owed: Sequence[Position],
+) -> bool:
+    """Whether a consumer of the classic implementation held chunks of unfinished messages when another one joined.
+
+    Nobody acknowledges these chunks, and the one that joined waits for all that was read by then.
+    """
+    if topic.drains or len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
+        return False
+    read_by_then = max((position for one in consumers for position in one.reassigned), default=None)
+    is_later = read_by_then is not None and owed[0] > read_by_then
+    return is_later and any(not one.holds.isdisjoint(one.reassigned.intersection(unfinished)) for one in consumers)
 
 
 def _by_broker(rule: str, because: str) -> Broken:

@@ -370,8 +370,9 @@ def _closed_while_opening(cursor: Cursor) -> Iterator[Acked]:
 def unloaded(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was unloaded gracefully, which persists the whole state."""
     past = Row.of(Moment(at, cursor.possible))
-    lost = {replace(state, parts=Bits()): BATCH_INDEX_ACKS_NOT_RECOVERED for state in cursor.possible}
-    lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
+    lost = {replace(state, parts=Bits()): name for state, name in cursor.deviating.items()}
+    # a state that one deviation explains needs no earlier one
+    lost.update({replace(state, parts=Bits()): BATCH_INDEX_ACKS_NOT_RECOVERED for state in cursor.possible})
     if is_opening(cursor, at):
         states = tuple(_closed_while_opening(cursor))
         both = (replace(state, parts=Bits()) for state in states)

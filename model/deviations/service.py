@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation, Shadow
+from model.deviation import CLASSIC, Deviation, Shadow
 
 DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
@@ -13,6 +13,7 @@ UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
+STATS_RACE_WITH_RECENTLY_JOINED = "stats-race-with-recently-joined"
 LAST_MESSAGE_ID_ANSWERED_TWICE = "last-message-id-answered-twice"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
@@ -242,6 +243,24 @@ DEVIATIONS = (
             name="test_a_skip_fails_only_in_a_topic_without_entries",
             by="small history",
             statement="A skip fails in a topic that has entries, or with another error.",
+        ),
+    ),
+    Deviation(
+        name=STATS_RACE_WITH_RECENTLY_JOINED,
+        rule="SERVE-01",
+        statement="With the classic implementation, a request for the stats of a topic is answered with an internal error (500, without a message), if it comes while a recently joined consumer of a Key_Shared subscription joins, leaves or stops waiting.",
+        cause="PersistentSubscription.getStats goes through the LinkedHashMap of the recently joined consumers, which the dispatcher changes in other threads: ConcurrentModificationException, in the broker's log (2.11.0, line 1154). Read in 2.7.4, 2.8.2, 2.10.1, 3.0.7, 3.1.0, 3.2.3 and 4.0.1. 3.3.5, 3.3.6 and 4.0.2 return a copy.",
+        side="broker",
+        releases=(">=2.7.4,<3.3.5",),
+        switched_on={CLASSIC: (">=4.0,<4.0.2",)},
+        seen=("2.11.0",),
+        gone=("3.3.5", "3.3.6", "4.0.2", "4.0.8"),
+        occurrence="Once in 23,000 requests, when thirty consumers were closed at once; in none of 30 replays.",
+        has_history=False,
+        shadow=Shadow(
+            name="test_stats_fail_only_where_a_recently_joined_consumer_may_change",
+            by="small history",
+            statement="Stats fail without recently joined consumers, or with draining hashes, or with another error.",
         ),
     ),
     Deviation(

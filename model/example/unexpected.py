@@ -38,6 +38,11 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
         empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
+        joined=frozenset(
+            subscription.topic
+            for subscription, keyed in state.consumption.keyed.items()
+            if keyed.joined and subscription.topic in tracked and not tracked[subscription.topic].drains
+        ),
         full=full,
         rolling=rolling,
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),

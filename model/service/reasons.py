@@ -21,6 +21,7 @@ from model.deviations.service import (
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
+    STATS_RACE_WITH_RECENTLY_JOINED,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
     UNLOAD_RACES_WITH_ROLLOVER,
@@ -89,6 +90,8 @@ class Reasons:
     """Topics that were terminated, and reloaded since."""
     empty: frozenset[str] = frozenset()
     """Topics without entries."""
+    joined: frozenset[str] = frozenset()
+    """Topics that had recently joined consumers of a Key_Shared subscription before the operation."""
     full: frozenset[str] = frozenset()
     """Topics whose last ledger is full, or may be."""
     rolling: frozenset[str] = frozenset()
@@ -143,6 +146,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
+    if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
+        return requires(STATS_RACE_WITH_RECENTLY_JOINED, None, reasons.known, because)
     is_read = answer.request.startswith(STATS) or any(one in answer.request for one in (PEEK, EXPIRE))
     is_without = is_read and NO_CURRENT_LEDGER.search(answer.message)
     is_skip_of_nothing = answer.topic in reasons.empty and SKIP_ENTRIES in answer.request

@@ -31,6 +31,7 @@ from model.events import (
     DueReceived,
     MessagePeeked,
     Opened,
+    Persisted,
     Range,
     ReceivedMessages,
     RedeliveryRequested,
@@ -47,6 +48,7 @@ from model.operations import CreateTopic, Kill, OpenProducer, Send, Terminate, T
 from model.subscription_operations import (
     AckById,
     Acknowledge,
+    AwaitPersisted,
     CrashConsumer,
     CreateSubscription,
     Nack,
@@ -457,6 +459,25 @@ def test_a_kill_gives_all_batches_the_parts_of_the_first_by_a_deviation_and_no_o
     assert deviation(*both, left=(first[0], second[0])) == PARTIAL_ACKS_PERSISTED_AS_FIRST
     assert deviation(*both, left=(second[0], second[2])) is None, "the first batch has lost a message, too"
     assert deviation(acknowledged(second[1]), left=(*first, second[0])) is None, "only one batch has acknowledged parts"
+
+
+def test_an_unload_after_a_kill_loses_the_acks_of_parts_by_the_unload_s_deviation_alone() -> None:
+    first = [Delivery(at(0), index, 2, f"b{index + 1}", 0) for index in range(2)]
+    second = [Delivery(at(1), index, 3, f"b{index + 3}", 0) for index in range(3)]
+    last = Delivery(at(2), -1, 0, "b6", 0)
+    acks = (taken(*first, *second, last), acknowledged(first[1], second[1], last))
+    again = taken(*first, *second, by="c2")
+    broken = verdicts.broken_by(
+        *topic(2, 3, 1),
+        *acks,
+        (AwaitPersisted("t0", "s0"), Persisted(after_ms=0.0, entries=1)),
+        (Kill(), Done()),
+        UNLOADED,
+        subscribed("c2"),
+        again,
+        step_ms=STEP_MS,
+    )
+    assert broken.deviation == BATCH_INDEX_ACKS_NOT_RECOVERED
 
 
 def test_a_batch_that_a_kill_leaves_without_messages_is_not_dispatched_by_a_deviation() -> None:

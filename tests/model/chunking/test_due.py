@@ -153,6 +153,30 @@ def test_a_message_between_the_chunks_waits_only_if_it_was_not_read_when_the_con
 
 
 @pytest.mark.parametrize(
+    ("holds", "reassigned", "owed", "is_explained"),
+    [
+        ({0}, {0}, {2}, True),
+        ({0}, set(), {2}, False),  # nobody joined since
+        ({1}, {1}, {2}, False),  # it has no chunk of the unfinished message
+        ({0, 1}, {0, 1}, {0, 2}, False),  # an entry that was read when the other one joined
+    ],
+)
+def test_an_unfinished_message_holds_up_others_only_where_a_consumer_joined_while_another_one_had_its_chunks(
+    holds: set[int], reassigned: set[int], owed: set[int], *, is_explained: bool
+) -> None:
+    topic = replace(PLAIN, log=logged("a0/3 x y"), drains=False)
+    first = replace(
+        consumer(), kind="Key_Shared", holds=frozenset(map(at, holds)), reassigned=frozenset(map(at, reassigned))
+    )
+    consumers, left = [first, replace(consumer(), kind="Key_Shared")], sorted(map(at, owed))
+    broken = dispatch.starved(SubscriptionId("t", "s"), topic, consumers, left, is_stuck=False)
+    assert (broken.rule, broken.deviation) == ("CHUNK-09", RECENTLY_JOINED_WAITS_FOR_CHUNKS if is_explained else None)
+    with_draining_hashes = replace(topic, drains=True)
+    broken = dispatch.starved(SubscriptionId("t", "s"), with_draining_hashes, consumers, left, is_stuck=False)
+    assert (broken.rule, broken.deviation) == ("CHUNK-09", None)
+
+
+@pytest.mark.parametrize(
     ("kind", "reassigned", "deviation"),
     [
         ("Key_Shared", {0, 1}, HASH_REASSIGNED_BETWEEN_CHUNKS),

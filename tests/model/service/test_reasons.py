@@ -15,6 +15,7 @@ from model.deviations.service import (
     RECONNECT_OVERFLOWS_STACK,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
+    STATS_RACE_WITH_RECENTLY_JOINED,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
     UNLOAD_RACES_WITH_ROLLOVER,
@@ -60,10 +61,12 @@ from model.service.unexpected import ANSWERED, Closed, ErrorAnswer, Overdue, Sil
 from model.subscription_operations import (
     AckById,
     Acknowledge,
+    CloseConsumer,
     CreateSubscription,
     DeleteSubscription,
     Expire,
     PeekMessage,
+    Permit,
     ReadCursor,
     ReceiveAll,
     Skip,
@@ -285,6 +288,24 @@ def test_a_skip_fails_only_in_a_topic_without_entries() -> None:
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
     assert unexcused(knowing_all(*empty, sent), skip, refused, error) is None
     assert unexcused(knowing_all(*empty), skip, other) is None
+
+
+def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
+    def joined(*names: str, draining: bool) -> tuple[Happened, ...]:
+        created = Created(deduplication=False, snapshot_room=6, has_draining_hashes=draining)
+        steps: list[Happened] = [(CREATED[0], created), SUBSCRIPTION]
+        for name in names:
+            steps += [(Subscribe(name, "t0", "s0", "Key_Shared"), Subscribed()), (Permit(name, 5), Done())]
+        return tuple(steps)
+
+    name, close = STATS_RACE_WITH_RECENTLY_JOINED, CloseConsumer("c2")
+    error = replace_struct(STATS_FAIL, message="null")
+    both = joined("c1", "c2", draining=False)
+    assert unexcused(after(*both), close, Done(), error) == name
+    assert met(replace(after(*both), known=frozenset({name})), close, Done(), error) == (name,)
+    for others in (joined("c2", draining=False), joined("c1", "c2", draining=True)):
+        assert unexcused(knowing_all(*others), close, Done(), error) is None
+    assert unexcused(knowing_all(*both), close, Done(), replace_struct(error, message="not ready")) is None
 
 
 def test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation() -> None:
