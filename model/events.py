@@ -60,12 +60,12 @@ class Created(Outcome, frozen=True):
 
     ``snapshot_room``: how many producers its deduplication snapshot holds. ``ledger_room``: how many entries a ledger
     takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
-    most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
-    implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
-    before no new ones are read (0: any). ``unacknowledged_in_all``: how many unacknowledged messages a subscription may
-    have (0: any). ``replication``: of a topic that several clusters have. ``limit_bytes``: the largest entry of a
-    chunked topic, as clients learn it. ``snapshots``: when one of deduplication is due (None: not known).
-    ``delay_tick_ms``: how exactly the broker keeps the time of delayed messages (None: it delivers them at once).
+    most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes, and ``look_ahead``:
+    the longest replay queue for each consumer, and in all, at which new messages are read (0: any).
+    ``unacknowledged_in_all``: how many unacknowledged messages a subscription may have (0: any). ``replication``: if
+    several clusters have the topic. ``limit_bytes``: the largest entry of a chunked topic, as clients learn it.
+    ``snapshots``: when one of deduplication is due (None: not known). ``delay_tick_ms``: how exactly the broker keeps
+    the time of delayed messages (None: it delivers them at once).
     """
 
     deduplication: bool
@@ -239,15 +239,16 @@ class Thawed(Outcome, frozen=True):
 # ----------------------------------------------------------------------------------------------------------- consumers
 
 
-class Subscribed(Outcome, frozen=True):
-    """A consumer is subscribed."""
+class Subscribed(Outcome, frozen=True, omit_defaults=True):
+    """A consumer is subscribed. ``drains``: whether the owner has draining hashes, where brokers differ in that."""
+
+    drains: bool | None = None
 
 
 class ReceivedMessages(Outcome, frozen=True):
     """What a consumer received. ``settled``: the broker cannot have sent it anything more.
 
-    ``blocked``: by the broker's stats it is sent nothing, because it has too many unacknowledged messages;
-    ``withheld``: because its subscription has.
+    ``blocked``: by the stats it is sent nothing, for too many unacknowledged messages; ``withheld``: its subscription.
     """
 
     messages: tuple[Delivery, ...]
@@ -276,8 +277,7 @@ class RedeliveryRequested(Outcome, frozen=True, omit_defaults=True):
 
 
 class RedeliveryTimes(Outcome, frozen=True):
-    """How long after each nack a message was redelivered, with ``first_ms`` as the client's first delay; and what was
-    redelivered without a nack."""
+    """How long after each nack a message came again (the client's first delay is ``first_ms``), and ``others``."""
 
     message: Delivery
     first_ms: float
@@ -327,8 +327,8 @@ class DueReceived(Outcome, frozen=True, omit_defaults=True):
 
     The draining hashes, their unacknowledged messages, and how many are cleared. ``waited_ms``: the time until nothing
     more was due. ``is_waiting``: the broker had read all entries and waited for a new one; ``in_replay``: the number of
-    entries in the replay queue then; ``withheld``: as of :class:`ReceivedMessages`. On a chunked topic: what passed to
-    each consumer, and the log, read after that.
+    entries in the replay queue then; ``withheld``: as of :class:`ReceivedMessages`; ``drains``: as of
+    :class:`Subscribed`. On a chunked topic: what passed to each consumer, and the log, read after that.
     """
 
     consumers: tuple[ConsumerRead, ...] = ()
@@ -341,6 +341,7 @@ class DueReceived(Outcome, frozen=True, omit_defaults=True):
     withheld: Withheld | None = None
     traffic: tuple[Traffic, ...] = ()
     log: tuple[LoggedPart, ...] = ()
+    drains: bool | None = None
 
 
 # ------------------------------------------------------------------------------------------------------------- cursors

@@ -83,7 +83,7 @@ class Dispatcher:
 
 
 @dataclass(frozen=True, slots=True)
-class OneDispatcher:
+class KnownDispatchers:
     """All brokers have the same implementation of Key_Shared subscriptions."""
 
 
@@ -95,7 +95,7 @@ class ClientOption:
     is_there: bool
 
 
-Question = AdminRequest | StatsField | HasSetting | IsOn | AtMost | Dispatcher | OneDispatcher | ClientOption
+Question = AdminRequest | StatsField | HasSetting | IsOn | AtMost | Dispatcher | KnownDispatchers | ClientOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class BrokerTraits(Protocol):
     @property
     def is_switchable(self) -> bool: ...
     @property
-    def has_one_dispatcher(self) -> bool: ...
+    def knows_dispatchers(self) -> bool: ...
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request, by its path below the topic's."""
@@ -233,11 +233,11 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         rules=("ACK-14",),
     ),
     Requirement(
-        name="one implementation of Key_Shared",
-        asks=OneDispatcher(),
+        name="known implementations of Key_Shared",
+        asks=KnownDispatchers(),
         rules=_family("KEY"),
         needs=_is_of_key_shared,
-        withheld="no subscription is Key_Shared, in a rolling upgrade from before draining hashes",
+        withheld="no subscription is Key_Shared, on a running cluster in a rolling upgrade from before draining hashes",
     ),
     Requirement(name="draining hashes", asks=Dispatcher("draining"), rules=tuple(OF_DRAINING)),
     Requirement(name="classic implementation of Key_Shared", asks=Dispatcher("classic"), rules=("KEY-14", "KEY-16")),
@@ -287,9 +287,9 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
             return _why_too_large(limits, consequence, runtime)
         case Dispatcher(kind):
             return _why_no_dispatcher(kind, broker)
-        case OneDispatcher():
+        case KnownDispatchers():
             of_several = "the brokers have different implementations of Key_Shared, and topics move between them"
-            return None if broker.has_one_dispatcher else of_several
+            return None if broker.knows_dispatchers else of_several
         case ClientOption(name, is_there):
             return None if is_there else f"pulsar-client {pulsar.__version__} has no option {name}"
         case _:

@@ -24,6 +24,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import Answers, LateForStats
 from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicatedPlace, ReplicationWorld
+from conformance.lockstep.dispatchers import Dispatchers
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
@@ -100,6 +101,7 @@ class World:
         """Whether the current example disturbed the metadata store or a bookie, so that reads may have failed."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
         self._place = place
+        self.dispatchers = Dispatchers(broker)
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
         self.starter = Starter("conformance.applications", read_report)
@@ -327,22 +329,17 @@ class World:
     @property
     def can_be_classic(self) -> bool:
         """Whether Key_Shared subscriptions can have the classic implementation on this broker."""
-        return self._can_be_classic or self._is_usually_classic
+        return self._can_be_classic or self._is_usually_classic or not self.dispatchers.are_alike
 
     @property
     def can_drain(self) -> bool:
         """Whether Key_Shared subscriptions can have draining hashes on this broker."""
-        return self._can_be_classic or self.has_draining_hashes
+        return self._can_be_classic or self.has_draining_hashes or not self.dispatchers.are_alike
 
     @property
-    def has_one_dispatcher(self) -> bool:
-        """Whether all brokers, perhaps of several releases, have the same implementation of Key_Shared."""
-        service = self.broker.addresses.admin
-        scheme, _, hosts = service.url.partition("://")
-        if "," not in hosts:
-            return True
-        each = (settings_in_force(Admin(service.at(f"{scheme}://{host}"))) for host in hosts.split(","))
-        return len({CLASSIC in settings for settings in each if settings is not None}) <= 1
+    def knows_dispatchers(self) -> bool:
+        """Whether it is known which implementation of Key_Shared each topic has, in a rolling upgrade as well."""
+        return self.dispatchers.are_known
 
     @property
     def has_draining_hashes(self) -> bool:
@@ -356,7 +353,7 @@ class World:
         """
         if on == self._is_classic:
             return True
-        if not self._can_be_classic:
+        if not self._can_be_classic or not self.dispatchers.are_alike:
             return False
         value = str(on).lower()
         if not self._place.settings.change(CLASSIC, value):

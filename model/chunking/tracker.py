@@ -86,6 +86,9 @@ def judge(
 
 
 def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutcome, known: frozenset[str]) -> Judged:
+    if isinstance(outcome, Subscribed | DueReceived) and outcome.drains is not None and operation.topic is not None:
+        topic = operation.topic
+        state = state.with_topic(topic, replace(state.topics[topic], drains=outcome.drains))
     match operation, outcome:
         case Subscribe(), Subscribed():
             return Allowed(_subscribed(state, operation))

@@ -99,10 +99,10 @@ DEVIATIONS = (
         name=PARTIAL_ACKS_NOT_COUNTED_OFF,
         rule="SERVE-04",
         statement="The broker counts the acknowledged messages of a batch as unacknowledged at their consumer until the whole batch is acknowledged.",
-        cause="Consumer.messageAcked calls removePendingAcks only for an ack of a whole entry (2.6.0).",
+        cause="Consumer.messageAcked lowers the count only in removePendingAcks, which it calls for a whole entry or for a batch without messages left (read in 2.6.0, 2.7.4, 2.8.2 and 2.9.1). 2.10.1 lowers it by the messages of each ack.",
         side="broker",
-        releases=("==2.6.0",),
-        seen=("2.6.0",),
+        releases=(">=2.6.0,<=2.9.1",),
+        seen=("2.9.1", "2.8.2", "2.7.4", "2.6.0"),
         gone=("2.10.1", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(

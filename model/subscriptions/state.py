@@ -214,6 +214,13 @@ class Consumption:
         free = self.unassigned(subscription, self.cursors[subscription].possible)
         return [chunk for chunk in free.values() if chunk is not None]
 
+    def with_dispatcher(self, topics: Iterable[str], *, drains: bool) -> Consumption:
+        """The owner of these topics has draining hashes, or the classic implementation."""
+        state = self
+        for topic in topics:
+            state = state.with_topic(topic, replace(state.topics[topic], drains=drains))
+        return state
+
     def has_unused_subscription(self, topic: str) -> bool:
         """Whether a subscription of the topic has no consumer."""
         return any(one.topic == topic and not any(self.consumers_of(one)) for one in self.cursors)

@@ -21,6 +21,7 @@ from model.events import (
     Acknowledged,
     CursorReset,
     Delivery,
+    DueReceived,
     ReceivedMessages,
     RedeliveryRequested,
     RedeliveryTimes,
@@ -191,6 +192,8 @@ def judge(
             state = written.lost(state, topic)
     if not isinstance(operation, Receive | ReceiveDue | Permit | ReadCursor):
         state = state.may_be_read(_topics_of(state, operation))
+    if isinstance(outcome, Subscribed | DueReceived) and outcome.drains is not None:
+        state = state.with_dispatcher(_topics_of(state, operation), drains=outcome.drains)
     match operation:
         case Permit(name):
             return Allowed(due.permitted(state, name))

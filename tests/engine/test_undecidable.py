@@ -36,7 +36,7 @@ class Answers:
     can_drain: bool = True
     can_be_classic: bool = True
     is_switchable: bool = True
-    has_one_dispatcher: bool = True
+    knows_dispatchers: bool = True
     lacks: frozenset[str] = frozenset()
 
     def has_admin_request(self, path: str) -> bool:
@@ -96,7 +96,7 @@ def test_a_setting_that_makes_a_rule_undecidable_is_named(settings: dict[str, st
         ({"can_be_classic": False}, "KEY-14", f"{CLASSIC}=false"),
         ({"can_drain": False}, "KEY-03", f"{CLASSIC}=true"),
         ({"can_drain": False, "is_switchable": False}, "KEY-03", "this release has no draining hashes"),
-        ({"has_one_dispatcher": False}, "KEY-01", "different implementations of Key_Shared"),
+        ({"knows_dispatchers": False}, "KEY-01", "different implementations of Key_Shared"),
         ({"lacks": {"publishers.chunkedMessageRate"}}, "CHUNK-10", "have no chunkedMessageRate in publishers"),
         ({"lacks": {"ledger/0/entry/0"}}, "REPL-07", "no admin request TOPIC/ledger/0/entry/0"),
     ],
@@ -106,7 +106,7 @@ def test_a_feature_that_a_release_lacks_is_named(answers: dict[str, Any], rule: 
 
 
 def test_no_consumer_is_key_shared_where_the_brokers_differ_in_that() -> None:
-    differing, alike = Capabilities(Answers(has_one_dispatcher=False)), Capabilities(Answers(runtime=QUICK))
+    differing, alike = Capabilities(Answers(knows_dispatchers=False)), Capabilities(Answers(runtime=QUICK))
     key_shared, shared = (Subscribe("c", "t0", "s0", kind=kind) for kind in ("Key_Shared", "Shared"))
     assert "different implementations" in str(differing.why_not(key_shared))
     assert differing.why_not(shared) is None

@@ -256,7 +256,7 @@ class Chunks:
         if isinstance(opened, Refused):
             return opened
         self._consumers[operation.consumer] = opened
-        return Subscribed()
+        return Subscribed(self._world.dispatchers.drains_on(topic) if operation.kind == "Key_Shared" else None)
 
     def _on(self, topic: str, subscription: str) -> list[ChunkConsumer]:
         return [one for one in self._consumers.values() if (one.topic, one.subscription) == (topic, subscription)]
@@ -276,7 +276,9 @@ class Chunks:
                 break
         if self._due(topic, subscription, log):
             self._stalled.add(key)
-        return DueReceived(traffic=tuple(consumer.traffic() for consumer in consumers), log=log)
+        is_key_shared = any(consumer.kind == "Key_Shared" for consumer in consumers)
+        drains = self._world.dispatchers.drains_on(topic) if is_key_shared else None
+        return DueReceived(traffic=tuple(consumer.traffic() for consumer in consumers), log=log, drains=drains)
 
     def _receive(self, topic: str, subscription: str, log: tuple[LoggedPart, ...], deadline: Deadline) -> None:
         """Receive until all due messages of this log have arrived, or the deadline has passed."""

@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.types import ConsumerStats
 from conformance.clients.outcomes import ServerRefused
@@ -80,6 +82,8 @@ class KeyShares:
                     member.await_heard()
                 except ServerRefused as refused:
                     return Refused(refused.code, refused.message)
+        differing = self._world.dispatchers.drains_on(topic)
+        drains = self._world.has_draining_hashes if differing is None else differing
         began, deadline = time.monotonic(), Deadline.after(GATHER_TIMEOUT_S + self._world.failed_reads_s)
         polls = 0
         while True:
@@ -87,7 +91,7 @@ class KeyShares:
             if view is None:
                 return Skipped("there is no such subscription")
             gathered = self._outcome(members, view, time.monotonic() - began)
-            missing = self._missing(gathered, members, poller, view)
+            missing = self._missing(gathered, members, poller, view, drains=drains)
             if missing is None:
                 break
             if deadline.passed and polls >= LOOKS:
@@ -96,7 +100,7 @@ class KeyShares:
             time.sleep(PAUSE_S)
         if not view.has_all_arrived(members.values()):
             return Starved(f"of what the broker says to have sent, not all arrived: {_not_arrived(members, view)}")
-        return self._outcome(members, view, time.monotonic() - began, takes=True)
+        return replace(self._outcome(members, view, time.monotonic() - began, takes=True), drains=differing)
 
     def _missing(
         self,
@@ -104,6 +108,8 @@ class KeyShares:
         members: Mapping[str, Member],
         poller: Poller,
         view: SubscriptionView,
+        *,
+        drains: bool,
     ) -> set[int] | None:
         """None if all due messages have arrived and the stats are right; else the hashes whose stats are wrong.
 
@@ -116,7 +122,7 @@ class KeyShares:
             Receiver(one.consumer, one.permits, one.ranges) for one in gathered.consumers if one.ranges is not None
         ]
         is_known = len(receivers) == len(members)
-        if is_known and not self._world.has_draining_hashes:
+        if is_known and not drains:
             return self._missing_of_classic(view, receivers, members, poller)
         if not is_known:
             return None if poller.is_quiet else set()

@@ -232,10 +232,15 @@ class Cursors:
             topic = self._partitioned.get(operation.topic)
         if topic is None:
             return self._no_topic(operation.topic)
+        is_key_shared, dispatchers = operation.kind == "Key_Shared", self._world.dispatchers
+        if is_key_shared and operation.topic in self._partitioned and not dispatchers.are_alike:
+            return Skipped("the partitions may have different implementations of Key_Shared")
         if self._members.get(operation.consumer) is not None:
             return Skipped("a consumer of this name is subscribed")
         self._world.answers.opened(operation.consumer, topic)
-        return self._members.subscribe(operation, topic) or Subscribed()
+        if (refused := self._members.subscribe(operation, topic)) is not None:
+            return refused
+        return Subscribed(dispatchers.drains_on(topic) if is_key_shared else None)
 
     def _close(self, consumer: str) -> AnyOutcome:
         self._members.close(consumer)

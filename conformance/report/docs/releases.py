@@ -14,7 +14,7 @@ from conformance.lockstep.capabilities import (
     Dispatcher,
     HasSetting,
     IsOn,
-    OneDispatcher,
+    KnownDispatchers,
     Question,
     StatsField,
 )
@@ -113,7 +113,7 @@ def _asked(question: Question) -> str:
             return " or ".join(f"`{name}` at most {largest:g}" for name, (_, largest) in limits.items())
         case Dispatcher():
             return f"the setting `{CLASSIC}`"
-        case OneDispatcher():
+        case KnownDispatchers():
             return f"whether all brokers have the setting `{CLASSIC}`, or none"
         case ClientOption(name):
             return f"the option `{name}` of pulsar-client"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from model.deviations.key_shared import (
     DRAINING_REFCOUNT_DOUBLED,
@@ -31,11 +32,12 @@ from model.events import (
     Sent,
     Stored,
     Subscribed,
+    TakenOver,
 )
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, keys_that_share_a_hash, sticky_hash
 from model.log import Position
-from model.operations import CreateTopic, OpenProducer, Send, Unload
+from model.operations import CreateTopic, OpenProducer, Send, TakeOver, Unload
 from model.subscription_operations import (
     Acknowledge,
     CrashConsumer,
@@ -429,6 +431,21 @@ def test_an_unload_may_switch_a_topic_to_the_other_implementation() -> None:
     too_soon = gathers(share("c"), share("d", 2))
     assert broken(*sent(A), unloads_to(classic=True), *reloaded, too_soon) == "KEY-14"
     assert broken(*classic(A), unloads_to(classic=False), *reloaded, too_soon) is None
+
+
+@pytest.mark.parametrize("is_seen_by", ["subscribing", "looking"])
+def test_a_takeover_in_a_rolling_upgrade_may_switch_a_topic_to_the_other_implementation(is_seen_by: str) -> None:
+    def begins(*, drains: bool) -> list[Happened]:
+        subscribed, looked = (drains, None) if is_seen_by == "subscribing" else (None, drains)
+        look, seen = gathers(share("c", 1))[:2]
+        assert isinstance(seen, DueReceived)
+        joined = Subscribe("c", "t", "s", kind="Key_Shared"), Subscribed(drains=subscribed)
+        return [joined, (look, replace(seen, drains=looked)), *joins("d"), more(Position(1, 1), 2, B)]
+
+    taken_over = TakeOver("t"), TakenOver(("t",))
+    too_soon = gathers(share("c"), share("d", 2))
+    assert broken(*sent(A), taken_over, *begins(drains=False), too_soon) == "KEY-14"
+    assert broken(*classic(A), taken_over, *begins(drains=True), too_soon) is None
 
 
 def test_a_hash_that_moved_and_returned_between_two_reads_may_be_shown_as_draining() -> None:
