@@ -94,7 +94,7 @@ class Answers:
         """Record answers to requests that had been answered."""
         for request, code, message in answers:
             topic = next((name for name, real in self._topics.items() if real in request), None)
-            what = f"{self._words(request)}, {ANSWERED}"
+            what = f"{self._words(request)} {ANSWERED}"
             self._noticed.append(ErrorAnswer("binary", what, code, self._words(message), topic))
 
     def opened(self, actor: str, topic: str) -> None:

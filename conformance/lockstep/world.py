@@ -24,9 +24,8 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import Answers, LateForStats
 from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicatedPlace, ReplicationWorld
-from conformance.lockstep.dispatchers import Dispatchers
 from conformance.lockstep.failpoints import Failpoints
-from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
+from conformance.lockstep.settings_in_force import Dispatchers, settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import LanePlace, RunPlace

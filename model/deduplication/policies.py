@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from model.deduplication.topic_observer import TopicView
-from model.deviations import preferred, requires
+from model.deviations import requires
 from model.deviations.deduplication import TOPIC_POLICY_AWAITS_RELOAD, UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY
 from model.judgement import Allowed, Broken
 from model.operations import Switch
@@ -36,10 +36,8 @@ def own_ignored(
     broken = ignored(topic, status)
     if status != STATUS[view.enabled] or view.enabled == on:
         return broken
-    causes = [TOPIC_POLICY_AWAITS_RELOAD]
-    if has_unused_subscription:
-        causes.append(UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY)
-    return requires(preferred(causes, view.known), replace(view, ignored_policy=on), view.known, broken.because)
+    name = UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY if has_unused_subscription else TOPIC_POLICY_AWAITS_RELOAD
+    return requires(name, replace(view, ignored_policy=on), view.known, broken.because)
 
 
 def created(view: TopicView, topic: str, switch: Switch) -> Allowed[TopicView] | Broken:

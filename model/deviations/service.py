@@ -270,7 +270,7 @@ DEVIATIONS = (
         cause="ServerCnx.getLargestBatchIndexWhenPossible answers if there is no entry, but does not return: it reads the entry all the same, and answers again when that fails (2.5.1 and 2.6.0, lines 1428 to 1462 and 1477 to 1511). 2.7.4 returns.",
         side="broker",
         releases=(">=2.5.1,<2.7.4",),
-        seen=("2.5.1",),
+        seen=("2.6.0", "2.5.1"),
         gone=("2.7.4", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(

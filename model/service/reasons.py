@@ -134,7 +134,7 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     """A documented error is a valid answer while a topic cannot be served. Any other error breaks the rule."""
     is_binary = answer.interface == "binary"
     if ANSWERED in answer.request:
-        because = f"{answer.request} is also answered with {answer.code}: {answer.message}"
+        because = f"{answer.request} is answered again with {answer.code}: {answer.message}"
         if answer.topic in reasons.empty and NO_BATCH_SIZE in answer.message:
             return requires(LAST_MESSAGE_ID_ANSWERED_TWICE, None, reasons.known, because)
         return Broken("SERVE-01", because)

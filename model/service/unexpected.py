@@ -16,7 +16,7 @@ NOT_REGISTERED: Final = "is not registered"
 STALE_OWNER: Final = "for the owner of a topic that it lost"
 """The same of a broker that has another session, and did not notice that others took over its topics."""
 
-ANSWERED: Final = "which has an answer"
+ANSWERED: Final = "(already answered)"
 """In the request of an error that is a second answer."""
 
 Interface = Literal["binary", "admin"]

@@ -114,7 +114,7 @@ def _asked(question: Question) -> str:
         case Dispatcher():
             return f"the setting `{CLASSIC}`"
         case KnownDispatchers():
-            return f"whether all brokers have the setting `{CLASSIC}`, or none"
+            return f"whether all brokers have the setting `{CLASSIC}`, or none, or a deployment of separate processes"
         case ClientOption(name):
             return f"the option `{name}` of pulsar-client"
         case _:

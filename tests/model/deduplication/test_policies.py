@@ -83,6 +83,9 @@ def test_an_unused_subscription_hides_only_the_topic_s_own_policy() -> None:
     state = in_turn(replace(Example(), known=frozenset({name})), created)
     without, unused, used = state, in_turn(state, subscription), in_turn(state, subscription, consumer)
     assert in_turn(unused, OFF).topics["t0"].ignored_policy is False
+    unknown = judge(knowing(state=unused), *OFF)
+    assert isinstance(unknown, Broken)
+    assert unknown.deviation == name
     for other, operation in (
         (without, OFF[0]),
         (used, OFF[0]),

@@ -311,14 +311,14 @@ def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
 def test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation() -> None:
     name, read = LAST_MESSAGE_ID_ANSWERED_TWICE, ReadSnapshot("t0")
     why = "Failed to get batch size for entry org.apache.bookkeeper.mledger.ManagedLedgerException"
-    error = ErrorAnswer("binary", f"the last message id of topic t0, {ANSWERED}", "MetadataError", why, "t0")
+    error = ErrorAnswer("binary", f"the last message id of topic t0 {ANSWERED}", "MetadataError", why, "t0")
     empty = (CREATED, OPENED, SUBSCRIPTION)
     assert unexcused(after(*empty), read, Done(), error) == name
     assert met(replace(after(*empty), known=frozenset({name})), read, Done(), error) == (name,)
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
     assert unexcused(knowing_all(*empty, sent), read, Done(), error) is None
     first = replace_struct(error, request="the last message id of topic t0")
-    other = replace_struct(error, request=f"a seek, {ANSWERED}", message="not ready")
+    other = replace_struct(error, request=f"a seek {ANSWERED}", message="not ready")
     for wrong in (first, other):
         assert unexcused(knowing_all(*empty), read, Done(), wrong) is None
 
