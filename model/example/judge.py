@@ -243,7 +243,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         snapshot_room=outcome.snapshot_room,
         ledger_room=outcome.ledger_room,
         known=state.known,
-        has_policy=operation.deduplication.startswith("topic-"),
+        has_policy=operation.deduplication.startswith("topic-") and operation.persistence is None,
         has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
         snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
         has_markers=operation.home is not None,

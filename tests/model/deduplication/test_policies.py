@@ -70,6 +70,7 @@ def test_a_new_topic_that_ignores_its_own_policy_is_followed_until_its_reload() 
     judged = judge(Example(), create, created)
     assert isinstance(judged, Broken)
     assert (judged.rule, judged.deviation) == ("DEDUP-01", TOPIC_POLICY_AWAITS_RELOAD)
+    assert isinstance(judge(Example(), CreateTopic("t0", "topic-on", persistence="every-ack"), created), Allowed)
     known = in_turn(replace(Example(), known=frozenset({TOPIC_POLICY_AWAITS_RELOAD})), (create, created))
     assert not known.topics["t0"].enabled
     assert in_turn(known, (Unload("t0"), Done())).topics["t0"].enabled
