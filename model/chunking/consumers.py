@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from model.chunking.state import (
 )
 from model.chunking.stored_chunks import wholes
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
+from model.deviations.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_DISCARDED_NOT_REDELIVERED
 from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
@@ -202,9 +202,35 @@ def _exercised_by(consumer: TrackedConsumer, pairs: Pairs) -> set[str]:
     return rules
 
 
+def _starved(
+    state: Chunking,
+    subscription_id: SubscriptionId,
+    there: Mapping[str, TrackedConsumer],
+    owed: Sequence[Position],
+    *,
+    is_stuck: bool,
+) -> tuple[ChunkSubscription, Broken]:
+    """Due entries were not dispatched: the rule that this breaks, and what is known of the subscription then.
+
+    ``is_stuck``: there is a chunk that the broker cannot assign.
+    """
+    topic, before = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
+    broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
+    stalled, after = before.beyond_permits, replace(before, beyond_permits=None)
+    if broken.deviation is None and stalled is not None and stalled[0] == owed[0] and stalled[1] <= there.keys():
+        broken = DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(broken.because)  # permits do not end the stall
+    if broken.deviation == CHUNK_ASSIGNED_BEYOND_PERMITS:
+        after = replace(after, beyond_permits=(owed[0], dispatch.holders(topic, there, owed[0])))
+    is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
+    if broken.deviation is None and before.is_as_created and is_all_up_to:
+        broken = DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule)
+        after = replace(after, acknowledged=before.acknowledged.union(owed))
+    return after, broken
+
+
 def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
     """No due entry is missing, and discarded entries were requested again."""
-    topic, subscription = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
+    subscription = state.subscriptions[subscription_id]
     for name, consumer in state.consumers_of(subscription_id):
         if consumer.is_reassigning:
             reassigned = replace(consumer, is_reassigning=False, reassigned=consumer.holds)
@@ -226,17 +252,14 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
     owed = [position for position in dispatch.due(kind, left, holds) if position not in skipped]
     is_shared = kind not in IN_ORDER and len(there) > 1
     is_exercised = is_shared and not owed and any(len(whole) > 1 for whole in wholes(left))
+    subscription = replace(subscription, beyond_permits=None)
     if owed:
         is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
-        broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
-        is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
-        if broken.deviation is None and subscription.is_as_created and is_all_up_to:
-            broken = DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule)
-            skipped_over = replace(subscription, acknowledged=subscription.acknowledged.union(owed))
-            state = state.with_subscription(subscription_id, skipped_over)
+        subscription, broken = _starved(state, subscription_id, there, owed, is_stuck=is_stuck)
         if broken.deviation is None or broken.deviation not in known:
             return broken
         deviations.append(broken.deviation)
+    state = state.with_subscription(subscription_id, subscription)
     for name, consumer in there.items():
         broken = _not_requested(name, consumer.hypotheses[0], subscription)
         if broken is None:

@@ -242,6 +242,13 @@ def starved(
     return _by_broker("CHUNK-03" if len(consumers) < 2 else "CHUNK-14", what)
 
 
+def holders(topic: ChunkTopic, consumers: Mapping[str, TrackedConsumer], position: Position) -> frozenset[str]:
+    """The consumers with chunks of the message that an entry belongs to."""
+    messages = ({entry.position for entry in whole} for whole in wholes(topic.log))
+    of_message = next((whole for whole in messages if position in whole), set[Position]())
+    return frozenset(name for name, consumer in consumers.items() if not consumer.holds.isdisjoint(of_message))
+
+
 def _may_be_assigned_beyond_permits(topic: ChunkTopic, consumers: Sequence[TrackedConsumer], first: Position) -> bool:
     """Whether one of several Shared consumers has only the first chunks of a message, for lack of permits.
 

@@ -192,12 +192,16 @@ class ChunkSubscription:
     """The messages of which a client lost chunks by a known deviation, by producer and sequence id."""
     is_as_created: bool = False
     """The topic was reloaded before anything was acknowledged, so the cursor is as it was persisted when created."""
+    beyond_permits: tuple[Position, frozenset[str]] | None = None
+    """The first due entry at the last look, where a known deviation had assigned it to a consumer without permits, and
+    the consumers with chunks of its message: the stall lasts as long as they do."""
 
     def unloaded(self, *, is_graceful: bool) -> ChunkSubscription:
         """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
         is_as_created = self.is_as_created or not self.acknowledged
-        return replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost, is_as_created=is_as_created)
+        after = replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost, beyond_permits=None)
+        return replace(after, is_as_created=is_as_created)
 
 
 @dataclass(frozen=True, slots=True)
