@@ -80,7 +80,9 @@ def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic
     after = judged.state
     before = after.consumers[name]
     if state.consumers[name].asked_after is not None and not judged.deviations:
-        before = replace(before, asked_after=None)
+        # Both reads have ended: the next entry is the one after all that they sent.
+        last = max(before.holds, default=before.last) if before.skipped else before.last
+        before = replace(before, asked_after=None, last=last)
     if (unasked := _acknowledged_unasked(before, state.subscriptions[subscription_id], traffic)) is not None:
         return unasked
     compared = deliveries.compared(name, before, traffic.received, _digests(after.topics[subscription_id.topic]))

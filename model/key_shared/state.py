@@ -84,8 +84,8 @@ class Keyed:
     ``skipped_to``: the mark-delete position after an administrator skipped messages that a recently joined consumer may
     wait for. Since then no consumer left or was sent a message, and only recently joined ones sent permits.
 
-    ``is_left_unread``: the only consumer left was recently joined until the last other one left, and nothing triggered
-    a read since.
+    ``joined_until_leave``: the only consumer left, if it was in ``joined`` until the last other one left, and nothing
+    was delivered since. ``is_left_unread``: it was recently joined until then, and nothing triggered a read since.
 
     ``permits``: those of each consumer at the last look. ``is_last_gone``: the last consumer with permits left, and no
     consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages. If the broker
@@ -108,6 +108,7 @@ class Keyed:
     has_left: bool = False
     has_ready_left: bool = False
     reading_at_leave: Position | None = None
+    joined_until_leave: Map[str, Joined] = Map()
     has_replays: bool = False
     """Whether messages were in the replay queue at the last look."""
     draining: Map[int, str] = Map()

@@ -7,12 +7,16 @@ cluster has written at least the first response since. A response that a replica
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from typing import Final
 
 from model.cluster_events import SnapshotTaken, SubscriptionUpdated
 from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
+
+FEWEST_SLOW: Final = 3
+"""The fewest snapshots that show that replication is too slow."""
 
 
 def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tuple[Answer, ...]]]:
@@ -55,6 +59,26 @@ def is_overtaken(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) ->
     """Whether that local position is of another response of the last round, which was handled last."""
     is_of_last_round = snapshot.taken is not None and snapshot.taken.local in _last_round(log, snapshot, answers)
     return is_of_last_round and is_too_early(log, snapshot, answers)
+
+
+def are_too_slow(log: Log, others: Set[str], *, timeout_ms: float) -> bool:
+    """Whether replication takes too long for a snapshot: its rounds would not end within the timeout.
+
+    Snapshots without a result that all other clusters answered once show that: the later half of those since the last
+    complete one. A response arrived after the cluster's own entries before it.
+    """
+    last = max((one.requests[0] for one in log.snapshots if one.taken_index is not None), default=-1)
+    rounds = 2 if len(others) > 1 else 1
+    took: list[float] = []
+    for snapshot in log.snapshots:
+        first = {answer.cluster: answer.index for answer in reversed(snapshot.answers)}
+        if snapshot.requests[0] <= last or first.keys() < others:
+            continue
+        before = log.entries[: max(first.values())]
+        arrived_ms = max(entry.published_ms for entry in before if entry.origin == log.cluster)
+        took.append(arrived_ms - log.entries[snapshot.requests[0]].published_ms)
+    later = took[len(took) // 2 :]
+    return len(later) >= FEWEST_SLOW and all(rounds * one > timeout_ms for one in later)
 
 
 def _last_round(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[Position]:

@@ -29,6 +29,7 @@ from model.replication import producers
 from model.replication.agreement import CHECKS
 from model.replication.evidence import Deviating, Excused
 from model.replication.logs import Log
+from model.replication.rounds import are_too_slow
 from model.replication.tracked import (
     REPLICATORS_ADD_BYTES,
     ClusterConsumer,
@@ -284,6 +285,10 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
         return Allowed(state)
     topic = state.topics[consumer.topic]
     match outcome:
+        case Lagging(read=ClustersRead() as read) | CaughtUp(lagged=Lagging(read=ClustersRead() as read)) if (
+            _are_snapshots_too_slow(topic, consumer.cluster, read)
+        ):
+            return Allowed(_left_behind(state, consumer, read), excused=("REPL-13", "REPL-19"))
         case Lagging(cluster, mark_delete, periods):
             because = (
                 f"{consumer.subscription} is still at {mark_delete} of {cluster} {periods:.0f} snapshot periods after "
@@ -307,6 +312,22 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
             return Allowed(state, ("REPL-12", "REPL-13", *(("REPL-19",) if operation.lag else ())))
         case _:
             return Allowed(state)
+
+
+def _are_snapshots_too_slow(topic: ReplicatedTopic, cluster: str, read: ClustersRead) -> bool:
+    """Whether replication is too slow for the snapshots of a cluster, as on a busy machine. Then nothing can follow."""
+    log, others = Log(cluster, read.clusters[cluster]), read.clusters.keys() - {cluster}
+    return are_too_slow(log, others, timeout_ms=topic.made.timeout_ms)
+
+
+def _left_behind(state: Replication, consumer: ClusterConsumer, read: ClustersRead) -> Replication:
+    """Not all clusters followed: what was published meanwhile is known from the log, and may be acknowledged."""
+    topic = state.topics[consumer.topic].disturbed()
+    known = topic.all_published
+    messages = Log(consumer.cluster, read.clusters[consumer.cluster]).messages(consumer.cluster)
+    topic = topic.with_published(consumer.cluster, tuple(one for one in messages if one not in known))
+    topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, topic.all_published)
+    return state.with_topic(consumer.topic, topic)
 
 
 def _is_outrun(topic: ReplicatedTopic, operation: CatchUp, known: frozenset[str]) -> bool:

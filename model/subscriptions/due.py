@@ -163,6 +163,7 @@ def _all_seen(
         has_left=False,
         has_ready_left=False,
         reading_at_leave=keyed.reading_at_leave if not has_dispatched else None,
+        joined_until_leave=keyed.joined_until_leave if not has_dispatched else Map(),
         has_replays=bool(outcome.in_replay),
         recent=recently_joined.recent(state, subscription),
         replayed=frozenset(),

@@ -61,7 +61,8 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         return state.with_keyed(subscription, keyed)
     is_recent = bool(recently_joined.recent(state.with_keyed(subscription, keyed), subscription))
     is_left_unread = is_recent and not had and state.consumers[rest[0]].keeps_keys
-    return state.with_keyed(subscription, replace(keyed, joined=Map(), is_left_unread=is_left_unread))
+    after = replace(keyed, joined=Map(), joined_until_leave=keyed.joined, is_left_unread=is_left_unread)
+    return state.with_keyed(subscription, after)
 
 
 def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Consumer) -> Consumption:

@@ -96,7 +96,7 @@ def _was_ahead_of_leaver(
     which consumer has them.
     """
     keyed = state.keyed_of(subscription)
-    joined = keyed.joined.get(name)
+    joined = keyed.joined.get(name) or keyed.joined_until_leave.get(name)
     if state.topics[subscription.topic].drains or joined is None or keyed.reading_at_leave is None:
         return False
     return position <= min(joined.last, keyed.reading_at_leave) and earlier not in joined.replays

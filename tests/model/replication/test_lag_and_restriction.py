@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import itemgetter
 
 import pytest
 
-from model.cluster_events import CaughtUp, Lagging
+from model.cluster_events import (
+    CaughtUp,
+    ClusterRead,
+    ClustersRead,
+    Lagging,
+    SnapshotRequest,
+    SnapshotResponse,
+)
 from model.cluster_operations import CatchUp
 from model.deduplication.topic_observer import TopicView
 from model.deviations.replication import SNAPSHOT_CACHE_OUTRUN
@@ -17,7 +25,17 @@ from model.operations import Send
 from model.replication.tracked import ClusterConsumer, ClusterProducer, Replication
 from model.replication.tracker import judge
 from model.vocabulary import Entry, Message
-from tests.model.replication.test_small_logs import TOPIC, TWO, at, broken, judged
+from tests.model.replication.test_small_logs import (
+    PERIOD_MS,
+    TIMEOUT_MS,
+    TOPIC,
+    TWO,
+    Told,
+    at,
+    broken,
+    judged,
+    log,
+)
 
 CACHED = TOPIC.made.cached
 LAGGED = CaughtUp(3.0, ("c0",), Lagging("B", at("B", 0), 150.0))
@@ -79,3 +97,36 @@ def test_a_send_says_where_its_messages_may_be() -> None:
     after = judge(state, Send("p", tuple(Entry((message,)) for message in messages)), sent, frozenset())
     assert isinstance(after, Allowed)
     assert after.state.topics["t"].restricted == {"m2": frozenset("AB"), "m3": frozenset("A")}
+
+
+def left_behind(*took_ms: int, is_answered: bool = True) -> Allowed[Replication] | Broken:
+    """A catch-up in which no cluster followed. Each snapshot of A was answered after so long, and none completed."""
+    told: list[tuple[int, Told]] = []
+    for number, took in enumerate(took_ms):
+        began_ms, name = number * PERIOD_MS, f"s{number}"
+        told.append((began_ms, ("A", SnapshotRequest(name, "A"))))
+        if is_answered:
+            told.append((began_ms + took, ("A", f"c{number}")))  # an entry of A, which is as late
+            told.append((began_ms + took + 1, ("B", SnapshotResponse(name, "B", at("B", 0)))))
+    told.sort(key=itemgetter(0))
+    times = {number: time_ms for number, (time_ms, _) in enumerate(told)}
+    here = ClusterRead(entries=log("A", [one for _, one in told], times_ms=times), cursors=())
+    read = ClustersRead({"A": here, "B": ClusterRead(entries=(), cursors=())})
+    state = Replication(
+        topics={"t": TOPIC}, consumers={"k": ClusterConsumer(cluster="A", topic="t", subscription="sub")}
+    )
+    return judge(state, CatchUp("k", prefix="c"), Lagging("B", at("B", 0), 150.0, read), frozenset())
+
+
+def test_nothing_can_follow_while_replication_is_too_slow_for_a_snapshot() -> None:
+    slow, fast = TIMEOUT_MS + 1, TIMEOUT_MS // 2
+    excused = left_behind(fast, *[slow] * 5)
+    assert isinstance(excused, Allowed)
+    assert excused.excused == ("REPL-13", "REPL-19")
+    assert {"c0", "c5"} <= excused.state.topics["t"].all_published, "they are in the log, so they were published"
+    for judged_after in (
+        left_behind(*[slow] * 5, fast),
+        left_behind(slow, slow),
+        left_behind(*[slow] * 6, is_answered=False),
+    ):
+        assert broken(judged_after)[0] == "REPL-13"
