@@ -48,7 +48,7 @@ FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
 PEEK: Final = "/position/"
-EXPIRE: Final = "/expireMessages "
+RESET: Final = "/resetcursor/"
 SKIP_ENTRIES: Final = "/skip/"
 NOT_CONNECTED: Final = "do not connect"
 SKIP: Final = Skip.__name__
@@ -148,12 +148,13 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
         return requires(STATS_RACE_WITH_RECENTLY_JOINED, None, reasons.known, because)
-    is_read = answer.request.startswith(STATS) or any(one in answer.request for one in (PEEK, EXPIRE))
-    is_without = is_read and NO_CURRENT_LEDGER.search(answer.message)
+    is_without = NO_CURRENT_LEDGER.search(answer.message)
     is_skip_of_nothing = answer.topic in reasons.empty and SKIP_ENTRIES in answer.request
     if is_skip_of_nothing and INVALID_MARK_DELETE in answer.message:
         return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, reasons.known, because)
-    if answer.topic in reasons.reopened and (is_without or (is_skip_of_nothing and answer.message == NO_ELEMENT)):
+    is_reset_of_nothing = answer.topic in reasons.empty and RESET in answer.request
+    finds_nothing = (is_skip_of_nothing or is_reset_of_nothing) and answer.message == NO_ELEMENT
+    if answer.topic in reasons.reopened and (is_without or finds_nothing):
         return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
     if answer.topic in reasons.reopened and PEEK in answer.request and NO_SUCH_ENTRY in answer.message:
         return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)

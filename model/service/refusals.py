@@ -31,6 +31,7 @@ from model.subscription_operations import (
     CreateSubscription,
     DeleteSubscription,
     PeekMessage,
+    ResetCursor,
     Skip,
     Subscribe,
 )
@@ -75,6 +76,8 @@ def judge(
         if isinstance(operation, PeekMessage) and _is_reopened(consumption, operation):
             causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
             return requires(preferred(causes, known), None, known, because)
+        if isinstance(operation, ResetCursor) and _is_reopened(consumption, operation):
+            return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
         if isinstance(operation, Skip) and _is_empty(consumption, operation):
             if INVALID_MARK_DELETE in outcome.message:
                 return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, known, because)
@@ -99,7 +102,7 @@ def judge(
             return NOT_JUDGED
 
 
-def _is_reopened(consumption: Consumption, operation: PeekMessage | Skip) -> bool:
+def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip) -> bool:
     """Whether the topic was terminated and reloaded. The error that came first says more, and is judged elsewhere."""
     return operation.topic in consumption.topics and consumption.topics[operation.topic].is_reopened
 

@@ -69,6 +69,7 @@ from model.subscription_operations import (
     Permit,
     ReadCursor,
     ReceiveAll,
+    ResetCursor,
     Skip,
     Subscribe,
 )
@@ -230,7 +231,7 @@ def rule(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | 
     return judged.rule if isinstance(judged, Broken) else None
 
 
-def test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_a_terminated_topic() -> None:
+def test_a_missing_current_ledger_fails_requests_of_a_terminated_topic_only() -> None:
     terminated: Happened = Terminate("t0"), Done()
     unload: Happened = Unload("t0"), Done()
     history = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
@@ -243,7 +244,6 @@ def test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_
         (knowing_all(CREATED, OPENED, unload), no_ledger),
         (knowing_all(*history), replace_struct(no_ledger, topic="t1")),
         (knowing_all(*history), replace_struct(no_ledger, message="another reason")),
-        (knowing_all(*history), replace_struct(no_ledger, request="GET internalStats of topic t0")),
     ]
     for state, error in others:
         assert unexcused(state, read, given_up, error) is None
@@ -256,6 +256,13 @@ def test_a_missing_current_ledger_fails_only_requests_for_stats_and_messages_of_
     of_expiry = replace_struct(of_message, request="POST subscription/s0/expireMessages of topic t0")
     busy = Refused("409", "Expire message by position not issued")
     assert met(knowing, Expire("t0", "s0", "b1"), busy, of_expiry) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,)
+    reset, of_reset = ResetCursor("t0", "s0", None, by_time=True), "POST subscription/s0/resetcursor/0 of topic t0"
+    for error in (
+        replace_struct(of_message, request=of_reset),
+        replace_struct(of_message, request=of_reset, message="null"),
+    ):
+        assert met(knowing, reset, refused, error) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,) * 2
+    assert unexcused(knowing, reset, refused, replace_struct(of_message, request=of_reset, message="no")) is None
     assert met(knowing, peek, refused, of_message) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,) * 2
     assert (
         unexcused(replace(after(CREATED, OPENED, SUBSCRIPTION, unload), known=known), peek, refused, of_message) is None
