@@ -84,7 +84,7 @@ class Dispatcher:
 
 @dataclass(frozen=True, slots=True)
 class KnownDispatchers:
-    """All brokers have the same implementation of Key_Shared subscriptions."""
+    """It is known which implementation of Key_Shared subscriptions the owner of a topic has."""
 
 
 @dataclass(frozen=True, slots=True)

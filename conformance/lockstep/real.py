@@ -113,6 +113,7 @@ class RealPerformer:
         self._replication_performer: ReplicationPerformer | None = None
         self._at_home: RealPerformer | None = None
         self._replica = Replica(world.replication, self._topics) if world.is_home else None
+        pump_of_this_thread().take_second_answers()  # those to an earlier example
 
     @property
     def _replication(self) -> ReplicationPerformer:
