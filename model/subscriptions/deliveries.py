@@ -60,6 +60,19 @@ def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
     )
 
 
+def _sent_twice(
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
+) -> Allowed[Consumption] | Broken | None:
+    """The answer where the broker may have replayed a message twice, which is unacknowledged; None where not."""
+    may_be = invariant.may_be_replayed_twice(state, subscription, name, message)
+    if not may_be or not _is_unacknowledged(state, subscription, message):
+        return None
+    after = invariant.with_delivered(state, subscription, name, message[1].position, is_due_again=True)
+    after = _given(after, subscription, name, message, is_late=True)
+    because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
+    return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
+
+
 def _received_one(
     state: Consumption, name: str, dispatched: Delivery, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
@@ -78,23 +91,17 @@ def _received_one(
         state = state.with_consumer(name, consumer)
     if message in state.replaying.get(subscription, frozenset()) and _is_unacknowledged(state, subscription, message):
         return _replayed_once_more(state, subscription, name, message, known)
-    if invariant.may_be_replayed_twice(state, subscription, name, message) and _is_unacknowledged(
-        state, subscription, message
-    ):
-        after = invariant.with_delivered(state, subscription, name, message[1].position, is_due_again=True)
-        after = _given(after, subscription, name, message, is_late=True)
-        because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
-        return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
     wrong = (
         claims.not_claimed(state, subscription, name, message),
         invariant.divided(state, subscription, name, message),
     )
-    if (broken := next((one for one in wrong if one is not None and one.deviation not in known), None)) is not None:
-        return broken
-    met = Allowed(None, (), tuple(str(one.deviation) for one in wrong if one is not None))
     is_once = _unacknowledged_already(state, subscription, name, message)
-    if isinstance(is_once, Broken):
-        return is_once
+    broken = next((one for one in wrong if one is not None and one.deviation not in known), None)
+    broken = is_once if broken is None and isinstance(is_once, Broken) else broken
+    if broken is not None:
+        return _sent_twice(state, subscription, name, message, known) or broken
+    met = Allowed(None, (), tuple(str(one.deviation) for one in wrong if one is not None))
+    assert not isinstance(is_once, Broken)
     acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
