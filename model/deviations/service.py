@@ -13,6 +13,7 @@ UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
+PEEK_CREATES_SUBSCRIPTION = "peek-creates-subscription"
 STATS_RACE_WITH_RECENTLY_JOINED = "stats-race-with-recently-joined"
 LAST_MESSAGE_ID_ANSWERED_TWICE = "last-message-id-answered-twice"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
@@ -243,6 +244,22 @@ DEVIATIONS = (
             name="test_a_skip_fails_only_in_a_topic_without_entries",
             by="small history",
             statement="A skip fails in a topic that has entries, or with another error.",
+        ),
+    ),
+    Deviation(
+        name=PEEK_CREATES_SUBSCRIPTION,
+        rule="SERVE-04",
+        statement="To peek at a message of a subscription that does not exist creates it, at the earliest message. It keeps messages in the backlog that nobody consumes.",
+        cause="PersistentTopicsBase.getSubscriptionReference, which only peeks call, creates a subscription that it does not find (2.7.4, lines 3172 to 3178; read in 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1, too). 2.6.0 answers 404, as all releases do for other requests.",
+        side="broker",
+        releases=(">=2.7.4,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+        gone=("2.6.0",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_deleted_subscription_is_there_again_only_by_a_peek",
+            by="small history",
+            statement="A deleted subscription is in the stats although nobody peeked at it since.",
         ),
     ),
     Deviation(

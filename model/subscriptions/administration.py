@@ -16,7 +16,7 @@ from model.deviations.cursors import (
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
 )
-from model.deviations.service import UNREAD_MARKERS_COUNT
+from model.deviations.service import PEEK_CREATES_SUBSCRIPTION, UNREAD_MARKERS_COUNT
 from model.events import (
     AllReceived,
     CursorRead,
@@ -87,6 +87,8 @@ def administered(
         return _not_there(state, subscription, outcome)
     if isinstance(operation, CreateSubscription):
         state = replace(state, deleted=state.deleted - {subscription})
+    if isinstance(operation, PeekMessage) and subscription in state.deleted:
+        return _peeked_at_deleted(state, subscription, outcome, at, known)
     if isinstance(outcome, Refused | Unknown):
         return Allowed(state)
     if isinstance(operation, CreateSubscription):
@@ -136,6 +138,22 @@ def administered(
             return _taken_all(state, subscription, outcome, at, known)
         case _:
             assert_never(operation)
+
+
+@carries("SERVE-04")
+def _peeked_at_deleted(
+    state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
+    """A subscription that was deleted has no messages. By a deviation it exists again, even if the peek fails."""
+    again = replace(state, deleted=state.deleted - {subscription})
+    if isinstance(outcome, MessagePeeked) and outcome.position is not None:
+        because = f"a peek at subscription {subscription.name}, which was deleted, shows {outcome.position}"
+        create = CreateSubscription(subscription.topic, subscription.name, "earliest")
+        return requires(PEEK_CREATES_SUBSCRIPTION, _created(again, subscription, create, at), known, because)
+    if not isinstance(outcome, MessagePeeked | Refused) or PEEK_CREATES_SUBSCRIPTION not in known:
+        return Allowed(state)
+    tracked = again.topics[subscription.topic]
+    return Allowed(again.with_topic(subscription.topic, replace(tracked, has_untracked=True)))
 
 
 @carries("ACK-16")

@@ -8,15 +8,9 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from model.deviations import DEVIATIONS
-from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
-    LAST_MESSAGE_ID_ANSWERED_TWICE,
     RECONNECT_OVERFLOWS_STACK,
-    SKIP_OF_EMPTY_TOPIC_FAILS,
-    SKIP_PAST_TERMINATED_END_LOOPS,
-    STATS_RACE_WITH_RECENTLY_JOINED,
-    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
     UNLOAD_RACES_WITH_ROLLOVER,
 )
@@ -57,24 +51,17 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.service.unexpected import ANSWERED, Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.subscription_operations import (
     AckById,
     Acknowledge,
-    CloseConsumer,
     CreateSubscription,
     DeleteSubscription,
-    Expire,
-    PeekMessage,
-    Permit,
     ReadCursor,
     ReceiveAll,
-    ResetCursor,
-    Skip,
     Subscribe,
 )
 from model.vocabulary import CutAt, Entry, Message, SubscriptionType
-from tests.verdicts import deviation_of
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
 LOADING = ErrorAnswer(
@@ -229,132 +216,6 @@ def test_a_message_that_nobody_can_receive_breaks_the_counts_and_not_the_deliver
 def rule(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | None:
     judged = judge(state, operation, outcome)
     return judged.rule if isinstance(judged, Broken) else None
-
-
-def test_a_missing_current_ledger_fails_requests_of_a_terminated_topic_only() -> None:
-    terminated: Happened = Terminate("t0"), Done()
-    unload: Happened = Unload("t0"), Done()
-    history = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
-    no_ledger = replace_struct(STATS_FAIL, message='LedgerHandle.getId() because "this.currentLedger" is null')
-    read, given_up = ReadCursor("t0", "s0"), Abandoned("500")
-    assert unexcused(after(*history), read, given_up, no_ledger) == TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-    assert met(knowing_all(*history), read, given_up, no_ledger) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,)
-    others: list[tuple[Example, ErrorAnswer]] = [
-        (knowing_all(CREATED, OPENED, terminated), no_ledger),
-        (knowing_all(CREATED, OPENED, unload), no_ledger),
-        (knowing_all(*history), replace_struct(no_ledger, topic="t1")),
-        (knowing_all(*history), replace_struct(no_ledger, message="another reason")),
-    ]
-    for state, error in others:
-        assert unexcused(state, read, given_up, error) is None
-    of_message = replace_struct(
-        no_ledger, request="GET subscription/s0/position/1 of topic t0", message='because "currentLedger" is null'
-    )
-    peek, refused = PeekMessage("t0", "s0", 1), Refused("500", "--- An unexpected error occurred in the server ---")
-    known = frozenset({TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER})
-    knowing = replace(after(*history), known=known)
-    of_expiry = replace_struct(of_message, request="POST subscription/s0/expireMessages of topic t0")
-    busy = Refused("409", "Expire message by position not issued")
-    assert met(knowing, Expire("t0", "s0", "b1"), busy, of_expiry) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,)
-    reset, of_reset = ResetCursor("t0", "s0", None, by_time=True), "POST subscription/s0/resetcursor/0 of topic t0"
-    for error in (
-        replace_struct(of_message, request=of_reset),
-        replace_struct(of_message, request=of_reset, message="null"),
-    ):
-        assert met(knowing, reset, refused, error) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,) * 2
-    assert unexcused(knowing, reset, refused, replace_struct(of_message, request=of_reset, message="no")) is None
-    assert met(knowing, peek, refused, of_message) == (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,) * 2
-    assert (
-        unexcused(replace(after(CREATED, OPENED, SUBSCRIPTION, unload), known=known), peek, refused, of_message) is None
-    )
-
-
-def test_a_missing_current_ledger_fails_a_skip_only_in_a_terminated_topic_without_entries() -> None:
-    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
-    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
-    skip, refused = Skip("t0", "s0", 8), Refused("500", "--- An unexpected error occurred in the server ---")
-    error = ErrorAnswer("admin", "POST subscription/s0/skip/8 of topic t0", "500", "null", "t0", is_last=False)
-    name = TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-    assert unexcused(after(*history), skip, refused, error) == name
-    assert met(replace(after(*history), known=frozenset({name})), skip, refused, error) == (name, name)
-    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
-    with_an_entry = (CREATED, OPENED, SUBSCRIPTION, sent, terminated, unload)
-    for state in (knowing_all(*with_an_entry), knowing_all(*history[:-1]), knowing_all(*history[:3], unload)):
-        assert unexcused(state, skip, refused, error) is None
-    assert unexcused(knowing_all(*history), skip, refused, replace_struct(error, message="another reason")) is None
-
-
-def test_a_skip_fails_only_in_a_topic_without_entries() -> None:
-    name, skip = SKIP_OF_EMPTY_TOPIC_FAILS, Skip("t0", "s0", 4)
-    why = "ManagedLedgerException: Invalid mark deleted position"
-    refused, other = Refused("500", f"An unexpected error: {why}"), Refused("500", "An unexpected error")
-    error = ErrorAnswer("admin", "POST subscription/s0/skip/4 of topic t0", "500", why, "t0", is_last=False)
-    empty = (CREATED, OPENED, SUBSCRIPTION)
-    assert unexcused(after(*empty), skip, refused, error) == name
-    assert met(replace(after(*empty), known=frozenset({name})), skip, refused, error) == (name, name)
-    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
-    assert unexcused(knowing_all(*empty, sent), skip, refused, error) is None
-    assert unexcused(knowing_all(*empty), skip, other) is None
-
-
-def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
-    def joined(*names: str, draining: bool) -> tuple[Happened, ...]:
-        created = Created(deduplication=False, snapshot_room=6, has_draining_hashes=draining)
-        steps: list[Happened] = [(CREATED[0], created), SUBSCRIPTION]
-        for name in names:
-            steps += [(Subscribe(name, "t0", "s0", "Key_Shared"), Subscribed()), (Permit(name, 5), Done())]
-        return tuple(steps)
-
-    name, close = STATS_RACE_WITH_RECENTLY_JOINED, CloseConsumer("c2")
-    error = replace_struct(STATS_FAIL, message="null")
-    both = joined("c1", "c2", draining=False)
-    assert unexcused(after(*both), close, Done(), error) == name
-    assert met(replace(after(*both), known=frozenset({name})), close, Done(), error) == (name,)
-    for others in (joined("c2", draining=False), joined("c1", "c2", draining=True)):
-        assert unexcused(knowing_all(*others), close, Done(), error) is None
-    assert unexcused(knowing_all(*both), close, Done(), replace_struct(error, message="not ready")) is None
-
-
-def test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation() -> None:
-    name, read = LAST_MESSAGE_ID_ANSWERED_TWICE, ReadSnapshot("t0")
-    why = "Failed to get batch size for entry org.apache.bookkeeper.mledger.ManagedLedgerException"
-    error = ErrorAnswer("binary", f"the last message id of topic t0 {ANSWERED}", "MetadataError", why, "t0")
-    empty = (CREATED, OPENED, SUBSCRIPTION)
-    assert unexcused(after(*empty), read, Done(), error) == name
-    assert met(replace(after(*empty), known=frozenset({name})), read, Done(), error) == (name,)
-    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
-    assert unexcused(knowing_all(*empty, sent), read, Done(), error) is None
-    first = replace_struct(error, request="the last message id of topic t0")
-    other = replace_struct(error, request=f"a seek {ANSWERED}", message="not ready")
-    for wrong in (first, other):
-        assert unexcused(knowing_all(*empty), read, Done(), wrong) is None
-
-
-def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation() -> None:
-    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
-    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
-    skip, given_up = Skip("t0", "s0", 8), Abandoned("no answer")
-    silence = Silence("admin", "Skip", "POST subscription/s0/skip/8 does not answer", "t0")
-    assert unexcused(after(*history), skip, given_up, silence) == SKIP_PAST_TERMINATED_END_LOOPS
-    assert met(knowing_all(*history), skip, given_up, silence) == (SKIP_PAST_TERMINATED_END_LOOPS,)
-    for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
-        assert unexcused(state, skip, given_up, silence) is None
-    for other in (replace_struct(silence, topic="t1"), replace_struct(silence, request="ReadCursor")):
-        assert unexcused(knowing_all(*history), skip, given_up, other) is None
-
-
-def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
-    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
-    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
-    peek, why = PeekMessage("t0", "s0", 1), "Incorrect parameter input error code: -14"
-    refused = Refused("500", "--- An unexpected error occurred in the server ---")
-    answer = ErrorAnswer("admin", "GET subscription/s0/position/1 of topic t0", "500", why, "t0", is_last=False)
-    assert deviation_of(after(*history), peek, refused, answer) == TERMINATED_LAST_LEDGER_NOT_SKIPPED
-    assert set(met(knowing_all(*history), peek, refused, answer)) == {TERMINATED_LAST_LEDGER_NOT_SKIPPED}
-    for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
-        assert deviation_of(state, peek, refused, answer) is None
-    another = replace_struct(answer, message="another reason")
-    assert deviation_of(knowing_all(*history), peek, refused, another) is None
 
 
 def test_only_a_rollover_excuses_a_topic_that_is_not_loaded_again() -> None:
