@@ -228,6 +228,7 @@ class RealPerformer:
             return self._create_topic_for_cursors(operation, operation.persistence)
         namespace = self._world.namespace_for(operation.deduplication, is_timed=operation.is_timed)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
+        self._world.spread(name, beside=self._topics)
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
         on = self._world.is_on(operation.deduplication)
@@ -256,6 +257,7 @@ class RealPerformer:
                 raise
             return Performed(Skipped("this release has no such limits in the policies of a namespace"))
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
+        self._world.spread(name, beside=self._topics)
         self._world.admin.create_topic(name, partitions=operation.partitions or None)
         parts = range(operation.partitions)
         if operation.partitions:

@@ -335,6 +335,11 @@ class World:
         """Whether Key_Shared subscriptions can have draining hashes on this broker."""
         return self._can_be_classic or self.has_draining_hashes or not self.dispatchers.are_alike
 
+    def spread(self, topic: str, *, beside: Collection[str]) -> None:
+        """Choose the owner of an example's first topic; those ``beside`` it may share its namespace, which stays."""
+        if not beside:
+            self.dispatchers.spread(topic, self.admin)
+
     @property
     def knows_dispatchers(self) -> bool:
         """Whether it is known which implementation of Key_Shared each topic has, in a rolling upgrade as well."""
