@@ -60,6 +60,11 @@ def _reported_by(cluster: ExternalBroker) -> tuple[str, ...]:
         return ()
 
 
+def of_clusters(text: str) -> tuple[str, ...]:
+    """The brokers of replicating clusters, one for each in turn: in a rolling upgrade a cluster has one release."""
+    return tuple(text.split(",")) if _SEVERAL_VERSIONS.fullmatch(text) else (text,)
+
+
 def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | None = None) -> None:
     """Check that the named broker has these settings and accepts the values, on top of those of a choice.
 

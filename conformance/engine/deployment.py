@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from conformance import events
+from conformance.brokers import select
 from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import Base
 from conformance.clusters import QUICK
@@ -42,12 +44,13 @@ class BrokerOfRun:
         for one in place.removed:
             what = f"removed what the run {one.name} had left, which is over"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))
+        of_clusters = itertools.cycle(select.of_clusters(text))
         world = World(
             broker,
             place=place,
             on_start=self.seeded.give if self.seeded is not None else None,
             service=self.seeded.service if self.seeded is not None else None,
-            another=lambda: parse_broker(text, settings={**QUICK, **settings}, base=base),
+            another=lambda: parse_broker(next(of_clusters), settings={**QUICK, **settings}, base=base),
         )
         self._stack.callback(world.close)
         return world
