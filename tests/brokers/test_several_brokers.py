@@ -11,12 +11,15 @@ import psutil
 import pytest
 
 from conformance.brokers.deployment import Deployment, DeploymentBroker
+from conformance.brokers.interface import Addresses, Capability
 from conformance.brokers.select import parse_broker
 from conformance.brokers.size import Size
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
+from conformance.lockstep.settings_in_force import Dispatchers
 from conformance.wait import retry, wait_until
 
 TIMEOUT_S = 60.0
@@ -171,3 +174,29 @@ def test_brokers_outlive_a_zookeeper_that_is_away_and_that_returns_by_itself(
     assert store.answers()
     assert topic.owner is owner
     assert topic.stored(owner) == topic.confirmed == [1, 2]
+
+
+@dataclass(frozen=True)
+class SeenByLanes:
+    """What lanes know of the brokers of a rolling upgrade."""
+
+    name: str
+    addresses: Addresses
+    capabilities: frozenset[Capability]
+
+
+def test_each_broker_of_a_rolling_upgrade_owns_the_topics_of_some_namespaces(deployment: Deployment) -> None:
+    admin = Admin(deployment.addresses.admin)
+    brokers = SeenByLanes("3.3.6,4.0.8", deployment.addresses, deployment.capabilities)
+    dispatchers = Dispatchers(brokers)  # type: ignore[arg-type]
+    owners = []
+    for lane in (1, 2, 3, 4):
+        namespace = f"public/lane-{lane}-on"
+        admin.create_namespace(namespace)
+        topic = f"persistent://{namespace}/t"
+        dispatchers.spread(topic, admin)
+        admin.create_topic(topic)
+        owners.append(Topic(deployment, topic).owner.label)
+    assert owners == ["broker 2", "broker 2", "broker 1", "broker 2"], "by the checksums of their names"
+    assert dispatchers.are_alike
+    assert dispatchers.drains_on(topic) is None, "nothing to say where all are alike"
