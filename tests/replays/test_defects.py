@@ -29,6 +29,10 @@ def test_every_defect_has_a_history_or_an_experiment() -> None:
     assert sorted(shown) == [defect.name for defect in catalogue.defects()]
 
 
+ALSO = {"ledger-deleted-too-soon": ("SERVE-03",)}
+"""The rules that a defect breaks instead on a slow machine: the ledger may be deleted before a consumer has read it."""
+
+
 @each
 def test_a_defect_breaks_the_rule_of_its_history_and_without_it_no_rule_is_broken(
     seeded: SeededWorld, path: Path
@@ -48,7 +52,7 @@ def test_a_defect_breaks_the_rule_of_its_history_and_without_it_no_rule_is_broke
             if violation is not None:
                 break
     assert violation is not None
-    assert violation.rule == history.violation.rule, violation
+    assert violation.rule in {history.violation.rule, *ALSO.get(path.stem, ())}, violation
     assert seeded.perform(operations).violation is None
 
 
