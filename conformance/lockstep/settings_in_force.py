@@ -104,7 +104,7 @@ class Dispatchers:
         wanted = urls[zlib.crc32(namespace.rpartition("/")[2].encode()) % len(urls)]
         if self._owner_of(topic) != wanted:
             admin.unload_namespace(namespace, to=self._admin_urls[wanted].partition("://")[2])
-            self._await_agreement(topic)
+        self._await_agreement(topic)
 
     def _await_agreement(self, topic: str) -> None:
         """Wait until all brokers name the same owner. Until then, one may fail to become the owner for a request."""
