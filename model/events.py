@@ -248,7 +248,7 @@ class Subscribed(Outcome, frozen=True, omit_defaults=True):
 class ReceivedMessages(Outcome, frozen=True):
     """What a consumer received. ``settled``: the broker cannot have sent it anything more.
 
-    ``blocked``: by the stats it is sent nothing, for too many unacknowledged messages; ``withheld``: its subscription.
+    ``blocked``: by the stats it is sent nothing, for its many unacknowledged messages; ``withheld``: for those in all.
     """
 
     messages: tuple[Delivery, ...]
@@ -277,7 +277,7 @@ class RedeliveryRequested(Outcome, frozen=True, omit_defaults=True):
 
 
 class RedeliveryTimes(Outcome, frozen=True):
-    """How long after each nack a message came again (the client's first delay is ``first_ms``), and ``others``."""
+    """How long after each nack a message came again (the first delay is ``first_ms``); ``others`` came without one."""
 
     message: Delivery
     first_ms: float

@@ -60,8 +60,8 @@ def _reported_by(cluster: ExternalBroker) -> tuple[str, ...]:
         return ()
 
 
-def of_clusters(text: str) -> tuple[str, ...]:
-    """The brokers of replicating clusters, one for each in turn: in a rolling upgrade a cluster has one release."""
+def each_release(text: str) -> tuple[str, ...]:
+    """The brokers of a rolling upgrade, each by its own name, such as ``3.3.6``; any other broker as it is named."""
     return tuple(text.split(",")) if _SEVERAL_VERSIONS.fullmatch(text) else (text,)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from conformance import events
-from conformance.brokers import select
-from conformance.brokers.select import parse_broker
+from conformance.brokers.select import each_release, parse_broker
 from conformance.brokers.settings import Base
 from conformance.clusters import QUICK
 from conformance.engine.plan import Plan
@@ -44,7 +43,7 @@ class BrokerOfRun:
         for one in place.removed:
             what = f"removed what the run {one.name} had left, which is over"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))
-        of_clusters = itertools.cycle(select.of_clusters(text))
+        of_clusters = itertools.cycle(each_release(text))  # one release for each cluster, in turn
         world = World(
             broker,
             place=place,

@@ -7,16 +7,18 @@ decides. The brokers of a deployment are asked for it; on a running cluster, nob
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
 from typing import Final
 
 from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker, Capability
+from conformance.brokers.select import each_release
 from conformance.brokers.startup.probe import Probe
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError, namespace_of
+from conformance.clients.security.transport import address, addresses_of
 from conformance.lockstep.answers import LateToReturn
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.wait import wait_until
@@ -65,6 +67,10 @@ class Dispatchers:
         return dict(zip(_each(addresses.service_url), _each(addresses.admin_url), strict=False))
 
     @cached_property
+    def _probes(self) -> Sequence[Probe]:
+        return [Probe(url) for url in self._admin_urls.values()]
+
+    @cached_property
     def _have_setting(self) -> Mapping[str, bool]:
         """By admin address, whether a broker has the setting of the classic implementation, and so draining hashes."""
         service = self._broker.addresses.admin
@@ -98,7 +104,7 @@ class Dispatchers:
 
         Left alone, a broker may own the topics of all. The namespace decides, so that a seed repeats the choice.
         """
-        if not self._are_ours or len(set(self._broker.name.split(","))) == 1:
+        if not self._are_ours or len(set(each_release(self._broker.name))) == 1:
             return
         namespace, urls = namespace_of(topic), list(self._admin_urls)
         wanted = urls[zlib.crc32(namespace.rpartition("/")[2].encode()) % len(urls)]
@@ -110,7 +116,7 @@ class Dispatchers:
         """Wait until all brokers name the same owner. Until then, one may fail to become the owner for a request."""
 
         def is_settled() -> bool:
-            owners = {Probe(url).owner(topic) for url in self._admin_urls.values()}
+            owners = {probe.owner(topic) for probe in self._probes}
             return len(owners) == 1 and None not in owners
 
         if not wait_until(is_settled, OWNER_TIMEOUT_S, pause_s=_PAUSE_S):
@@ -124,7 +130,7 @@ class Dispatchers:
             if deployment is not None:
                 broker = deployment.owner_of(topic)
                 return None if broker is None else broker.addresses.service_url
-            urls = (Probe(url).owner(topic) for url in self._admin_urls.values())
+            urls = (probe.owner(topic) for probe in self._probes)
             return next((url for url in urls if url in self._admin_urls), None)
 
         owner = wait_until(asked, OWNER_TIMEOUT_S, pause_s=_PAUSE_S)
@@ -135,5 +141,5 @@ class Dispatchers:
 
 def _each(url: str) -> list[str]:
     """The addresses of an address with several hosts."""
-    scheme, _, hosts = url.partition("://")
-    return [f"{scheme}://{host}" for host in hosts.split(",")]
+    scheme = url.partition("://")[0]
+    return [f"{scheme}://{address(*one)}" for one in addresses_of(url, (scheme,))]

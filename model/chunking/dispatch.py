@@ -278,7 +278,7 @@ def _are_blocked_by_first_chunks(
     Until then, later messages of the same key are not dispatched, either. Entries that are not read because so many
     chunks wait for replay may be owed, too.
     """
-    if len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
+    if not _share_keys(consumers):
         return False
     if not topic.drains:
         return _is_recently_joined_waiting(topic, consumers, owed)
@@ -309,8 +309,7 @@ def _is_recently_joined_waiting(
     The one that joined waits for all that was read by then, these chunks among it, and nothing more is read. It may
     have received the other chunks, which waited for replay.
     """
-    read_by_then = max((position for one in consumers for position in one.reassigned), default=None)
-    if read_by_then is None or owed[0] <= read_by_then:
+    if not _joined_before(consumers, owed[0]):
         return False
     messages = [[entry.position for entry in whole] for whole in wholes(topic.log)]
     for one in consumers:
@@ -342,11 +341,20 @@ def _is_recently_joined_waiting_for(
 
     Nobody acknowledges these chunks, and the one that joined waits for all that was read by then.
     """
-    if topic.drains or len(consumers) < 2 or any(consumer.kind != "Key_Shared" for consumer in consumers):
+    if topic.drains or not _share_keys(consumers) or not _joined_before(consumers, owed[0]):
         return False
+    return any(not one.holds.isdisjoint(one.reassigned.intersection(unfinished)) for one in consumers)
+
+
+def _share_keys(consumers: Sequence[TrackedConsumer]) -> bool:
+    """Whether these are several consumers of a Key_Shared subscription."""
+    return len(consumers) > 1 and all(consumer.kind == "Key_Shared" for consumer in consumers)
+
+
+def _joined_before(consumers: Sequence[TrackedConsumer], position: Position) -> bool:
+    """Whether a consumer joined or left when others had entries, all of which are before this position."""
     read_by_then = max((position for one in consumers for position in one.reassigned), default=None)
-    is_later = read_by_then is not None and owed[0] > read_by_then
-    return is_later and any(not one.holds.isdisjoint(one.reassigned.intersection(unfinished)) for one in consumers)
+    return read_by_then is not None and position > read_by_then
 
 
 def _by_broker(rule: str, because: str) -> Broken:

@@ -200,8 +200,13 @@ class ChunkSubscription:
         """The same after its topic was reloaded."""
         lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
         is_as_created = self.is_as_created or not self.acknowledged
-        after = replace(self, assignment=NOTHING_SENT, maybe_lost=self.maybe_lost | lost, beyond_permits=None)
-        return replace(after, is_as_created=is_as_created)
+        return replace(
+            self,
+            assignment=NOTHING_SENT,
+            maybe_lost=self.maybe_lost | lost,
+            is_as_created=is_as_created,
+            beyond_permits=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
 
 MOST_ARE_SLOW: Final = 0.9
+"""The part of them that must be too slow."""
 FEWEST_SLOW: Final = 3
 """The fewest snapshots that show that replication is too slow."""
 

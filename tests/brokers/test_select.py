@@ -10,16 +10,16 @@ from conformance.brokers.container import ContainerBroker
 from conformance.brokers.deployment import Deployment
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Capability
-from conformance.brokers.select import of_clusters, parse_broker, releases_of
+from conformance.brokers.select import each_release, parse_broker, releases_of
 from conformance.brokers.size import Size
 from conformance.clients.security.service import Security
 from conformance.harness_error import HarnessError
 
 
 @pytest.mark.parametrize("text", ["4.0.8", "standalone:4.0.8", "dist:/a,b", "pulsar://a:1,b:1,http://a:2,b:2"])
-def test_the_clusters_of_a_rolling_upgrade_have_one_release_each(text: str) -> None:
-    assert of_clusters("3.3.6,4.0.8") == ("3.3.6", "4.0.8")
-    assert of_clusters(text) == (text,)
+def test_only_the_name_of_a_rolling_upgrade_names_several_brokers(text: str) -> None:
+    assert each_release("3.3.6,4.0.8") == ("3.3.6", "4.0.8")
+    assert each_release(text) == (text,)
 
 
 @pytest.mark.parametrize("text", ["pulsar://h:6650,http://h:8080", "pulsar://h:6650/,http://h:8080/"])

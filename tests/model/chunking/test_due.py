@@ -8,10 +8,12 @@ import pytest
 
 from model.chunking import dispatch
 from model.chunking.state import (
+    Chunking,
     ChunkingProducer,
     ChunkTopic,
     SentMessage,
 )
+from model.chunking.tracker import judge
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNKS_DISPATCHED_ONE_BY_ONE,
@@ -19,6 +21,9 @@ from model.deviations.chunking import (
     HASH_REASSIGNED_BETWEEN_CHUNKS,
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
 )
+from model.events import DueReceived, Subscribed
+from model.judgement import Allowed
+from model.subscription_operations import ReceiveDue, Subscribe
 from model.vocabulary import LookAhead, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import PRODUCER, at, consumer, logged
 
@@ -207,3 +212,17 @@ def test_a_shared_subscription_of_early_releases_scatters_chunks() -> None:
     assert (broken.rule, broken.deviation) == ("CHUNK-14", CHUNKS_DISPATCHED_ONE_BY_ONE)
     kept = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": replace(first, holds=first.holds | second.holds)})
     assert kept is None
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_the_owner_of_a_chunked_topic_decides_its_implementation_of_key_shared(*, drains: bool) -> None:
+    state = Chunking(topics={"t": replace(PLAIN, drains=not drains)})
+    for operation, outcome, expected in (
+        (Subscribe("c", "t", "s", kind="Key_Shared"), Subscribed(drains=drains), drains),
+        (ReceiveDue("t", "s"), DueReceived(), drains),
+        (ReceiveDue("t", "s"), DueReceived(drains=not drains), not drains),
+    ):
+        judged = judge(state, {}, operation, outcome, frozenset())
+        assert isinstance(judged, Allowed)
+        state = judged.state
+        assert state.topics["t"].drains is expected

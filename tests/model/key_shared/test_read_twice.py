@@ -26,7 +26,7 @@ def test_a_message_that_was_read_twice_is_delivered_at_most_once_more() -> None:
     begin += [more(Position(1, 1), 2, B), leaves("c")]
     once, known = gathers(share("d", 1)), SEND_IN_PROGRESS_CLEARED_EARLY
     assert broken(*begin, once, once, known=known) is None
-    assert broken(*begin, once, gathers(share("d")), once, known=known) is None  # it may be put aside for long
+    assert broken(*begin, once, gathers(share("d")), once, known=known) is None  # the replay queue may keep it
     assert broken(*begin, once, once, once, known=known) == "ACK-12"
     assert broken(*begin, gathers(share("d")), gathers(share("d", 1, 1)), known=known) is None  # reads may be slow
 
