@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceiv
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stats import mismatches, wrong_sums
+from model.log import Position
 from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 from model.vocabulary import HashRange
 
@@ -35,6 +37,39 @@ GATHER_TIMEOUT_S: Final = 2.5
 busy machine was 1.8 s."""
 LOOKS: Final = 100
 """How often the broker must have answered meanwhile, so that a slow broker gets more time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What gathering waits for: the due entries, and the hashes that the stats do not show as they are."""
+
+    entries: frozenset[Position] = frozenset()
+    hashes: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """What the broker did not do before a deadline, so that nothing waits for it again.
+
+    An entry of a miscounted hash is still waited for.
+    """
+
+    entries: set[Position] = field(default_factory=set)
+    """The due entries that it did not dispatch."""
+    hashes: set[int] = field(default_factory=set)
+    """The hashes that it miscounted."""
+
+    def add(self, missing: Missing) -> None:
+        """Give up what is missing."""
+        self.entries |= missing.entries
+        self.hashes |= missing.hashes
+
+    def without(self, missing: Missing, *, is_quiet: bool) -> Missing | None:
+        """What of it to wait for; None if there is nothing, and the broker may not yet dispatch a given-up entry."""
+        self.entries &= missing.entries
+        entries, hashes = missing.entries - self.entries, missing.hashes - self.hashes
+        is_over = is_quiet or not self.entries
+        return None if is_over and not entries and not hashes else Missing(entries, hashes)
 
 
 class KeyShares:
@@ -46,8 +81,8 @@ class KeyShares:
         self._members = members
         self._positions = positions
         self._administered: set[tuple[str, str]] = set()
-        self._given_up: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        """By subscription, the hashes that the broker miscounts or does not dispatch: nothing waits for them again."""
+        self._given_up: defaultdict[tuple[str, str], GivenUp] = defaultdict(GivenUp)
+        """By subscription."""
 
     def administered(self, topic: str, subscription: str) -> None:
         """Register a skip or expiry: its effect on pending messages depends on the release."""
@@ -95,7 +130,7 @@ class KeyShares:
             if missing is None:
                 break
             if deadline.passed and polls >= LOOKS:
-                self._given_up[topic, subscription] |= missing
+                self._given_up[topic, subscription].add(missing)
                 break
             time.sleep(PAUSE_S)
         if not view.has_all_arrived(members.values()):
@@ -110,14 +145,12 @@ class KeyShares:
         view: SubscriptionView,
         *,
         drains: bool,
-    ) -> set[int] | None:
-        """None if all due messages have arrived and the stats are right; else the hashes whose stats are wrong.
-
-        Nobody knows the stats after a skip or an expiry; then they are the hashes of messages that seem due. It ignores
-        hashes that it has given up.
+    ) -> Missing | None:
+        """None if all due messages have arrived and the stats are right. Nobody knows the stats after a skip or an
+        expiry.
         """
         if not view.has_all_arrived(members.values()):
-            return set()
+            return Missing()
         receivers = [
             Receiver(one.consumer, one.permits, one.ranges) for one in gathered.consumers if one.ranges is not None
         ]
@@ -125,7 +158,7 @@ class KeyShares:
         if is_known and not drains:
             return self._missing_of_classic(view, receivers, members, poller)
         if not is_known:
-            return None if poller.is_quiet else set()
+            return None if poller.is_quiet else Missing()
         given_up = self._given_up[poller.topic, poller.subscription]
         wire = [member for member in members.values() if isinstance(member, WireMember)]
         claims = any(member.claims_hashes for member in wire)
@@ -133,23 +166,22 @@ class KeyShares:
         entries = list(self._open(poller, view, members, within))
         keeps_keys = all(member.keeps_keys for member in wire)
         owed = due(entries, receivers, drains=keeps_keys, look_ahead=self._world.traits.look_ahead)
-        hashes = {entry.position: entry.hashed for entry in entries}
         if view.withheld is not None:
             if not poller.is_quiet:
-                return set()
+                return Missing()
             owed = {}
+        late, is_quiet = frozenset(owed), poller.is_quiet
         if (poller.topic, poller.subscription) in self._administered:
-            missing = {hashes[position] for position in owed} - given_up
-            return None if poller.is_quiet and not missing else missing
-        is_due = any(hashes[position] not in given_up for position in owed)
+            return given_up.without(Missing(late), is_quiet=is_quiet) or (None if is_quiet else Missing())
         if not keeps_keys or claims:
-            return set() if is_due else None
+            return given_up.without(Missing(late), is_quiet=is_quiet)
         if not owed and not _is_read(view, entries, receivers) and not poller.is_quiet:
-            return set()
+            return Missing()
         # The stats may still show a hash that moved back to its consumer, so ignore it.
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
-        wrong = {one.hashed for one in mismatches(gathered, entries, receivers, held)} - given_up
-        return wrong if wrong or is_due or wrong_sums(gathered) is not None else None
+        wrong = frozenset(one.hashed for one in mismatches(gathered, entries, receivers, held))
+        missing = given_up.without(Missing(late, wrong), is_quiet=is_quiet)
+        return Missing() if missing is None and wrong_sums(gathered) is not None else missing
 
     def _missing_of_classic(
         self,
@@ -157,7 +189,7 @@ class KeyShares:
         receivers: Sequence[Receiver],
         members: Mapping[str, Member],
         poller: Poller,
-    ) -> set[int] | None:
+    ) -> Missing | None:
         """As :meth:`_missing` for the classic implementation: with recently joined consumers, only one entry is due."""
         claims = any(isinstance(member, WireMember) and member.claims_hashes for member in members.values())
         entries = list(self._open(poller, view, members, STICKY_HASHES if claims else CLASSIC_HASHES))
@@ -165,7 +197,7 @@ class KeyShares:
             entries = entries[:1]
         keyed = [entry for entry in entries if self._positions.has_key(poller.topic, entry.position)]
         is_due = view.withheld is None and bool(due(keyed, receivers, drains=False))
-        return None if poller.is_quiet and not is_due else set()
+        return None if poller.is_quiet and not is_due else Missing()
 
     def _open(
         self, poller: Poller, view: SubscriptionView, members: Mapping[str, Member], within: HashRange
