@@ -49,6 +49,14 @@ class CountedTwice:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaver:
+    """A consumer that left. ``may_be_ready``: it may have had permits, so messages may have been sent to it unseen."""
+
+    name: str
+    may_be_ready: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed:
     """The state since the dispatcher last began to read: after a reset, an unload, or the leave of the last consumer.
 
@@ -61,8 +69,8 @@ class Keyed:
     left since the last look without pending messages, and perhaps without permits, if nothing triggered a read since.
     ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
     nothing was delivered since. ``may_be_replay_read``: it may have been a replay read.
-    ``has_left``: a consumer left since the last look, so a hash may have moved to another consumer and back.
-    ``has_ready_left``: it may have had permits, so new messages may have been sent to it.
+    ``leavers``: the consumers that left since the last look, in this order. A hash may have moved to another consumer
+    and back.
     ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have
     been pending.
 
@@ -105,8 +113,7 @@ class Keyed:
     unread: tuple[Unread, ...] = ()
     may_be_read_to: Position | None = None
     may_be_replay_read: bool = False
-    has_left: bool = False
-    has_ready_left: bool = False
+    leavers: tuple[Leaver, ...] = ()
     reading_at_leave: Position | None = None
     joined_until_leave: Map[str, Joined] = Map()
     has_replays: bool = False
@@ -135,6 +142,11 @@ class Keyed:
     last: Position | None = None
 
     @property
+    def has_left(self) -> bool:
+        """Whether a consumer left since the last look."""
+        return bool(self.leavers)
+
+    @property
     def is_permitted(self) -> bool:
         """Whether a consumer sent permits since the last look."""
         return bool(self.permitted)
@@ -153,6 +165,12 @@ class Keyed:
         """Whether a hash stays blocked for this consumer, because another one has it and it is counted twice."""
         twice = self.counted_twice.get(hashed)
         return twice is not None and twice.consumer != consumer
+
+    def was_sent_unseen(self, consumer: str) -> bool:
+        """Whether the messages of a consumer that left may have been sent to another one since, which left as well."""
+        names = [one.name for one in self.leavers]
+        after = names.index(consumer) + 1 if consumer in names else 0
+        return any(one.may_be_ready for one in self.leavers[after:])
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""

@@ -156,7 +156,7 @@ def _may_have_waited(state: Consumption, subscription: SubscriptionId, name: str
     return (
         (is_any_other_ready and keyed.permits.get(name, 0) <= taken)
         or name in keyed.recent
-        or keyed.has_ready_left
+        or any(one.may_be_ready for one in keyed.leavers)
         or (bool(keyed.draining) and hash_of(state, subscription, position) in keyed.draining)
     )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from immutables import Map
 
 from model.deviations.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
-from model.key_shared.state import Joined, Keyed, Unread
+from model.key_shared.state import Joined, Keyed, Leaver, Unread
 from model.log import EARLIEST, Position
 from model.subscriptions import recently_joined
 from model.subscriptions.consumers import SHARED, Consumer, Message
@@ -46,8 +46,7 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
     keyed = replace(
         keyed,
         unread=() if had else keyed.unread,
-        has_left=True,
-        has_ready_left=before.has_ready_left or name in before.ready | before.permitted,
+        leavers=(*before.leavers, Leaver(name, name in before.ready | before.permitted)),
         reading_at_leave=last,
         is_woken=True,
         skipped_to=None,

@@ -70,7 +70,8 @@ def _ahead_of_those_left(
 ) -> Broken | None:
     """Messages of a consumer that left are delivered before later ones of their key, unless they were nacked.
 
-    Those that one consumer had enter the replay queue together, so no deviation changes their order.
+    Those that one consumer had enter the replay queue together, so no deviation changes their order, unless another
+    consumer was sent some of them before it left.
     """
     first = _first(state, subscription, earlier, ("left",))
     if first is None or _was_nacked(state, subscription, position):
@@ -78,6 +79,7 @@ def _ahead_of_those_left(
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
     got = state.keyed_of(subscription).got
     were_together = position in got and got[position] == got.get(first[1].position)
+    were_together = were_together and not state.keyed_of(subscription).was_sent_unseen(got[position])
     if _was_ahead_of_leaver(state, subscription, name, position, first[1].position) and not were_together:
         return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-06")
     if _is_passed(state, subscription, name) and not were_together:
@@ -93,13 +95,16 @@ def _was_ahead_of_leaver(
     """Whether a consumer may have been sent an entry before the consumer left that had an earlier one.
 
     In the classic implementation a consumer that joins may receive both entries if they were read by then, no matter
-    which consumer has them.
+    which consumer has them. The earlier one was at that consumer when the other one joined, or may have been sent to it
+    since.
     """
     keyed = state.keyed_of(subscription)
     joined = keyed.joined.get(name) or keyed.joined_until_leave.get(name)
     if state.topics[subscription.topic].drains or joined is None or keyed.reading_at_leave is None:
         return False
-    return position <= min(joined.last, keyed.reading_at_leave) and earlier not in joined.replays
+    return position <= min(joined.last, keyed.reading_at_leave) and (
+        earlier not in joined.replays or keyed.was_sent_unseen(keyed.got.get(earlier, ""))
+    )
 
 
 def _may_be_read_for_replay(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:

@@ -75,6 +75,20 @@ def test_a_key_is_divided_before_the_consumer_of_its_earlier_messages_leaves() -
     assert broken(*begin, *joins("e"), new_message, leaves("c"), later, known=others) == "KEY-06", "it was sent later"
 
 
+def test_messages_that_one_consumer_had_may_have_been_sent_to_another_one_before_it_left_too() -> None:
+    """The one that joined meanwhile may have been sent those after them."""
+    begin = [*classic(A, A), *joins("c", "d"), gathers(share("c", 1, 2), share("d", permits=1))]
+    reversed_at_e = gathers(share("e", 2, 1))
+    assert deviates(
+        RECENTLY_JOINED_RECEIVES_REPLAY, *begin, leaves("c"), *joins("e"), permits("e"), leaves("d"), reversed_at_e
+    )
+    left_first = [*begin, *joins("e"), permits("e"), leaves("d"), leaves("c")]
+    assert broken(*left_first, reversed_at_e, known=DEVIATIONS) == "KEY-06", "the other one left before them"
+    without_permits = [*classic(A, A), *joins("c", "d"), gathers(share("c", 1, 2), share("d", permits=0)), leaves("c")]
+    moves = [*joins("e"), permits("e"), leaves("d"), reversed_at_e]
+    assert broken(*without_permits, *moves, known=DEVIATIONS) == "KEY-06", "the other one had no permits"
+
+
 def test_a_new_message_overtakes_no_hash_that_is_in_the_replay_queue_because_a_consumer_left() -> None:
     begin = [*sent(B, ONE, ONE), *joins("c", "d"), gathers(share("c", 1, 2, 3), share("d")), fails("c", 1, 2)]
     new_message = more(Position(1, 3), 4, OTHER)
