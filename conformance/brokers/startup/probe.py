@@ -40,9 +40,11 @@ class Probe:
 
     def owner(self, topic: str) -> str | None:
         """Return the address, ``pulsar://host:port``, of the broker that owns a topic: ``persistent://t/n/topic``."""
-        answer = self._get(f"/lookup/v2/topic/{topic.replace('://', '/')}")
-        found: str | None = None if answer is None else json.loads(answer).get("brokerUrl")
-        return found
+        return _owner(self._get(_look_up(topic)))
+
+    def known_owner(self, topic: str) -> str | None:
+        """As :meth:`owner`, but None if this broker does not know it itself, and would ask another one."""
+        return _owner(self._get(_look_up(topic), redirect=False))
 
     def is_ready(self) -> bool:
         """Whether a topic look-up answers and the namespace ``public/default`` exists; the first comes earlier."""
@@ -51,9 +53,18 @@ class Probe:
             and self._get("/admin/v2/namespaces/public/default") is not None
         )
 
-    def _get(self, path: str) -> bytes | None:
+    def _get(self, path: str, *, redirect: bool = True) -> bytes | None:
         try:
-            answer = self._http.request("GET", self._admin_url + path)
+            answer = self._http.request("GET", self._admin_url + path, redirect=redirect)
         except urllib3.exceptions.HTTPError:
             return None
         return answer.data if answer.status == 200 else None
+
+
+def _look_up(topic: str) -> str:
+    return f"/lookup/v2/topic/{topic.replace('://', '/')}"
+
+
+def _owner(answer: bytes | None) -> str | None:
+    found: str | None = None if answer is None else json.loads(answer).get("brokerUrl")
+    return found
