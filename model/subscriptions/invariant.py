@@ -76,14 +76,16 @@ def divided(state: Consumption, subscription: SubscriptionId, name: str, message
                 because = f"{what} while {state.words(pending)} of that key is unacknowledged at {other}"
                 # pulsar-client may have had the message in its queue when the other one joined.
                 joined = (name, other) if state.consumers[name].client == "official" else (name,)
-                if not any(_were_there(state, subscription, one, message, pending) for one in joined):
+                if not any(
+                    were_there(state, subscription, one, message[1].position, pending[1].position) for one in joined
+                ):
                     return Broken("KEY-01", because)
                 explained = DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
     return explained
 
 
-def _were_there(state: Consumption, subscription: SubscriptionId, name: str, *messages: Message) -> bool:
-    """Whether these messages were in the log when a consumer of the classic implementation joined.
+def were_there(state: Consumption, subscription: SubscriptionId, name: str, *positions: Position) -> bool:
+    """Whether these entries were in the log when a consumer of the classic implementation joined.
 
     The classic implementation compares read positions only, not the pending messages of a key. So the consumer may
     receive a message that was read before it joined, while another one has the key. The other one has it from before:
@@ -91,7 +93,7 @@ def _were_there(state: Consumption, subscription: SubscriptionId, name: str, *me
     """
     joined = state.keyed_of(subscription).joined.get(name)
     is_classic = not state.topics[subscription.topic].drains
-    return is_classic and joined is not None and all(place.position <= joined.last for _, place in messages)
+    return is_classic and joined is not None and max(positions) <= joined.last
 
 
 def may_be_replayed_twice(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> bool:

@@ -24,7 +24,7 @@ from model.judgement import Broken
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Message, RedeliveryReason
-from model.subscriptions.invariant import hash_of
+from model.subscriptions.invariant import hash_of, were_there
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId
 
@@ -49,7 +49,7 @@ def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, po
     return (
         _ahead_of_those_left(state, subscription, name, position, of_key, what)
         or _ahead_of_replay(state, subscription, name, position, of_hash, what)
-        or _ahead_of_the_log(state, subscription, position, of_key, what)
+        or _ahead_of_the_log(state, subscription, name, position, of_key, what)
     )
 
 
@@ -177,15 +177,27 @@ def _may_be_without_hash(state: Consumption, subscription: SubscriptionId, nacke
 
 @carries("KEY-02")
 def _ahead_of_the_log(
-    state: Consumption, subscription: SubscriptionId, position: Position, earlier: Sequence[Message], what: str
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    position: Position,
+    earlier: Sequence[Message],
+    what: str,
 ) -> Broken | None:
-    """Without redelivery requests, messages of a key are delivered in the order of the log."""
+    """Without redelivery requests, messages of a key are delivered in the order of the log.
+
+    pulsar-client may have the earlier one in its queue. Its consumer then has the key, which may be divided.
+    """
     if not earlier or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
     may_be_read_to = state.keyed_of(subscription).may_be_read_to
     if may_be_read_to is not None and position <= may_be_read_to:
         return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
+    others = (consumer for other, consumer in state.consumers_of(subscription) if other != name)
+    is_in_queue = any(consumer.client == "official" and consumer.keeps_keys for consumer in others)
+    if is_in_queue and were_there(state, subscription, name, position, earlier[0][1].position):
+        return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-02")
     return Broken("KEY-02", because)
 
 

@@ -69,7 +69,8 @@ class SubscriptionStats(AdminAnswer, frozen=True):
     backlog: int = field(name="msgBacklog", default=0)
     unacked_messages: int = 0
     blocked_on_unacked_messages: bool = field(name="blockedSubscriptionOnUnackedMsgs", default=False)
-    in_replay: int = field(name="msgInReplay", default=0)
+    in_replay: int | None = field(name="msgInReplay", default=None)
+    """The number of entries in the replay queue; None if the release does not show it."""
     active_consumer_name: str | None = None
     consumers: tuple[ConsumerStats, ...] = ()
     durable: bool = field(name="isDurable", default=True)

@@ -125,7 +125,7 @@ class KeyShares:
             view, polls = poller.poll(), polls + 1
             if view is None:
                 return Skipped("there is no such subscription")
-            gathered = self._outcome(members, view, time.monotonic() - began)
+            gathered = self._outcome(members, poller, view, time.monotonic() - began)
             missing = self._missing(gathered, members, poller, view, drains=drains)
             if missing is None:
                 break
@@ -135,7 +135,7 @@ class KeyShares:
             time.sleep(PAUSE_S)
         if not view.has_all_arrived(members.values()):
             return Starved(f"of what the broker says to have sent, not all arrived: {_not_arrived(members, view)}")
-        return replace(self._outcome(members, view, time.monotonic() - began, takes=True), drains=differing)
+        return replace(self._outcome(members, poller, view, time.monotonic() - began, takes=True), drains=differing)
 
     def _missing(
         self,
@@ -211,7 +211,13 @@ class KeyShares:
                 yield Open(position, hashed, holders.get(position), position in not_due)
 
     def _outcome(
-        self, members: Mapping[str, Member], view: SubscriptionView, waited_s: float, *, takes: bool = False
+        self,
+        members: Mapping[str, Member],
+        poller: Poller,
+        view: SubscriptionView,
+        waited_s: float,
+        *,
+        takes: bool = False,
     ) -> DueReceived:
         consumers = []
         for name, member in members.items():
@@ -226,7 +232,7 @@ class KeyShares:
             cleared=subscription.draining_hashes_cleared_total,
             waited_ms=round(waited_s * 1000, 3),
             is_waiting=view.is_waiting,
-            in_replay=subscription.in_replay,
+            in_replay=subscription.in_replay if subscription.in_replay is not None else _read_and_left(poller, view),
             withheld=view.withheld,
         )
 
@@ -235,6 +241,17 @@ def _is_read(view: SubscriptionView, entries: Sequence[Open], receivers: Sequenc
     """Whether the broker has read all blocked entries, which may take longer than dispatching the due ones."""
     can_read = any(receiver.permits > 0 for receiver in receivers)
     return view.is_waiting or not can_read or all(entry.holder is not None for entry in entries)
+
+
+def _read_and_left(poller: Poller, view: SubscriptionView) -> int:
+    """The number of unacknowledged entries that the broker has read, that are due and pending at no consumer.
+
+    A dispatcher keeps these in its replay queue, whose size is not in the stats of all releases.
+    """
+    read_to = Position.parse(view.cursor.read_position)
+    held = {position for member in poller.members for position in member.pending}
+    left = {at for at in unacknowledged(view.internal, poller.subscription) - held if at < read_to}
+    return len(left - poller.not_due(left))
 
 
 def _not_arrived(members: Mapping[str, Member], view: SubscriptionView) -> str:

@@ -64,6 +64,17 @@ def test_a_key_may_be_divided_by_a_message_that_pulsar_client_had_in_its_queue()
     assert broken(*of_wire, gathers(share("q", 2)), known=known) == "KEY-01", "its queue is known"
 
 
+def test_a_message_overtakes_one_that_pulsar_client_may_have_in_its_queue() -> None:
+    """Its application has not received the earlier one when a consumer that joined receives the later one."""
+    subscribes = Subscribe("q", "t", "s", kind="Key_Shared", client="official", queue=1), Subscribed()
+    overtakes = gathers(share("c", 2))
+    assert deviates(RECENTLY_JOINED_RECEIVES_REPLAY, *classic(A, A), subscribes, *joins("c"), permits("c"), overtakes)
+    of_wire = [*classic(A, A), *joins("q", "c"), permits("c"), gathers(share("q"), share("c", 2))]
+    assert broken(*of_wire, known=DEVIATIONS) == "KEY-02", "it would have received it"
+    sent_later = [*classic(A, A), subscribes, *joins("c"), permits("c"), more(Position(1, 2), 3, A)]
+    assert broken(*sent_later, gathers(share("c", 3)), known=DEVIATIONS) == "KEY-02", "it was sent later"
+
+
 def test_a_key_is_divided_before_the_consumer_of_its_earlier_messages_leaves() -> None:
     """The one that joined may have been sent the later message while the other was there."""
     begin = [*classic(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
