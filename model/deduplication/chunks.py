@@ -112,8 +112,11 @@ def _was_stored(state: ProducerState, entry: Entry, variant: ChunksVariant) -> b
 def _is(
     judgement: ChunkJudgement, whole: int, stored: Sequence[StoredEntry], entry: Entry, variant: ChunksVariant
 ) -> bool:
-    """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so."""
-    known = known_after(stored[-1].entry if stored else None, whole)
+    """Whether a broker that has these entries, and counts messages up to the id ``whole``, judges a chunk so.
+
+    One that counts each chunk at once has no more than that id, which a concurrent recovery may have set back.
+    """
+    known = known_after(stored[-1].entry if stored and not variant.each_deduplicated else None, whole)
     return judge(known, chunk_of(entry), variant=variant) is judgement
 
 

@@ -52,6 +52,19 @@ def test_soon_after_a_topic_is_loaded_a_second_replay_may_set_the_sequence_id_ba
     assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
 
 
+@pytest.mark.parametrize(("loads", "is_allowed"), [("t unloads; p opens 5; ", True), ("", False)])
+def test_a_second_replay_may_set_the_id_back_between_chunks_that_each_count_at_once(
+    *, loads: str, is_allowed: bool
+) -> None:
+    verdict = judged(known=DEVIATIONS)
+    history = f"t topic-on; p opens -1; p sends 5a0@0; p sends 5a1=dup; {loads}p sends 6b0@1; p sends 6b1@2"
+    for happened in steps(history):
+        assert isinstance(verdict, Allowed), verdict
+        verdict = judge(verdict.state, happened[0], happened[1], at=Interval(LOADED_MS, LOADED_MS))
+    is_excused = isinstance(verdict, Allowed) and SECOND_RECOVERY_NOT_AWAITED in verdict.deviations
+    assert is_excused is is_allowed
+
+
 @pytest.mark.parametrize(("wait_ms", "again"), [(RECOVERY_MS + 1, "3@3"), (0.0, "2@3")])
 def test_no_replay_sets_it_back_later_or_before_the_last_entry_of_the_log(wait_ms: float, again: str) -> None:
     broken = stored_again_after(wait_ms, again)
