@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from model.cluster_events import LinkCut, LinkHealed
+from model.cluster_operations import AWAY, HOME, CutLink, HealLink
 from model.deduplication import topic_observer
-from model.events import AnyOutcome, LogRead, Opened, Sent, SnapshotRead
+from model.events import AnyOutcome, LogRead, Opened, Sent, SnapshotRead, TakenOver
 from model.example import remote
+from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, OpenProducer, Send
+from model.operations import (
+    AnyOperation,
+    FreezeOwner,
+    Kill,
+    OpenProducer,
+    ReadLog,
+    Restart,
+    Send,
+    TakeOver,
+    Unload,
+)
 from model.sessions import session_of
+from model.subscription_operations import ReceiveAll
 from model.subscriptions import written
 from model.vocabulary import Entry
 
@@ -51,6 +65,30 @@ def arrived(state: Example, topic: str, read: LogRead) -> Judgement:
 def snapshot_read(state: Example, topic: str, read: SnapshotRead) -> Allowed[None] | Broken:
     """A deduplication snapshot at home."""
     return remote.snapshot_read(state.remote_of(topic), read, is_crowded=state.topics[topic].is_crowded)
+
+
+def links_changed(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Example:
+    """A link from home was cut or healed, or home loaded topics again. A read of the other cluster heals it before."""
+    match operation, outcome:
+        case CutLink(source, target), LinkCut() if (source, target) == (HOME, AWAY):
+            return _of_each(state, state.remote, Remote.cut)
+        case HealLink(source, target), LinkHealed() if (source, target) == (HOME, AWAY):
+            return _of_each(state, state.remote, Remote.healed)
+        case ((ReadLog(cluster=str()) | ReceiveAll(cluster=str())), _):
+            return _of_each(state, state.remote, Remote.healed)
+        case Unload(topic, cluster=None), _:
+            return _of_each(state, {topic}, Remote.reloaded_at_home)
+        case ((Restart(cluster=None) | Kill(cluster=None)), _):
+            return _of_each(state, state.remote, Remote.reloaded_at_home)
+        case ((TakeOver() | FreezeOwner()), TakenOver(topics)):
+            return _of_each(state, topics, Remote.reloaded_at_home)
+        case _:
+            return state
+
+
+def _of_each(state: Example, topics: Collection[str], change: Callable[[Remote], Remote]) -> Example:
+    followed = {topic: one for topic, one in state.remote.items() if topic in topics}
+    return replace(state, remote={**state.remote, **{topic: change(one) for topic, one in followed.items()}})
 
 
 def split_at_home(state: Example, topic: str, entries: Sequence[Entry]) -> Example:

@@ -70,6 +70,10 @@ class Remote:
     """The maximum size of an entry, if known."""
     full: frozenset[str] = frozenset()
     """The chunks of home that leave no room for what a replicator adds."""
+    is_cut: bool = False
+    """The link from home is cut."""
+    was_cut: bool = False
+    """It was since home loaded the topic."""
 
     @property
     def is_in_flight(self) -> bool:
@@ -95,6 +99,18 @@ class Remote:
         if self.limit_bytes is None or self.limit_bytes - REPLICATORS_ADD_BYTES >= LIMIT_BYTES:
             return self
         return replace(self, full=self.full.union(*(_ids(entry) for entry in entries if entry.is_part)))
+
+    def cut(self) -> Remote:
+        """The link from home was cut."""
+        return replace(self, is_cut=True, was_cut=True)
+
+    def healed(self) -> Remote:
+        """The link from home was healed."""
+        return replace(self, is_cut=False)
+
+    def reloaded_at_home(self) -> Remote:
+        """Home loaded the topic again, and its replicator began anew."""
+        return replace(self, was_cut=self.is_cut)
 
     def new(self, read: LogRead) -> list[LoggedEntry]:
         """The entries of these producers that home did not have when it was read before."""

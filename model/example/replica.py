@@ -18,9 +18,10 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from model.cluster_events import ReplicatorStalled
-from model.cluster_operations import AWAY
+from model.cluster_operations import AWAY, HOME
 from model.cursors.log import TopicLog
-from model.deviations.replication import UPDATE_CREATES_AT_LATEST
+from model.deviations import requires
+from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, UPDATE_CREATES_AT_LATEST
 from model.events import AllReceived, AnyOutcome, Delivery, LogRead
 from model.example.remote import REPL_01, Published, Remote, compared, compared_with_full
 from model.judgement import Allowed, Broken, in_turn
@@ -42,8 +43,7 @@ def judge(
     """An operation at another cluster than the topic's home, for which ``remote`` was published there."""
     tracked = state.topics.get(operation.topic)
     if isinstance(outcome, ReplicatorStalled):
-        link = f"the replicator of {outcome.source} to {outcome.target}"
-        return Broken(REPL_01, f"{link} was connected, but replicated nothing for {outcome.stalled_s:.0f} s")
+        return _stalled(state, outcome, known, remote)
     if tracked is None:
         return Allowed(state)
     match operation:
@@ -59,6 +59,16 @@ def judge(
             return taken if isinstance(taken, Broken) else taken.of(state)
         case _:
             assert_never(operation)
+
+
+@carries("REPL-01")
+def _stalled(state: Consumption, stalled: ReplicatorStalled, known: frozenset[str], remote: Remote) -> Judged:
+    link = f"the replicator of {stalled.source} to {stalled.target}"
+    because = f"{link} was connected, but replicated nothing for {stalled.stalled_s:.0f} s"
+    is_too_large = stalled.source == HOME and bool(stalled.messages) and stalled.messages[0] in remote.full
+    if is_too_large and remote.was_cut:
+        return requires(REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, state, known, because)
+    return Broken(REPL_01, because)
 
 
 def advanced(state: Consumption) -> Consumption:

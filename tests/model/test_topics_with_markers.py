@@ -17,7 +17,7 @@ from model.cursors.info import info_of, state_of
 from model.cursors.log import TopicLog, appended
 from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
 from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
-from model.deviations.replication import TOO_LARGE_TO_REPLICATE, UPDATE_CREATES_AT_LATEST
+from model.deviations.replication import UPDATE_CREATES_AT_LATEST
 from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     Acknowledged,
@@ -41,7 +41,6 @@ from model.events import (
 from model.judgement import Broken
 from model.log import EARLIEST, Position
 from model.operations import OpenProducer, ReadLog, ReadSnapshot, Send
-from model.payloads import LIMIT_BYTES
 from model.subscription_operations import (
     Acknowledge,
     CreateSubscription,
@@ -51,7 +50,7 @@ from model.subscription_operations import (
     ResetCursor,
     Skip,
 )
-from model.vocabulary import ChunkNumber, Entry, Message
+from model.vocabulary import Entry, Message
 from tests.notation import steps
 from tests.verdicts import Happened, allowed_by, broken_by, deviates, exercised, judged
 
@@ -383,31 +382,6 @@ def test_but_those_of_one_cluster_in_their_order_and_its_own_once(words: str) ->
 
 IN_TURN = "r1 p1 r2 p2"
 """The log of the other cluster."""
-
-
-@pytest.mark.parametrize(("limit_bytes", "is_lost"), [(LIMIT_BYTES, True), (5 * LIMIT_BYTES, False)])
-def test_chunks_that_leave_no_room_for_what_a_replicator_adds_are_lost_by_a_deviation(
-    limit_bytes: int, is_lost: bool
-) -> None:
-    create, created, *_ = steps("t off at-home")[0]
-    assert isinstance(created, Created)
-    chunks = tuple(Entry((Message(1, f"w.{n}", chunk=ChunkNumber(n, 3, "w-1")),)) for n in range(3))
-    stored = Sent(tuple(Stored(Position(1, n)) for n in range(3)))
-    history: tuple[Happened, ...] = (
-        (create, replace(created, limit_bytes=limit_bytes)),
-        (OpenProducer("w", "t", "w", client="official", is_chunking=True), Opened(-1)),
-        (Send("w", chunks), stored),
-    )
-
-    def there(*numbers: int) -> Happened:
-        entries = (LoggedEntry(Position(9, place), "w", chunks[number]) for place, number in enumerate(numbers))
-        return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
-
-    for numbers in [(2,), (1, 2)]:
-        broken = broken_by(*history, there(*numbers))
-        assert (broken.rule, broken.deviation) == ("REPL-01", TOO_LARGE_TO_REPLICATE if is_lost else None)
-    for others in ((0, 1), (2, 1), tuple[int, ...]()):
-        assert broken_by(*history, there(*others), known=TOO_LARGE_TO_REPLICATE).deviation is None
 
 
 def fails_over_to_both(words: str) -> Happened:
