@@ -5,24 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from model.cluster_events import (
     ClusterCursor,
+    LinkCut,
+    LinkHealed,
     ReplicationSettings,
+    ReplicatorStalled,
     SnapshotRequest,
     SnapshotResponse,
     SnapshotTaken,
     SubscriptionUpdated,
 )
+from model.cluster_operations import AWAY, HOME, CutLink, HealLink
 from model.deduplication.topic_observer import TopicView
 from model.deviations import DEVIATIONS, counted
-from model.deviations.replication import TOO_LARGE_TO_REPLICATE
-from model.events import Sent, Stored, Unknown
+from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, TOO_LARGE_TO_REPLICATE
+from model.events import Created, Done, LoggedEntry, LogRead, Opened, Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
-from model.operations import Send
+from model.log import Position
+from model.operations import OpenProducer, ReadLog, Send, Unload
+from model.payloads import LIMIT_BYTES
 from model.replication.tracked import REPLICATORS_ADD_BYTES, ClusterProducer, Replication
 from model.replication.tracker import judge
-from model.vocabulary import Entry, Message, Outcome
+from model.vocabulary import ChunkNumber, Entry, Message, Outcome
+from tests import notation, verdicts
 from tests.model.replication.test_small_logs import (
     PERIOD_MS,
     TIMEOUT_MS,
@@ -172,3 +180,59 @@ def test_a_message_is_large_if_it_leaves_no_room_for_the_replicators_metadata(
     found = judge(state, sent, outcome, frozenset())
     assert isinstance(found, Allowed)
     assert found.state.topics["t"].nearly_full == (frozenset({"a1"}) if is_it else frozenset())
+
+
+CHUNKS = tuple(Entry((Message(1, f"w.{n}", chunk=ChunkNumber(n, 3, "w-1")),)) for n in range(3))
+
+
+def _splits(limit_bytes: int) -> tuple[verdicts.Happened, ...]:
+    """At home, pulsar-client splits a message, of a topic with this maximum size of an entry."""
+    create, created, *_ = notation.steps("t off at-home")[0]
+    assert isinstance(created, Created)
+    return (
+        (create, structs.replace(created, limit_bytes=limit_bytes)),
+        (OpenProducer("w", "t", "w", client="official", is_chunking=True), Opened(-1)),
+        (Send("w", CHUNKS), Sent(tuple(Stored(Position(1, n)) for n in range(3)))),
+    )
+
+
+CUT: verdicts.Happened = (CutLink(HOME, AWAY), LinkCut(0))
+STUCK = ReadLog("t", cluster=AWAY), ReplicatorStalled(HOME, AWAY, 30.0, ("w.0", "w.1", "w.2"))
+
+
+@pytest.mark.parametrize(
+    ("between", "stalled", "is_known"),
+    [
+        ([CUT], STUCK, True),
+        ([CUT, (HealLink(HOME, AWAY), LinkHealed(0))], STUCK, True),
+        ([CUT, (Unload("t"), Done())], STUCK, True),
+        ([], STUCK, False),
+        ([CUT, (HealLink(HOME, AWAY), LinkHealed(0)), (Unload("t"), Done())], STUCK, False),
+        ([(CutLink(AWAY, HOME), LinkCut(0))], STUCK, False),
+        ([CUT], (STUCK[0], ReplicatorStalled(HOME, AWAY, 30.0, ("w.2",))), False),
+        ([CUT], (STUCK[0], ReplicatorStalled(AWAY, HOME, 30.0, ("w.0",))), False),
+    ],
+    ids=["cut", "healed", "reloaded while cut", "not cut", "reloaded", "the other link", "last chunk", "to home"],
+)
+def test_a_replicator_is_stuck_by_a_deviation_on_a_full_chunk_and_after_a_cut_only(
+    between: list[verdicts.Happened], stalled: verdicts.Happened, *, is_known: bool
+) -> None:
+    broken = verdicts.broken_by(*_splits(LIMIT_BYTES), *between, stalled)
+    assert (broken.rule, broken.deviation) == ("REPL-01", REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE if is_known else None)
+
+
+@pytest.mark.parametrize(("limit_bytes", "is_lost"), [(LIMIT_BYTES, True), (5 * LIMIT_BYTES, False)])
+def test_chunks_that_leave_no_room_for_what_a_replicator_adds_are_lost_by_a_deviation(
+    limit_bytes: int, is_lost: bool
+) -> None:
+    history = _splits(limit_bytes)
+
+    def there(*numbers: int) -> verdicts.Happened:
+        entries = (LoggedEntry(Position(9, place), "w", CHUNKS[number]) for place, number in enumerate(numbers))
+        return ReadLog("t", cluster=AWAY), LogRead(tuple(entries))
+
+    for numbers in [(2,), (1, 2)]:
+        broken = verdicts.broken_by(*history, there(*numbers))
+        assert (broken.rule, broken.deviation) == ("REPL-01", TOO_LARGE_TO_REPLICATE if is_lost else None)
+    for others in ((0, 1), (2, 1), tuple[int, ...]()):
+        assert verdicts.broken_by(*history, there(*others), known=TOO_LARGE_TO_REPLICATE).deviation is None
