@@ -89,7 +89,10 @@ def _received_one(
     if consumer.rewinds and _was_passed_by(message, consumer):
         consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
-    if message in state.replaying.get(subscription, frozenset()) and _is_unacknowledged(state, subscription, message):
+    why = state.due(subscription).get(message)
+    # A copy with a redelivery count is the one that a nack requested.
+    is_copy = _is_unacknowledged(state, subscription, message) or (why == "nacked" and dispatched.redeliveries == 0)
+    if is_copy and message in state.replaying.get(subscription, frozenset()):
         return _replayed_once_more(state, subscription, name, message, known)
     wrong = (
         claims.not_claimed(state, subscription, name, message),
@@ -110,7 +113,6 @@ def _received_one(
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
     cursor = delivering.state
-    why = state.due(subscription).get(message)
     # pulsar-client may deliver messages of its receiver queue, or die before it sends the redelivery request of a nack.
     is_requested = why == "nacked" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
     # Brokers lose the redelivery count of a batch that is acknowledged in part.

@@ -309,6 +309,16 @@ def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> 
     assert rule_broken(*others_stay, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
 
 
+def test_a_copy_from_a_replay_read_is_not_the_redelivery_that_a_nack_requested() -> None:
+    reading = (subscribed("c5", queue=5), (CrashConsumer("c1"), Done()), (CrashConsumer("c5"), Done()))
+    history = (*topic(1, 1), taken(single(0)), *reading, subscribed("c2"), taken(single(0), by="c2"))
+    nacked = (*history, failed(single(0), by="c2"))
+    copy, redelivered = taken(single(0), by="c2"), taken(single(0, redeliveries=1), by="c2")
+    assert deviation_met(*nacked, copy, known=REPLAY_READ_OUTLIVES_CONSUMERS)
+    assert deviation_met(*nacked, copy, redelivered, known=REPLAY_READ_OUTLIVES_CONSUMERS)
+    assert rule_broken(*nacked, copy, copy, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-13"
+
+
 def test_a_replay_read_may_repeat_all_unacknowledged_messages_after_a_disconnect() -> None:
     took = (ReceiveAll("t0", "s0"), AllReceived((single(0), single(0), single(1))))
     several = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0)), took)
