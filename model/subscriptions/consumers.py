@@ -72,6 +72,8 @@ class Consumer:
     """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
     is_unblocked: bool = False
     """It requested redelivery while it was blocked at its limit, and was sent none since."""
+    asked_in_flight: bool = False
+    """It requested redelivery while messages may have been in flight to it, which may have taken it to its limit."""
     reached_limit: bool = False
     """At its last receipt it had as many unacknowledged messages as allowed, or since then more than half of that."""
     left_parts: int = 0

@@ -357,11 +357,15 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     # Permits from before may run out after any message. A batch takes some for its acknowledged messages, too.
     may_run_out = consumer.had_permits_left or any(one.batch_index >= 0 for one in outcome.messages)
     in_time = () if may_run_out or not is_short else tuple(one.position for one in outcome.messages)
+    is_unblocked = (consumer.is_unblocked and not outcome.messages) or (
+        consumer.asked_in_flight and _is_at_limit(state, consumer)
+    )
     consumer = replace(
         consumer,
         is_settled=is_settled,
         had_permits_left=may_run_out or is_short,
-        is_unblocked=consumer.is_unblocked and not outcome.messages,
+        is_unblocked=is_unblocked,
+        asked_in_flight=False,
         reached_limit=_has_reached_limit(state, state.consumers[name]) or _is_at_limit(state, consumer),
     )
     judged = replace(judged, state=judged.state.with_consumer(name, consumer))
@@ -381,14 +385,15 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
         return withheld
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
     missed = deliveries.missed(withheld.state, name, known) if is_short and not is_blocked else Allowed(None)
-    missed = deliveries.starved_at_limit([state.consumers[name]], missed, None, known)
+    may_starve = [state.consumers[name] if state.consumers[name].is_unblocked else consumer]
+    missed = deliveries.starved_at_limit(may_starve, missed, None, known)
     if isinstance(missed, Broken):
         excused = chunks.excused(withheld.state, name, missed, known, in_time)
         return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
     judged = withheld.after(judged, limited, missed)
     if isinstance(outcome, Starved):
         starved = _starved(judged.state, name, outcome, known, in_time)
-        starved = deliveries.starved_at_limit([state.consumers[name]], starved, judged.state, known)
+        starved = deliveries.starved_at_limit(may_starve, starved, judged.state, known)
         return starved if isinstance(starved, Broken) else starved.after(judged)
     return judged
 
@@ -489,9 +494,11 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
     recounted = 0 if is_all else _acked_before(state, consumer, named)
     consumer = consumer.without(due)
+    was_blocked = _is_at_limit(state, consumer) or _has_reached_limit(state, consumer)
     consumer = replace(
         consumer,
-        is_unblocked=not is_all and (_is_at_limit(state, consumer) or _has_reached_limit(state, consumer)),
+        is_unblocked=not is_all and was_blocked,
+        asked_in_flight=not is_all and not is_quiet and not was_blocked,
         parts_recounted=consumer.parts_recounted + recounted,
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official" or (is_all and not is_quiet),

@@ -107,6 +107,18 @@ def test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_f
     assert deviation_of(knowing_all(*requested), *received(5, 6)) is None, "two messages"
 
 
+def test_a_redelivery_request_may_come_after_messages_in_flight_that_take_a_consumer_to_its_limit() -> None:
+    name = REDELIVERY_REQUEST_UNBLOCKS
+    waits: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
+    full: Happened = (Receive("c1", 5), Starved("1 entry that no consumer has is not delivered", MESSAGES[1:5]))
+    in_flight = (*FOUR, waits, acknowledged(0), nacked(0))
+    assert deviation_of(after(*in_flight), *full) == name
+    assert set(met(knowing_all(*in_flight), *full)) == {name}
+    assert deviation_of(knowing_all(*FOUR, waits, acknowledged(0)), *full) is None, "nothing was requested"
+    below: Happened = (Receive("c1", 5), Starved("2 entries that no consumer has are not delivered", MESSAGES[1:4]))
+    assert deviation_of(knowing_all(*in_flight), *below) is None, "it is not at its limit"
+
+
 def test_a_consumer_stays_blocked_above_half_of_its_limit_so_a_redelivery_request_unblocks_it_there() -> None:
     """It had all four, and acknowledged the first of them, and in the other case also the next."""
     name = REDELIVERY_REQUEST_UNBLOCKS
