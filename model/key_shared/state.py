@@ -68,7 +68,8 @@ class Keyed:
     joined while there were others. ``is_gathered``: no operation since the last look. ``unread``: the consumers that
     left since the last look without pending messages, and perhaps without permits, if nothing triggered a read since.
     ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
-    nothing was delivered since. ``may_be_replay_read``: it may have been a replay read.
+    nothing was delivered since, or its result may be left in the replay queue. ``may_be_replay_read``: it may have been
+    a replay read.
     ``leavers``: the consumers that left since the last look, in this order. A hash may have moved to another consumer
     and back.
     ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have

@@ -157,7 +157,8 @@ def _all_seen(
         keyed,
         is_gathered=not may_receive_more,
         replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
-        may_be_read_to=keyed.may_be_read_to if not has_dispatched else None,
+        # Without permits, what was read for a consumer that left is in the replay queue, and is dispatched first.
+        may_be_read_to=keyed.may_be_read_to if not has_dispatched or (outcome.in_replay and not is_any_ready) else None,
         skipped_to=None if has_dispatched else keyed.skipped_to,
         is_left_unread=keyed.is_left_unread and (keyed.has_left or not has_dispatched),
         leavers=(),

@@ -126,6 +126,16 @@ def test_a_pending_read_has_no_message_that_was_sent_after_the_last_consumer_lef
     assert broken(*once, gathers(share("e", 2, 1)), known=DEVIATIONS) == "KEY-02", "nothing was being read"
 
 
+def test_without_permits_the_rest_of_a_pending_read_is_dispatched_before_what_is_read_again() -> None:
+    known = PENDING_READ_OUTLIVES_CONSUMERS
+    begin = [*sent(A, A, A), *joins("c"), gathers(share("c", 1)), permits("c"), leaves("c"), *joins("d")]
+    rest = [permits("d"), gathers(share("d", 3))]
+    assert broken(*begin, gathers(share("d", 2), in_replay=1), *rest, known=known) is None
+    assert broken(*begin, gathers(share("d", 2)), *rest, known=DEVIATIONS) == "KEY-02", "nothing is left of it"
+    had_permits = gathers(share("d", 2, permits=1), in_replay=1)
+    assert broken(*begin, had_permits, *rest, known=DEVIATIONS) == "KEY-02", "it would have been dispatched"
+
+
 def test_a_new_message_may_be_read_twice_if_its_consumer_was_recently_joined() -> None:
     """It waited in the replay queue until the messages from before the consumer joined were acknowledged."""
     known = SEND_IN_PROGRESS_CLEARED_EARLY

@@ -92,12 +92,12 @@ def share(
     )
 
 
-def gathers(*shares: ConsumerRead, is_waiting: bool = False) -> Happened:
+def gathers(*shares: ConsumerRead, is_waiting: bool = False, in_replay: int = 0) -> Happened:
     draining = [one for each in shares for one in each.draining]
     counted = sum(one.unacknowledged for one in draining)
     total = sum(each.cleared for each in shares)
-    read = DueReceived(shares, draining=len(draining), unacknowledged=counted, cleared=total, is_waiting=is_waiting)
-    return ReceiveDue("t", "s"), read
+    sums = DueReceived(shares, draining=len(draining), unacknowledged=counted, cleared=total)
+    return ReceiveDue("t", "s"), replace(sums, is_waiting=is_waiting, in_replay=in_replay)
 
 
 def acknowledges(name: str, *numbers: int) -> Happened:
