@@ -453,7 +453,14 @@ class World:
         return True
 
     def start_again(self) -> None:
-        """End a broker that does not serve, and start it on its data. Raises HarnessError if that fails."""
+        """End a broker that does not serve, and start it on its data. Raises HarnessError if that fails.
+
+        If a broker of further clusters is gone, all of them end. New ones start when they are needed.
+        """
+        if self._replication is not None and not self.is_home and self._replication.gone():
+            self._end_clusters()
+            if self.is_serving():
+                return
         able = self.broker.capabilities
         if Capability.KILL in able:
             with contextlib.suppress(HarnessError):  # it has ended already
@@ -477,12 +484,17 @@ class World:
         finally:
             client.abort()
 
+    def _end_clusters(self) -> None:
+        if self._home is not None:
+            self._home.close()
+            self._home = None
+        if self._replication is not None and not self.is_home:
+            self._replication.close()
+            self._replication = None
+
     def close(self) -> None:
         """Close the world's own connections."""
         self.forget_connections()
-        if self._home is not None:
-            self._home.close()
-        if self._replication is not None and not self.is_home:
-            self._replication.close()
+        self._end_clusters()
         self.starter.close()
         self.admin.close()

@@ -1,11 +1,12 @@
 """Network faults are injected for producers, sources and consumers, and their outcomes are recorded; so is a kill after
-which the broker does not run.
+which the broker does not run, or clusters beside it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -275,4 +276,16 @@ def test_a_broker_that_does_not_run_again_after_a_kill_breaks_a_rule(
     finally:
         monkeypatch.undo()
         world.start_again()
+    assert world.is_serving()
+
+
+def test_clusters_that_are_gone_end_and_the_broker_runs_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    gone = SimpleNamespace(gone=lambda: ["B"], close=lambda: ended.append("clusters"))
+    monkeypatch.setattr(world, "_replication", gone)
+    assert not world.is_serving()
+    monkeypatch.setattr(world.broker, "kill", lambda: ended.append("the broker"))
+    world.start_again()
+    assert ended == ["clusters"]
+    assert not world.has_clusters
     assert world.is_serving()
