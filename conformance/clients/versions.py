@@ -5,6 +5,6 @@ from __future__ import annotations
 from importlib import metadata
 
 
-def client_versions() -> dict[str, str]:
-    """The clients' versions, by their names in events: pulsar-client is ``official``."""
-    return {"wire": metadata.version("pulsar-conformance"), "official": metadata.version("pulsar-client")}
+def client_versions(official: str | None = None) -> dict[str, str]:
+    """The clients' versions, by their names in events: pulsar-client is ``official``, by default the installed one."""
+    return {"wire": metadata.version("pulsar-conformance"), "official": official or metadata.version("pulsar-client")}

@@ -14,6 +14,7 @@ from conformance.brokers.select import releases_of
 from conformance.brokers.settings import Choice
 from conformance.brokers.size import SMALLEST, Size
 from conformance.clients.security.service import Security
+from conformance.clients.versions import client_versions
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
@@ -164,7 +165,7 @@ def _order(asked: CheckOptions, folder: Path, security: Security) -> Order:
         budget_s=asked.budget_s,
         rules=asked.rules,
         report=folder,
-        known=known_of(asked.known, releases_of(asked.broker, security=security)),
+        known=known_of(asked.known, releases_of(asked.broker, security=security), client_versions(asked.client)),
         defect=asked.defect,
         machines=asked.machines,
         settings=asked.settings,

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.brokers.select import releases_of
+from conformance.clients.versions import client_versions
 from conformance.commands.check import read_events
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
@@ -71,7 +72,9 @@ def _run(asked: HuntOptions, defect: Defect, folder: Path, engine: Engine, err: 
         budget_s=asked.budget_s,
         rules=select(defect.family or RULES[defect.breaks].family),
         report=folder,
-        known=known_of(asked.known, releases_of(asked.broker, security=engine.security)),
+        known=known_of(
+            asked.known, releases_of(asked.broker, security=engine.security), client_versions(engine.client)
+        ),
         defect=defect.name,
         settings=defect.settings,
         size=defect.size,

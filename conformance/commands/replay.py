@@ -15,6 +15,7 @@ from rich.text import Text
 from conformance.brokers.select import releases_of
 from conformance.brokers.settings import Base
 from conformance.brokers.size import Size
+from conformance.clients.versions import client_versions
 from conformance.commands.check import read_events
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
@@ -118,7 +119,9 @@ def _replay(
         shortening_s=asked.shortening_s,
         rules=rules,
         report=folder,
-        known=known_of(asked.known, releases_of(asked.broker, security=engine.security)),
+        known=known_of(
+            asked.known, releases_of(asked.broker, security=engine.security), client_versions(engine.client)
+        ),
         defect=defect.name if defect is not None else None,
         settings=tuple({**({} if asked.base else history.settings), **dict(asked.settings)}.items()),
         choice=asked.base or history.base,

@@ -74,6 +74,10 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         is_of_any_broker = not (specifiers or self.switched_on) and bool(self.clients)
         if not is_of_any_broker and not any(_is_among(specifier, release) for specifier in specifiers):
             return False
+        return self.concerns_clients(clients)
+
+    def concerns_clients(self, clients: Mapping[str, str] | None) -> bool:
+        """Whether it is known with these clients (None: any)."""
         return clients is None or all(_is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
 
 
@@ -131,9 +135,16 @@ def _completed(written: KnownDeviation, path: Path) -> KnownDeviation:
     return completed
 
 
-def known_of(deviations: Iterable[KnownDeviation], releases: Collection[str]) -> tuple[KnownDeviation, ...]:
-    """Those that concern one of these releases; all of them if no release is named."""
-    return tuple(deviation for deviation in deviations if not releases or any(map(deviation.concerns, releases)))
+def known_of(
+    deviations: Iterable[KnownDeviation], releases: Collection[str], clients: Mapping[str, str] | None = None
+) -> tuple[KnownDeviation, ...]:
+    """Those that concern one of these releases, with these clients (None: any); if no release is named, any of one."""
+    return tuple(
+        one
+        for one in deviations
+        if one.concerns_clients(clients)
+        and (not releases or any(one.concerns(release, clients) for release in releases))
+    )
 
 
 def _is_among(specifier: str, version: str) -> bool:

@@ -22,6 +22,7 @@ from conformance.brokers.release import fetched_release, release_at
 from conformance.cli.parameters.output import NAME
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Security, Service
+from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.commands.check import read_events
 from conformance.events import RunStarted
@@ -95,7 +96,7 @@ def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path:
     assert status == 0, out
     (report,) = (tmp_path / "reports").iterdir()
     (started,) = (event for event in read_events(report) if isinstance(event, RunStarted))
-    assert set(started.known) == {one.name for one in known_of(shipped(), [started.release])}
+    assert set(started.known) == {one.name for one in known_of(shipped(), [started.release], client_versions())}
 
 
 def test_an_interrupted_check_that_changed_a_setting_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ def test_an_entry_may_use_a_former_name(tmp_path: Path) -> None:
     assert deviation.name == BATCH_WITHOUT_HIGHEST_ID
 
 
+def test_a_deviation_of_other_clients_is_not_known(tmp_path: Path) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY | {"clients": {"official": "<3.5"}}))
+    release = deviation.releases[0].removeprefix("==")
+    for releases in ([], [release]):
+        assert known_of([deviation], releases, {"official": "3.4.0"}) == (deviation,)
+        assert known_of([deviation], releases, {"official": "3.13.0"}) == ()
+        assert known_of([deviation], releases) == (deviation,)
+
+
 def test_every_deviation_may_apply_to_an_unknown_release() -> None:
     assert known_of([QUIRK], []) == (QUIRK,)
     assert known_of([QUIRK], ["2.11.0"]) == ()

@@ -140,4 +140,4 @@ def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
         return engine
     from conformance.commands.supervision.clients import python_with_client
 
-    return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)))
+    return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)), client=version)

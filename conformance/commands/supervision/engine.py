@@ -64,10 +64,12 @@ class Engine:
     obtain: Callable[[str, Security], None] = _obtain
     demand: Callable[[str, Settings, Choice | None, Size], None] = _demand
     security: Security = NO_SECURITY
+    client: str | None = None
+    """The version of its pulsar-client; None: the one installed here."""
 
-    def run_by(self, python: Path) -> Engine:
-        """The same with the Python of another environment."""
-        return replace(self, command=(str(python), *self.command[1:]))
+    def run_by(self, python: Path, *, client: str) -> Engine:
+        """The same with the Python of another environment, which has this pulsar-client."""
+        return replace(self, command=(str(python), *self.command[1:]), client=client)
 
     def secured(self, security: Security) -> Engine:
         """The same with these options for the connection."""
