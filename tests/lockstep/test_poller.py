@@ -8,10 +8,11 @@ from typing import cast
 import pytest
 
 from conformance.clients.admin.client import Admin
-from conformance.clients.admin.types import CursorStats, InternalStats, SubscriptionStats, TopicStats
+from conformance.clients.admin.types import CursorStats, InternalStats, LedgerStats, SubscriptionStats, TopicStats
 from conformance.lockstep.cursors import poller
+from conformance.lockstep.cursors.consumers import Member
 from conformance.lockstep.cursors.key_shared import GivenUp, Missing
-from conformance.lockstep.cursors.poller import QUIET_S, Poller
+from conformance.lockstep.cursors.poller import QUIET_S, Poller, SubscriptionView
 from model.log import Position
 
 
@@ -37,6 +38,21 @@ def test_a_broker_becomes_quiet_at_a_poll_and_not_between_two_questions_about_it
     assert not one.is_quiet
     one.poll()
     assert one.is_quiet
+
+
+def test_what_was_read_is_due_and_pending_nowhere_is_in_the_replay_queue() -> None:
+    cursor = CursorStats(mark_delete_position="1:-1", read_position="1:4", individually_deleted_messages="[(1:0..1:1]]")
+    stats = InternalStats(last_confirmed_entry="1:5", ledgers=(LedgerStats(1),), cursors={"s0": cursor})
+    holder = cast("Member", SimpleNamespace(pending={Position(1, 0): None}))
+    left = Poller(
+        cast("Admin", _Unchanged()),
+        "t0",
+        "s0",
+        (holder,),
+        not_due=lambda at: frozenset({Position(1, 3)}.intersection(at)),
+    )
+    view = SubscriptionView(stats, cursor, SubscriptionStats())
+    assert left.read_and_left(view) == 1, "1:2 only: 1:0 is pending, 1:1 acknowledged, 1:3 not due, 1:4 not read"
 
 
 _ENTRY, _LATER = Position(1, 0), Position(1, 1)

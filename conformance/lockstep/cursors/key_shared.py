@@ -232,7 +232,7 @@ class KeyShares:
             cleared=subscription.draining_hashes_cleared_total,
             waited_ms=round(waited_s * 1000, 3),
             is_waiting=view.is_waiting,
-            in_replay=subscription.in_replay if subscription.in_replay is not None else _read_and_left(poller, view),
+            in_replay=poller.read_and_left(view) if subscription.in_replay is None else subscription.in_replay,
             withheld=view.withheld,
         )
 
@@ -241,17 +241,6 @@ def _is_read(view: SubscriptionView, entries: Sequence[Open], receivers: Sequenc
     """Whether the broker has read all blocked entries, which may take longer than dispatching the due ones."""
     can_read = any(receiver.permits > 0 for receiver in receivers)
     return view.is_waiting or not can_read or all(entry.holder is not None for entry in entries)
-
-
-def _read_and_left(poller: Poller, view: SubscriptionView) -> int:
-    """The number of unacknowledged entries that the broker has read, that are due and pending at no consumer.
-
-    A dispatcher keeps these in its replay queue, whose size is not in the stats of all releases.
-    """
-    read_to = Position.parse(view.cursor.read_position)
-    held = {position for member in poller.members for position in member.pending}
-    left = {at for at in unacknowledged(view.internal, poller.subscription) - held if at < read_to}
-    return len(left - poller.not_due(left))
 
 
 def _not_arrived(members: Mapping[str, Member], view: SubscriptionView) -> str:

@@ -234,6 +234,16 @@ class Poller:
         left = unacknowledged(view.internal, self.subscription) - pending
         return left - self.not_due(left) if any(member.kind not in IN_ORDER for member in self.members) else left
 
+    def read_and_left(self, view: SubscriptionView) -> int:
+        """The number of unacknowledged entries that the broker has read, that are due and pending at no consumer.
+
+        A dispatcher keeps these in its replay queue, whose size is not in the stats of all releases.
+        """
+        read_to = Position.parse(view.cursor.read_position)
+        held = {position for member in self.members for position in member.pending}
+        left = {at for at in unacknowledged(view.internal, self.subscription) - held if at < read_to}
+        return len(left - self.not_due(left))
+
     def await_quiet(self) -> None:
         """Wait until the members' clients have sent grouped acks and nacks."""
         quiet_at_s = max((member.quiet_at_s for member in self.members), default=0.0)
