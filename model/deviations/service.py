@@ -8,6 +8,7 @@ DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 PARTIAL_ACKS_NOT_COUNTED_OFF = "partial-acks-not-counted-off"
+REPLICATOR_RESENDS_IN_A_LOOP = "replicator-resends-in-a-loop"
 ORPHAN_REPLICATOR_KEEPS_NAME = "orphan-replicator-keeps-name"
 UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
@@ -126,6 +127,22 @@ DEVIATIONS = (
             name="test_replicators_stay_disconnected_by_a_deviation_only_after_an_unload_of_a_topic_whose_link_was_cut",
             by="small history",
             statement="Replicators do not connect although no link was cut, or the topic was not unloaded at its source since, or the broker was restarted.",
+        ),
+    ),
+    Deviation(
+        name=REPLICATOR_RESENDS_IN_A_LOOP,
+        rule="SERVE-03",
+        statement="With deduplication, a replicator that sends messages and markers again, because its connection was cut or its topic reloaded, closes its connection and sends them again, nine times a second. The other cluster stores the markers each time: its topic grew by 2,800 ledgers a minute, until its ZooKeeper ran out of memory.",
+        cause="Markers are never duplicates, so the remote broker stores them, while it confirms messages that it has at once. The confirmation of a message overtakes that of the marker before it. GeoReplicationProducerImpl expects that one first, and closes the connection (from the log of 3.3.6, as apache/pulsar#24453 describes it). Since apache/pulsar#23697; fixed by #24453 in 3.0.13, 3.3.8 and 4.0.6.",
+        upstream=("apache/pulsar#24453", "apache/pulsar#23697"),
+        side="broker",
+        releases=(">=3.0.11,<3.0.13", ">=3.3.6,<3.3.8", ">=4.0.4,<4.0.6"),
+        seen=("3.3.6",),
+        gone=("4.0.8",),
+        shadow=Shadow(
+            name="test_a_replicator_sends_in_a_loop_by_a_deviation_only_what_it_sends_again_with_deduplication",
+            by="small history",
+            statement="Messages are not replicated in time although no link was cut and the topic was not reloaded, or without deduplication.",
         ),
     ),
     Deviation(

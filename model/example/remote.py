@@ -74,6 +74,8 @@ class Remote:
     """The link from home is cut."""
     was_cut: bool = False
     """It was since home loaded the topic."""
+    was_reloaded: bool = False
+    """Home has reloaded the topic."""
 
     @property
     def is_in_flight(self) -> bool:
@@ -100,6 +102,11 @@ class Remote:
             return self
         return replace(self, full=self.full.union(*(_ids(entry) for entry in entries if entry.is_part)))
 
+    @property
+    def may_resend(self) -> bool:
+        """Whether the replicator of home may have sent messages again."""
+        return self.was_cut or self.was_reloaded
+
     def cut(self) -> Remote:
         """The link from home was cut."""
         return replace(self, is_cut=True, was_cut=True)
@@ -110,7 +117,7 @@ class Remote:
 
     def reloaded_at_home(self) -> Remote:
         """Home loaded the topic again, and its replicator began anew."""
-        return replace(self, was_cut=self.is_cut)
+        return replace(self, was_cut=self.is_cut, was_reloaded=True)
 
     def new(self, read: LogRead) -> list[LoggedEntry]:
         """The entries of these producers that home did not have when it was read before."""

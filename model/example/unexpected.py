@@ -49,6 +49,8 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         is_disturbed=state.is_disturbed,
         is_thawed=isinstance(operation, ThawOwners),
         has_orphans=any(topic.orphaned for topic in state.replication.topics.values()),
+        may_resend=any(topic.may_resend for topic in state.replication.topics.values())
+        or any(one.may_resend and state.topics[topic].enabled for topic, one in state.remote.items()),
         are_sessions_expired=state.service.are_sessions_expired,
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         known=state.known,

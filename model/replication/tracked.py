@@ -98,6 +98,11 @@ class ReplicatedTopic:
         """The messages that may not be replicated to a cluster."""
         return frozenset(message for message, clusters in self.restricted.items() if cluster not in clusters)
 
+    @property
+    def may_resend(self) -> bool:
+        """Whether a replicator may have sent messages again to a topic with deduplication."""
+        return self.deduplication and bool(self.interrupted or self.reloaded)
+
     def may_be_at(self, message: str, cluster: str) -> bool:
         """Whether a message may be replicated to a cluster."""
         return cluster in self.restricted.get(message, self.clusters)

@@ -18,6 +18,7 @@ from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     LAST_MESSAGE_ID_ANSWERED_TWICE,
     ORPHAN_REPLICATOR_KEEPS_NAME,
+    REPLICATOR_RESENDS_IN_A_LOOP,
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
@@ -31,6 +32,7 @@ from model.rules.catalogue import carries
 from model.service.unexpected import (
     ANSWERED,
     NOT_REGISTERED,
+    NOT_REPLICATED,
     STALE_OWNER,
     Closed,
     ErrorAnswer,
@@ -103,6 +105,8 @@ class Reasons:
     """Brokers that lost their sessions while frozen run again."""
     has_orphans: bool = False
     """Replicators may have outlived their topic, by a deviation."""
+    may_resend: bool = False
+    """Replicators may have sent messages and markers again, to topics with deduplication."""
     are_sessions_expired: bool = False
     """The sessions of the brokers in the metadata store expired, and may not be replaced yet."""
     read_after_loss: frozenset[str] = frozenset()
@@ -123,6 +127,8 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
             return requires(SESSION_RECREATED_IN_A_LOOP, None, reasons.known, what)
         case Overdue("SERVE-02", what) if reasons.has_orphans and NOT_CONNECTED in what:
             return requires(ORPHAN_REPLICATOR_KEEPS_NAME, None, reasons.known, what)
+        case Overdue("SERVE-03", what) if reasons.may_resend and NOT_REPLICATED in what:
+            return requires(REPLICATOR_RESENDS_IN_A_LOOP, None, reasons.known, what)
         case Overdue(rule, what):
             return Broken(rule, what)
         case _:

@@ -16,6 +16,9 @@ NOT_REGISTERED: Final = "is not registered"
 STALE_OWNER: Final = "for the owner of a topic that it lost"
 """The same of a broker that has another session, and did not notice that others took over its topics."""
 
+NOT_REPLICATED: Final = "are not replicated within"
+"""In the words of what is overdue: replicators are connected now and then, and do not replicate."""
+
 ANSWERED: Final = "(already answered)"
 """In the request of an error that is a second answer."""
 

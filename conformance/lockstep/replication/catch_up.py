@@ -32,6 +32,7 @@ from model.cluster_events import CaughtUp, Lagging, ReplicatorStalled
 from model.cluster_operations import CatchUp
 from model.events import AnyOutcome, Stored
 from model.log import EARLIEST, Position
+from model.service.unexpected import NOT_REPLICATED
 from model.vocabulary import Entry, Message
 
 PAIRS: Final = 3
@@ -172,7 +173,7 @@ def await_replicated(
         if stalled_s > STALLED_S:
             return ReplicatorStalled(*link, round(stalled_s, 1), reading.not_replicated(link))
         if deadline.passed:
-            raise LateToDeliver(f"messages of {reading.topic} are not replicated within {CONNECT_TIMEOUT_S:g} s")
+            raise LateToDeliver(f"messages of {reading.topic} {NOT_REPLICATED} {CONNECT_TIMEOUT_S:g} s")
         time.sleep(PAUSE_S)
     return None
 

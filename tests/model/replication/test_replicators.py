@@ -10,8 +10,11 @@ import pytest
 from model.cluster_events import LinkCut, LinkHealed, ReplicatorStalled, SnapshotRequest, SnapshotResponse
 from model.cluster_operations import CatchUp, CutLink, HealLink
 from model.deviations import DEVIATIONS
-from model.deviations.replication import CLOSED_REPLICATOR_READS_NO_REQUEST, REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
-from model.deviations.service import ORPHAN_REPLICATOR_KEEPS_NAME
+from model.deviations.replication import (
+    CLOSED_REPLICATOR_READS_NO_REQUEST,
+    REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,
+)
+from model.deviations.service import ORPHAN_REPLICATOR_KEEPS_NAME, REPLICATOR_RESENDS_IN_A_LOOP
 from model.events import Abandoned, Done
 from model.example import Example
 from model.example import judge as judge_example
@@ -48,6 +51,19 @@ def stalled(*messages: str, before: Iterable[Step] = (CUT,), known: frozenset[st
         assert isinstance(found, Allowed)
         state = found.state
     return judge(state, CatchUp("k", prefix="c"), ReplicatorStalled("A", "B", 30.0, messages), known)
+
+
+def late(topic: ReplicatedTopic, before: Iterable[Step], overdue: Overdue) -> Broken:
+    """What it breaks that something is overdue when clusters catch up, after some steps."""
+    state = Replication(topics={"t": topic})
+    for operation, outcome in before:
+        found = judge(state, operation, outcome, frozenset())
+        assert isinstance(found, Allowed)
+        state = found.state
+    happened = CatchUp("k", prefix="c"), Abandoned("late")
+    broken = judge_example(Example(replication=state), *happened, unexpected=(overdue,))
+    assert isinstance(broken, Broken)
+    return broken
 
 
 @pytest.mark.parametrize("messages", [("a1",), ("a0", "big"), ()], ids=["behind it", "before it", "markers alone"])
@@ -159,17 +175,26 @@ def test_a_closed_replicator_that_reads_a_later_request_has_no_excuse_for_an_ear
 def test_replicators_stay_disconnected_by_a_deviation_only_after_an_unload_of_a_topic_whose_link_was_cut(
     before: tuple[Step, ...], is_explained: bool
 ) -> None:
-    state = Replication(topics={"t": LARGE})
-    for operation, outcome in before:
-        found = judge(state, operation, outcome, frozenset())
-        assert isinstance(found, Allowed)
-        state = found.state
-    late = Overdue("SERVE-02", "the replicators of t do not connect within 60 s")
-    found_late = judge_example(
-        Example(replication=state), CatchUp("k", prefix="c"), Abandoned("late"), unexpected=(late,)
-    )
-    assert isinstance(found_late, Broken)
-    assert (found_late.rule, found_late.deviation) == (
-        "SERVE-02",
-        ORPHAN_REPLICATOR_KEEPS_NAME if is_explained else None,
-    )
+    found = late(LARGE, before, Overdue("SERVE-02", "the replicators of t do not connect within 60 s"))
+    assert (found.rule, found.deviation) == ("SERVE-02", ORPHAN_REPLICATOR_KEEPS_NAME if is_explained else None)
+
+
+@pytest.mark.parametrize(
+    ("before", "deduplication", "is_explained"),
+    [
+        ((CUT, HEALED), True, True),
+        ((unloaded("A"),), True, True),
+        ((unloaded("B"),), True, True),
+        ((CUT, HEALED), False, False),
+        ((), True, False),
+    ],
+    ids=["cut", "reloaded", "reloaded there", "without deduplication", "nothing happened"],
+)
+def test_a_replicator_sends_in_a_loop_by_a_deviation_only_what_it_sends_again_with_deduplication(
+    before: tuple[Step, ...], *, deduplication: bool, is_explained: bool
+) -> None:
+    overdue = Overdue("SERVE-03", "messages of t are not replicated within 60 s")
+    found = late(replace(LARGE, deduplication=deduplication), before, overdue)
+    assert (found.rule, found.deviation) == ("SERVE-03", REPLICATOR_RESENDS_IN_A_LOOP if is_explained else None)
+    other = late(replace(LARGE, deduplication=deduplication), before, Overdue("SERVE-03", "messages of t are lost"))
+    assert other.deviation is None
