@@ -137,8 +137,9 @@ DEVIATIONS = (
         upstream=("apache/pulsar#24453", "apache/pulsar#23697"),
         side="broker",
         releases=(">=3.0.11,<3.0.13", ">=3.3.6,<3.3.8", ">=4.0.4,<4.0.6"),
-        seen=("3.3.6",),
+        seen=("3.3.6", "4.0.4"),
         gone=("4.0.8",),
+        occurrence="On 3.3.6 in 4 of 4 replays, on 4.0.4 in 2 of 2, on 4.0.8 in 0 of 2.",
         shadow=Shadow(
             name="test_a_replicator_sends_in_a_loop_by_a_deviation_only_what_it_sends_again_with_deduplication",
             by="small history",
