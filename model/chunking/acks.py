@@ -8,7 +8,12 @@ from dataclasses import replace
 from model.chunking.consumers import all_passed
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_ACKS_LAST_ONLY, CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
+from model.deviations.chunking import (
+    CHUNK_ACKS_LAST_ONLY,
+    CHUNK_DUPLICATES_NOT_ACKED,
+    CHUNK_FROM_BEFORE_NOT_ACKED,
+    CHUNK_NACK_RETURNS_LAST_ONLY,
+)
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -73,15 +78,18 @@ def _acknowledged(
             done |= {entry.position for entry in log if entry.position <= max(one.positions)}
     done |= state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
     left_out: list[Position] = []
+    from_before: list[Position] = []
     for message in messages:
         lacking = [position for position in message.positions if position not in done]
         is_last_only = lacking == list(message.positions[:-1]) and done.isdisjoint(message.repeated)
         if lacking and not is_last_only:
             return _by_client(name, message, "acknowledged", lacking)
-        left_out += lacking
-    if left_out:
-        listed = ", ".join(map(str, left_out))
-        return DEVIATIONS[CHUNK_ACKS_LAST_ONLY].broken(f"the acks of {name} leave out {listed}")
+        # Chunks above the last one came before the consumer received everything again.
+        (from_before if lacking and min(lacking) > message.positions[-1] else left_out).extend(lacking)
+    if left_out or from_before:
+        listed = ", ".join(map(str, left_out or from_before))
+        deviation = CHUNK_ACKS_LAST_ONLY if left_out else CHUNK_FROM_BEFORE_NOT_ACKED
+        return DEVIATIONS[deviation].broken(f"the acks of {name} leave out {listed}")
     wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
     allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
     if not is_cumulative:

@@ -20,6 +20,7 @@ CHUNK_DISCARDED_NOT_REDELIVERED = "chunk-discarded-not-redelivered"
 CHUNK_NACK_RETURNS_LAST_ONLY = "chunk-nack-returns-last-only"
 CHUNK_DUPLICATES_NOT_ACKED = "chunk-duplicates-not-acked"
 CHUNK_ACKS_LAST_ONLY = "chunk-acks-last-only"
+CHUNK_FROM_BEFORE_NOT_ACKED = "chunk-from-before-not-acked"
 TOO_LARGE_KEEPS_QUEUE_PLACE = "too-large-keeps-queue-place"
 
 DEVIATIONS = (
@@ -267,6 +268,21 @@ DEVIATIONS = (
             name="test_a_client_that_acknowledges_one_repeated_chunk_acknowledges_all_of_them",
             by="small history",
             statement="The client leaves out the last chunk of a message, or only some of the others.",
+        ),
+    ),
+    Deviation(
+        name=CHUNK_FROM_BEFORE_NOT_ACKED,
+        rule="CHUNK-07",
+        statement="A consumer of pulsar-client resubscribes while it has the first chunks of a message, and its last chunk, which is at a lower position, comes again and completes the message. An ack of the message leaves out those first chunks. They stay in the backlog.",
+        cause="Seen on the wire; the code was not read. It needs chunk-buffers-survive-resubscribe, and chunks of one message in the wrong order.",
+        side="client",
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+        occurrence="In 10 of 10 replays each on 3.3.6 and 4.0.8.",
+        shadow=Shadow(
+            name="test_a_client_leaves_out_only_first_chunks_that_it_had_before_it_resubscribed",
+            by="small history",
+            statement="The client leaves out the last chunk of such a message, or it leaves out the first one of a message whose chunks came in their order.",
         ),
     ),
     Deviation(

@@ -15,6 +15,7 @@ from model.deviations.chunking import (
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_DISCARDED_NOT_REDELIVERED,
     CHUNK_DUPLICATES_NOT_ACKED,
+    CHUNK_FROM_BEFORE_NOT_ACKED,
     CHUNK_NACK_RETURNS_LAST_ONLY,
     CHUNK_REPEATED_DISCARDS_BUFFER,
 )
@@ -150,6 +151,30 @@ def test_a_client_that_acknowledges_one_repeated_chunk_acknowledges_all_of_them(
     before = allowed(received(subscribed(log), dispatched(log), "a@3")).state
     traffic = (Traffic("c", (CommandAck(tuple(map(at, acknowledged))),)),)
     judged = acks.requested(before, Acknowledge("c", (0,)), Acknowledged(given("a@3"), traffic=traffic), KNOWN)
+    if deviations is None:
+        assert broken(judged) == ("CHUNK-07", None, "client")
+    else:
+        assert allowed(judged).deviations == deviations
+
+
+@pytest.mark.parametrize(
+    ("log", "acknowledged", "deviations"),
+    [
+        ("a1/2 a0/2", (0,), (CHUNK_FROM_BEFORE_NOT_ACKED,)),
+        ("a1/2 a0/2", (0, 1), ()),
+        ("a1/2 a0/2", (1,), None),
+        ("a0/2 a1/2", (1,), (CHUNK_ACKS_LAST_ONLY,)),
+        ("a0/2 a1/2", (0,), None),
+    ],
+)
+def test_a_client_leaves_out_only_first_chunks_that_it_had_before_it_resubscribed(
+    log: str, acknowledged: tuple[int, ...], deviations: tuple[str, ...] | None
+) -> None:
+    got = "a@0" if log.startswith("a1") else "a@1"
+    again: tuple[ConsumerCommand, ...] = (EVERYTHING, *dispatched(log)) if log.startswith("a1") else ()
+    before = allowed(received(subscribed(log), (*dispatched(log), *again), got)).state
+    traffic = (Traffic("c", (CommandAck(tuple(map(at, acknowledged))),)),)
+    judged = acks.requested(before, Acknowledge("c", (0,)), Acknowledged(given(got), traffic=traffic), KNOWN)
     if deviations is None:
         assert broken(judged) == ("CHUNK-07", None, "client")
     else:
