@@ -30,6 +30,7 @@ BESIDE = {
     "chunk-assigned-beyond-permits": ("chunk-assignment-outlives-consumer",),
     "chunk-recovery-counts-unfinished": ("chunk-only-last-deduplicated",),
     "chunk-buffers-survive-resubscribe": ("chunk-repeated-discards-buffer",),
+    "chunk-from-before-not-acked": ("chunk-buffers-survive-resubscribe", "chunk-repeated-discards-buffer"),
     "first-round-response-counts-twice": ("snapshot-not-at-highest-response",),
     "request-before-replicator-exists": ("snapshot-not-at-highest-response",),
 }
