@@ -142,8 +142,7 @@ def known_of(
     return tuple(
         one
         for one in deviations
-        if one.concerns_clients(clients)
-        and (not releases or any(one.concerns(release, clients) for release in releases))
+        if one.concerns_clients(clients) and (not releases or any(map(one.concerns, releases)))
     )
 
 

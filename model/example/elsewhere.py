@@ -87,8 +87,8 @@ def links_changed(state: Example, operation: AnyOperation, outcome: AnyOutcome) 
 
 
 def _of_each(state: Example, topics: Collection[str], change: Callable[[Remote], Remote]) -> Example:
-    followed = {topic: one for topic, one in state.remote.items() if topic in topics}
-    return replace(state, remote={**state.remote, **{topic: change(one) for topic, one in followed.items()}})
+    changed = {topic: change(one) if topic in topics else one for topic, one in state.remote.items()}
+    return replace(state, remote=changed)
 
 
 def split_at_home(state: Example, topic: str, entries: Sequence[Entry]) -> Example:

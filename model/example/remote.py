@@ -116,7 +116,7 @@ class Remote:
         return replace(self, is_cut=False)
 
     def reloaded_at_home(self) -> Remote:
-        """Home loaded the topic again, and its replicator began anew."""
+        """Home loaded the topic again, so its replicator reads again from mark-delete."""
         return replace(self, was_cut=self.is_cut, was_reloaded=True)
 
     def new(self, read: LogRead) -> list[LoggedEntry]:

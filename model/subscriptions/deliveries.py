@@ -90,9 +90,10 @@ def _received_one(
         consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
     why = state.due(subscription).get(message)
-    # A copy with a redelivery count is the one that a nack requested.
-    is_copy = _is_unacknowledged(state, subscription, message) or (why == "nacked" and dispatched.redeliveries == 0)
-    if is_copy and message in state.replaying.get(subscription, frozenset()):
+    is_copy_of_nacked = why == "nacked" and dispatched.redeliveries == 0  # the redelivery itself has a count
+    if message in state.replaying.get(subscription, frozenset()) and (
+        is_copy_of_nacked or _is_unacknowledged(state, subscription, message)
+    ):
         return _replayed_once_more(state, subscription, name, message, known)
     wrong = (
         claims.not_claimed(state, subscription, name, message),

@@ -77,9 +77,9 @@ def _ahead_of_those_left(
     if first is None or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
-    got = state.keyed_of(subscription).got
-    were_together = position in got and got[position] == got.get(first[1].position)
-    were_together = were_together and not state.keyed_of(subscription).was_sent_unseen(got[position])
+    keyed = state.keyed_of(subscription)
+    had = keyed.got.get(position)
+    were_together = had is not None and had == keyed.got.get(first[1].position) and not keyed.was_sent_unseen(had)
     if _was_ahead_of_leaver(state, subscription, name, position, first[1].position) and not were_together:
         return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-06")
     if _is_passed(state, subscription, name) and not were_together:
