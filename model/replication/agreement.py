@@ -185,9 +185,9 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
             because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
             is_at_load = topic.may_be_at_load(log, snapshot.requests[0])
             yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if is_at_load else because
-        elif is_too_early(log, snapshot, answers):
+        elif is_too_early(logs, log, snapshot, answers):
             because = f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, before a response"
-            is_of_last_round = is_overtaken(log, snapshot, answers)
+            is_of_last_round = is_overtaken(logs, log, snapshot, answers)
             yield Deviating(SNAPSHOT_NOT_AT_HIGHEST_RESPONSE, because) if is_of_last_round else because
         else:
             yield None
@@ -204,13 +204,15 @@ def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResu
         if len(snapshot.requests) < 2:
             yield f"{log.cluster} completed snapshot {snapshot.name} without a second round"
             continue
-        lacking = set(topic.clusters) - {log.cluster} - answered_again(snapshot, answers)
+        lacking = set(topic.clusters) - {log.cluster} - answered_again(logs, snapshot, answers)
         if not lacking:
             yield None
             continue
         because = f"{log.cluster} completed snapshot {snapshot.name} without a second response from {min(lacking)}"
         yield (
-            Deviating(FIRST_ROUND_RESPONSE_COUNTS_TWICE, because) if lacking <= repeated(snapshot, answers) else because
+            Deviating(FIRST_ROUND_RESPONSE_COUNTS_TWICE, because)
+            if lacking <= repeated(logs, snapshot, answers)
+            else because
         )
 
 

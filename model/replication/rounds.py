@@ -1,7 +1,8 @@
 """The two rounds of a snapshot in the logs: which clusters answered the second request, and which only the first.
 
-A response does not contain its round. A response to the second request has a later position than the first, because its
-cluster has written at least the first response since. A response that a replicator resent has the same position.
+A response does not contain its round. Its position in its cluster's log does: a response to the second request has the
+position of that request there, or a later one. A cluster may answer the first request twice, because a replicator sent
+the response again, or because the request came, or was read, again; that response has the same position or a later one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
-from model.cluster_events import SnapshotTaken, SubscriptionUpdated
+from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
@@ -30,37 +31,51 @@ def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tup
                 yield log, snapshot, snapshot.taken, before
 
 
-def answered_again(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
-    """The clusters that answered the second request: the position differs from those of the first round."""
-    first = _first_answers(snapshot, answers)
-    return {one.cluster for one in answers if (one.cluster, one.position) not in first}
+def answered_again(logs: Logs, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
+    """The clusters that answered the second request."""
+    return {one.cluster for one in answers if not _is_of_first_round(logs, snapshot, one, answers)}
 
 
-def repeated(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
-    """The clusters that answered the first request twice: the response was sent again, anywhere in the log, or the
-    request was, which has another position.
+def repeated(logs: Logs, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
+    """The clusters whose responses to the first request are several, anywhere in the log.
 
     Each cluster has its own replicator, so a response before the second request may be handled after that.
     """
-    first = _first_answers(snapshot, answers)
-    of_first = (one.cluster for one in answers if (one.cluster, one.position) in first)
+    of_first = (one.cluster for one in answers if _is_of_first_round(logs, snapshot, one, answers))
     return {cluster for cluster, count in Counter(of_first).items() if count > 1}
 
 
-def is_too_early(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
+def _is_of_first_round(logs: Logs, snapshot: SnapshotSeen, answer: Answer, answers: Sequence[Answer]) -> bool:
+    """Whether a cluster had only the first request when it wrote a response.
+
+    Its log may have been read before it wrote that. A response that the cluster gave before the second request is one
+    to the first, and so is one with the same position.
+    """
+    there = logs[answer.cluster].entries if answer.cluster in logs else ()
+    if any(one.marker == SnapshotResponse(snapshot.name, answer.cluster, answer.position) for one in there):
+        markers = ((one, one.marker) for one in there if isinstance(one.marker, SnapshotRequest))
+        requests = [one for one, request in markers if request.snapshot == snapshot.name]
+        # A request that was sent again has the same publish time.
+        second = [one.position for one in requests if one.published_ms > requests[0].published_ms]
+        return not second or answer.position < second[0]
+    first = {(one.cluster, one.position) for one in answers if one.index < snapshot.requests[1]}
+    return (answer.cluster, answer.position) in first
+
+
+def is_too_early(logs: Logs, log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
     """Whether a response of the last round is after a complete snapshot's local position.
 
     This is not judged if a first-round response was repeated, which is another deviation.
     """
-    if snapshot.taken is None or (len(snapshot.requests) > 1 and repeated(snapshot, answers)):
+    if snapshot.taken is None or (len(snapshot.requests) > 1 and repeated(logs, snapshot, answers)):
         return False
     return any(at > snapshot.taken.local for at in _last_round(log, snapshot, answers))
 
 
-def is_overtaken(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
+def is_overtaken(logs: Logs, log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
     """Whether that local position is of another response of the last round, which was handled last."""
     is_of_last_round = snapshot.taken is not None and snapshot.taken.local in _last_round(log, snapshot, answers)
-    return is_of_last_round and is_too_early(log, snapshot, answers)
+    return is_of_last_round and is_too_early(logs, log, snapshot, answers)
 
 
 def are_too_slow(log: Log, others: Set[str], *, timeout_ms: float) -> bool:
@@ -93,10 +108,6 @@ def _last_round(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> 
     return set(first.values())
 
 
-def _first_answers(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[tuple[str, Position]]:
-    return {(one.cluster, one.position) for one in answers if one.index < snapshot.requests[1]}
-
-
 def misled(logs: Logs) -> dict[str, dict[str, str]]:
     """By subscription, the messages that a snapshot covers too early, each with its deviation.
 
@@ -105,9 +116,12 @@ def misled(logs: Logs) -> dict[str, dict[str, str]]:
     wrong: dict[frozenset[tuple[str, Position]], dict[str, str]] = {}
     for log, snapshot, taken, answers in complete(logs):
         positions = frozenset(taken.positions.items())
-        if len(snapshot.requests) > 1 and repeated(snapshot, answers) - answered_again(snapshot, answers):
+        # A response to the second request may be stored before the snapshot is, and handled after it was complete.
+        counted = [one for one in answers if log.entries[one.index].position <= taken.local]
+        again = answered_again(logs, snapshot, counted)
+        if len(snapshot.requests) > 1 and repeated(logs, snapshot, answers) - again:
             wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
-        elif is_overtaken(log, snapshot, answers):
+        elif is_overtaken(logs, log, snapshot, answers):
             by_then = log.up_to(max(_last_round(log, snapshot, answers)))
             early = _covered_too_early(logs, log, taken).intersection(by_then)
             wrong[positions] = dict.fromkeys(early, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)

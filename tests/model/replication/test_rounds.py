@@ -12,6 +12,7 @@ from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAP
 from model.judgement import Allowed, Broken
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, verdict, with_entry
 
+KNOWN = frozenset(DEVIATIONS)
 NOBODY = replace(TOPIC, own={})
 AGAIN: Told = ("C", SnapshotResponse("s", "C", at("C", 1)))
 REPEATED = with_entry(THREE, "A", 6, AGAIN)
@@ -52,17 +53,54 @@ def test_a_response_repeated_before_the_second_request_may_be_handled_after_it()
     assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
 
 
+REQUEST: Told = ("A", SnapshotRequest("s", "A"))
+FIRST_AGAIN: Told = ("C", SnapshotResponse("s", "C", at("C", 3)))
+SENT_AGAIN = [*THREE["C"][:3], REQUEST, FIRST_AGAIN, REQUEST, ("C", SnapshotResponse("s", "C", at("C", 5)))]
+"""C's log, to which A sends the first request twice, with the same publish time."""
+TIMES_MS = {"C": {3: 300}}
+
+
 def test_a_request_that_is_sent_again_is_answered_twice_in_the_first_round() -> None:
     """Seen on 4.2.4: both responses are stored before the second request, and the second one is handled after it."""
-    request: Told = ("A", SnapshotRequest("s", "A"))
-    second: Told = ("C", SnapshotResponse("s", "C", at("C", 3)))
-    of_c = [*THREE["C"][:3], request, second, request, ("C", SnapshotResponse("s", "C", at("C", 5)))]
     before, behind = THREE["A"][:4], THREE["A"][4:6]
     for times in (1, 2):
-        logs = {**THREE, "A": [*before, *[second] * (times - 1), *behind, ("A", taken(local=4 + times))], "C": of_c}
-        found = judged(logs, cursors={}, topic=NOBODY)
+        of_a = [*before, *[FIRST_AGAIN] * (times - 1), *behind, ("A", taken(local=4 + times))]
+        found = judged({**THREE, "A": of_a, "C": SENT_AGAIN}, cursors={}, topic=NOBODY, all_times_ms=TIMES_MS)
         assert isinstance(found, Broken)
         assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE if times == 2 else None)
+
+
+def test_a_later_response_to_the_first_request_is_none_to_the_second_wherever_it_arrives() -> None:
+    """C answers the first request twice, and A stores the second of these responses after its own second request."""
+    logs = {**THREE, "A": [*THREE["A"][:6], FIRST_AGAIN, ("A", taken(local=6))], "C": SENT_AGAIN}
+    found = judged(logs, cursors={}, topic=NOBODY, all_times_ms=TIMES_MS)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+    assert found.because.startswith("A completed snapshot s without a second response from C")
+    cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
+    ahead = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C, all_times_ms=TIMES_MS)
+    assert isinstance(ahead, Broken)
+    assert "B has c0 as acknowledged for sub" in ahead.because
+    assert ahead.deviation == FIRST_ROUND_RESPONSE_COUNTS_TWICE
+
+
+def test_a_snapshot_that_was_complete_before_the_second_response_covers_too_much() -> None:
+    """C's second response is stored while its repeated first one is handled, which completes the snapshot."""
+    logs = {**THREE, "A": [*REPEATED["A"][:7], THREE["A"][6], REPEATED["A"][-1]]}
+    cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
+    ahead = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C)
+    assert isinstance(ahead, Broken)
+    assert "B has c0 as acknowledged for sub" in ahead.because
+    assert ahead.deviation == FIRST_ROUND_RESPONSE_COUNTS_TWICE
+    allowed = judged(updated_with(of_c(logs)), cursors=cursors, topic=OF_C, known=KNOWN)
+    assert verdict(allowed) == (FIRST_ROUND_RESPONSE_COUNTS_TWICE,)
+
+
+def test_a_log_that_was_read_too_early_does_not_tell_the_round_of_a_later_response() -> None:
+    """C's log was read before A's second request arrived there; its position tells that the response is another."""
+    found = judged({**THREE, "C": THREE["C"][:3]}, cursors={}, topic=NOBODY)
+    assert isinstance(found, Allowed)
+    assert "REPL-07" in found.exercised
 
 
 def test_a_repeated_response_is_harmless_if_the_second_one_arrives_too() -> None:
@@ -101,7 +139,6 @@ def test_a_misled_snapshot_excuses_only_what_it_covers_too_early() -> None:
     assert (found.rule, found.deviation) == ("REPL-14", None)
 
 
-KNOWN = frozenset(DEVIATIONS)
 OVERTAKEN = with_entry(THREE, "A", 7, ("A", taken(local=5)))
 """B's second response, entry 5 of A, was handled after C's, entry 6."""
 
