@@ -69,6 +69,7 @@ class Owners:
         self._members: dict[str, WireMember] = {}
         self._bookies = Bookies(world)
         self._is_store_disturbed = False
+        self._to_start_again: tuple[DeploymentBroker, ...] = ()
 
     # ------------------------------------------------------------------------------------------------------- leaving
 
@@ -147,8 +148,7 @@ class Owners:
 
         self._world.forget_reader()
         if not wait_until(are_elsewhere, TAKEOVER_TIMEOUT_S, pause_s=_PAUSE_S):
-            for broker in (owner, *others):
-                self._start_again(broker)
+            self._to_start_again = (owner, *others)
             raise LateToReturn(f"no other broker takes over {', '.join(lost)} within {TAKEOVER_TIMEOUT_S:g} s")
 
     def _others(self, owner: DeploymentBroker) -> list[DeploymentBroker]:
@@ -261,7 +261,13 @@ class Owners:
         return Done()
 
     def close(self) -> None:
-        """Thaw all brokers, restore all bookies and the store, and end the connections to frozen brokers."""
+        """Thaw all brokers, restore all bookies and the store, and end the connections to frozen brokers.
+
+        Brokers between which a takeover failed start again here: before that, the example notices what they closed.
+        """
+        for broker in self._to_start_again:
+            self._start_again(broker)
+        self._to_start_again = ()
         if self._is_store_disturbed and self._deployment is not None:
             self._deployment.zookeeper.await_return()
             for broker in self._deployment.brokers:

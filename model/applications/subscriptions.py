@@ -26,14 +26,16 @@ class ApplicationSubscription:
     """What is known of one subscription.
 
     ``acknowledged``: what an ack was sent for, whether or not it was lost. ``unacknowledged``: for each consumer, what
-    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone. ``is_as_created``:
-    the topic was closed before anything was acknowledged, so its cursor is recovered as it was persisted when created.
+    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone. ``is_changed``: an
+    ack surely arrived, because its client sends acks at once, or was closed. ``is_as_created``: the topic was closed
+    before that, so its cursor is recovered as it was persisted when created.
     """
 
     topic: str
     acknowledged: Messages = frozenset()
     unacknowledged: Mapping[str, Messages] = field(default_factory=dict)
     due: Messages = frozenset()
+    is_changed: bool = False
     is_as_created: bool = False
 
 
@@ -47,12 +49,14 @@ def received(
     got = frozenset(messages)
     acks = subscription.acknowledged | frozenset(acknowledged)
     mine = subscription.unacknowledged.get(operation.consumer, frozenset())
+    arrives = operation.client == "wire" or operation.then == "closes"
     held = {**subscription.unacknowledged, operation.consumer: (mine | got) - acks}
     after = replace(
         subscription,
         acknowledged=acks,
         unacknowledged=held,
         due=subscription.due - got - acks,
+        is_changed=subscription.is_changed or (bool(acknowledged) and arrives),
     )
     if operation.then != "stays":
         after = left(after, operation.consumer)
@@ -68,7 +72,7 @@ def left(subscription: ApplicationSubscription, consumer: str) -> ApplicationSub
 
 def unloaded(subscription: ApplicationSubscription) -> ApplicationSubscription:
     """The topic was closed, and no consumer has anything any more."""
-    is_as_created = subscription.is_as_created or not subscription.acknowledged
+    is_as_created = subscription.is_as_created or not subscription.is_changed
     for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
     return replace(subscription, is_as_created=is_as_created)

@@ -2,7 +2,8 @@
 
 Each function takes a view and an operation with its outcome, and returns the next view (``Allowed``) or the broken rule
 (``Broken``). :mod:`model.deduplication.observer` judges one state, and :mod:`model.deduplication.diagnosis` names the
-broken rule. This module adds what concerns the whole topic: positions, the snapshot, other producers.
+broken rule. This module adds what concerns the whole topic: positions and other producers. Its snapshot is judged by
+:mod:`model.deduplication.snapshots`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from model.deduplication import chunks, diagnosis, due, observer
+from model.deduplication import chunks, diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import (
@@ -25,15 +26,11 @@ from model.deduplication.producer_state import (
     simplest,
 )
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT, SNAPSHOT_POSITION_AHEAD
-from model.events import Answer, Duplicate, LoggedEntry, Refused, SnapshotRead, Stored, Unknown
+from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
-
-MARKER_PRODUCER = "pulsar.marker"
-"""The producer name in the metadata of markers, all of which have sequence id 0."""
 
 REPLICATOR = "pulsar.repl."
 """What the names of replicators begin with."""
@@ -70,10 +67,14 @@ class TopicView:
     ignored_policy: bool | None = None
     """What the topic's own policy says, if the broker applies it only when it loads the topic again."""
     reloads: int = 0
+    loaded_after: Position | None = None
+    """The topic's last position, as far as it was known, when the topic was loaded again."""
     loaded_ms: float | None = None
     """The latest time at which the topic was loaded: when the broker accepted a producer."""
     may_lack_policy: bool = False
     """A topic with its own policy was loaded by another process, which may not have read the policy yet."""
+    keeps_snapshot: bool = False
+    """The topic may not have been loaded when deduplication was switched off, and may have kept its snapshot."""
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
     remote: frozenset[str] = frozenset()
@@ -272,15 +273,15 @@ def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[Producer
     If a state requires no deviation, none was observed. Otherwise the state with the fewest deviations decides. If one
     of these is unknown for the release, its rule is broken. Each deviation is reported once.
     """
-    requires = min(
+    needed = min(
         (state.requires for state in states), key=lambda names: (len(names - known), len(names), sorted(names))
     )
-    if not requires:
+    if not needed:
         return states, ()
-    for name in sorted(requires - known):
+    for name in sorted(needed - known):
         return DEVIATIONS[name].broken()
     return frozenset(replace(state, requires=frozenset()) for state in states if state.requires <= known), tuple(
-        sorted(requires)
+        sorted(needed)
     )
 
 
@@ -308,7 +309,8 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
     after = replace(after, may_lack_policy=view.has_policy and by_another_process)
     if view.ignored_policy is not None:
         after = switched(after, on=view.ignored_policy).state
-    return Allowed(replace(unsettled_snapshots(after), reloads=view.reloads + 1, loaded_ms=None))
+    after = replace(unsettled_snapshots(after), loaded_ms=None, loaded_after=view.last_position)
+    return Allowed(replace(after, reloads=view.reloads + 1))
 
 
 def has_recovered(view: TopicView, now_ms: float) -> TopicView:
@@ -324,7 +326,10 @@ def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     if on == view.enabled:
         return Allowed(view)
     view = unsettled_snapshots(view)
-    return Allowed(replace(view.on_each_state(partial(observer.switch, on=on)), enabled=on))
+    if not on:
+        view = replace(view, keeps_snapshot=view.reloads > 0 and view.loaded_ms is None)
+    is_kept = view.keeps_snapshot
+    return Allowed(replace(view.on_each_state(partial(observer.switch, on=on, is_kept=is_kept)), enabled=on))
 
 
 def unsettled(view: TopicView) -> list[str]:
@@ -358,61 +363,7 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
         accounted = account_for(after_states, view.known)
         if isinstance(accounted, Broken):
             return accounted
-        after_states, requires = accounted
-        deviations += requires
+        after_states, needed = accounted
+        deviations += needed
         view = view.with_states(name, after_states)
     return Allowed(view, (), deviations)
-
-
-def snapshot_read(view: TopicView, read: SnapshotRead, *, is_due: bool = False) -> Allowed[TopicView] | Broken:
-    """The stored snapshot was read: its position, and the highest persisted id of each producer in it.
-
-    A producer may be missing only if it has no entry up to the position, or if there are more producers than the
-    maximum. Remote producers and their replicator are not judged here.
-    ``is_due``: a due snapshot had time to be taken, and none could fail.
-    """
-    position, producers = read.position, read.producers
-    if len(producers) > view.snapshot_room:
-        return Broken(
-            "DEDUP-10", f"the snapshot has {len(producers)} producers, above the limit of {view.snapshot_room}"
-        )
-    deviations: tuple[str, ...] = ()
-    if view.has_markers and view.reloads and producers.get(MARKER_PRODUCER) == 0:
-        if MARKER_PRODUCER_IN_SNAPSHOT not in view.known:
-            because = f"the snapshot at {position} has {MARKER_PRODUCER}"
-            return DEVIATIONS[MARKER_PRODUCER_IN_SNAPSHOT].broken(because)
-        deviations += (MARKER_PRODUCER_IN_SNAPSHOT,)
-        producers = {name: highest for name, highest in producers.items() if name != MARKER_PRODUCER}
-    is_crowded = view.names + len(deviations) > view.snapshot_room
-    of_remote = {name for name in producers if view.remote and name.startswith(REPLICATOR)} | view.remote
-    for name in dict.fromkeys([*view.states, *producers]):
-        if name in of_remote or (is_crowded and name not in producers):
-            continue
-        highest = producers.get(name, NONE)
-        what = f"the snapshot at {position} {f'has {highest} for' if name in producers else 'leaves out'} {name}"
-        room = view.ledger_room
-        after = frozenset(
-            new
-            for state in view.state(name)
-            for new in observer.in_snapshot(state, highest, position, ledger_room=room)
-        )
-        if not after:
-            return diagnosis.for_snapshot(view.state(name), what, highest, position)
-        accounted = account_for(after, view.known)
-        if isinstance(accounted, Broken):
-            is_ahead = accounted.deviation == SNAPSHOT_POSITION_AHEAD
-            return (
-                replace(accounted, rule="DEDUP-10", because=f"{what}: {accounted.because}") if is_ahead else accounted
-            )
-        after, requires = accounted
-        deviations += requires
-        view = view.with_states(name, after)
-    exercised = ["DEDUP-10"] if producers else []
-    if is_due and view.enabled and view.snapshots is not None:
-        awaited = due.awaited(view.snapshots, read, view.known)
-        if isinstance(awaited, Broken):
-            return awaited
-        view = replace(view, snapshots=awaited.state)
-        exercised += awaited.exercised
-        deviations += awaited.deviations
-    return Allowed(view, tuple(exercised), deviations)

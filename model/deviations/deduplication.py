@@ -20,6 +20,8 @@ TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
 TOPIC_POLICY_AWAITS_RELOAD = "topic-policy-awaits-reload"
 UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY = "unused-subscription-hides-topic-policy"
 TIMER_FAILS_WITHOUT_DEDUPLICATION = "timer-fails-without-deduplication"
+DEDUPLICATION_OFF_KEEPS_SNAPSHOT = "deduplication-off-keeps-snapshot"
+EARLIER_SNAPSHOT_SHOWN = "earlier-snapshot-shown"
 
 DEVIATIONS = (
     Deviation(
@@ -85,6 +87,39 @@ DEVIATIONS = (
             name="test_an_unused_subscription_hides_only_the_topic_s_own_policy",
             by="small history",
             statement="A topic whose subscriptions all have consumers does not follow its own policy, or one does not follow another policy.",
+        ),
+    ),
+    Deviation(
+        name=DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
+        rule="DEDUP-09",
+        also=("DEDUP-02", "DEDUP-10"),
+        statement="A topic that is not loaded when deduplication is switched off keeps its snapshot. Once deduplication is on again, all that was stored in the meantime counts, and new messages with these sequence ids are dropped.",
+        cause="MessageDeduplication.checkStatus deletes the cursor with the snapshot only if the status is Enabled (line 204, 2.6.0), but a topic that was just loaded has the status Disabled. Until then the cursor also keeps the topic's messages. 2.7.4 has a status Initialized, with which it deletes the cursor.",
+        side="broker",
+        releases=(">=2.5.1,<=2.6.0",),
+        seen=("2.6.0",),
+        gone=("2.7.4", "4.0.8"),
+        occurrence="Every time; 2.5.1 has the same code.",
+        shadow=Shadow(
+            name="test_a_topic_that_was_loaded_when_deduplication_was_switched_off_keeps_no_snapshot",
+            by="small history",
+            statement="A topic whose producer was open when deduplication was switched off has a snapshot, or counts what was stored since.",
+        ),
+    ),
+    Deviation(
+        name=EARLIER_SNAPSHOT_SHOWN,
+        rule="DEDUP-10",
+        statement="If a snapshot is taken while the one before it waits for the ledger of the cursor, the stats show the ids of the earlier one at the position of the later one.",
+        cause="ManagedCursorImpl.asyncMarkDelete sets lastMarkDeleteEntry without writing it if the rate is limited (line 1588, 2.6.0). The earlier mark-delete, which waited for a new ledger, then replaces it (internalMarkDelete, line 1641). The position in the stats is not that of lastMarkDeleteEntry. What is stored has its own position, so a recovery replays what it lacks. In 2.10.1 a later entry stays.",
+        side="broker",
+        releases=(">=2.5.1,<=2.7.4",),
+        seen=("2.6.0",),
+        gone=("2.10.1", "4.0.8"),
+        occurrence="In 4 of 10 replays. 2.5.1 and 2.7.4 have the same code.",
+        shadow=Shadow(
+            name="test_a_snapshot_with_ids_from_before_the_reload_or_of_no_earlier_snapshot_breaks_the_rule",
+            by="small history",
+            statement="The ids in a snapshot are older than the last load of the topic, or not those of an earlier snapshot.",
         ),
     ),
     Deviation(
@@ -221,8 +256,8 @@ DEVIATIONS = (
         statement="If a topic is unloaded while it rolls over to a new ledger, some writes in flight fail and later ones are stored. The log has a gap, and the missing messages count as duplicates when they are sent again.",
         cause="ManagedLedgerImpl.asyncClose sets the state to Closed while a new ledger is being created, so the next entries fail. When the ledger exists, updateLedgersIdsComplete sets the state back to LedgerOpened, and the closed managed ledger stores the entries after them.",
         side="broker",
-        releases=("==2.5.1", "==2.11.0"),
-        seen=("2.11.0", "2.5.1"),
+        releases=(">=2.5.1,<=2.6.0", "==2.11.0"),
+        seen=("2.11.0", "2.5.1", "2.6.0"),
         gone=("3.3.6", "4.0.8"),
         occurrence="Without a failpoint, in about one of thirty unloads with messages in flight.",
         has_history=False,

@@ -15,7 +15,7 @@ from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
 from model.cluster_operations import HOME, ReplicationOperation
 from model.cursors.cursor import Interval, Persisting
-from model.deduplication import account, observer, policies, topic_observer
+from model.deduplication import account, observer, policies, snapshots, topic_observer
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
@@ -475,7 +475,7 @@ def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome)
     if isinstance(of_remote, Broken):
         return of_remote
     is_due = operation.due and not state.may_fail_on(topic)
-    judged = topic_observer.snapshot_read(state.topics[topic], outcome, is_due=is_due)
+    judged = snapshots.snapshot_read(state.topics[topic], outcome, is_due=is_due)
     return judged if isinstance(judged, Broken) else _on_topic(state, topic, judged.after(of_remote))
 
 

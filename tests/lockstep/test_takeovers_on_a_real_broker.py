@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import product
 
@@ -16,10 +16,12 @@ from conformance.engine.execution import perform
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.known import shipped
+from conformance.lockstep import owners
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.tenancy.place import RunPlace
+from conformance.wait import wait_until
 from model.events import Abandoned
 from model.example import Example
 from model.operations import (
@@ -36,6 +38,7 @@ from model.operations import (
     TakeOver,
     ThawOwners,
 )
+from model.service.unexpected import Overdue
 from model.subscription_operations import CreateSubscription, ReadCursor, Receive, Subscribe
 from model.vocabulary import Entry, Message
 
@@ -140,3 +143,22 @@ def test_a_defect_of_a_larger_deployment_breaks_its_rule_only_while_it_is_on(wor
 
 def test_a_zombie_that_persists_the_ack_of_a_part_of_a_batch_breaks_no_other_rule(world: World) -> None:
     assert played(world, ACKNOWLEDGED_AT_FROZEN) is None
+
+
+def test_what_the_suite_closes_where_no_broker_takes_over_is_not_the_broker_s_doing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The brokers start again only once the example has ended."""
+
+    def never(condition: Callable[[], object], timeout_s: float, **how: float) -> object:
+        return None if condition.__name__ == "are_elsewhere" else wait_until(condition, timeout_s, **how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owners, "wait_until", never)
+        operations = (*BEFORE, Send("s", entries(1)), FreezeOwner("t0", "cut-off"))
+        attempt = perform(operations, Lockstep(RealPerformer(world), Example()))
+    assert isinstance(attempt.steps[-1].outcome, Abandoned)
+    (late,) = attempt.steps[-1].unexpected
+    assert isinstance(late, Overdue)
+    assert late.what.startswith("no other broker takes over")
+    assert played(world, TAKEN_OVER) is None

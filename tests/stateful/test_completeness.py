@@ -18,6 +18,8 @@ from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     CONSECUTIVE_BATCH_ASSUMED,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
+    DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
+    EARLIER_SNAPSHOT_SHOWN,
     LAST_SEQUENCE_ID_FALLS,
     MARKER_PRODUCER_IN_SNAPSHOT,
     OVERLAPPING_BATCH_DROPPED,
@@ -167,11 +169,13 @@ def test_an_unknown_deviation_breaks_its_rule_by_name(name: str) -> None:
 def test_every_deviation_that_a_topic_can_show_is_simulated() -> None:
     shown_by_sources = {name for name, deviation in DEVIATIONS.items() if deviation.rule == "DEDUP-13"}
     of_other_documents = {name for name, deviation in DEVIATIONS.items() if not deviation.rule.startswith("DEDUP")}
-    in_small_histories = {  # test_topics_with_markers, test_late_policies, test_policies, test_due_snapshots
+    in_small_histories = {  # test_topics_with_markers, test_late_policies, test_policies, test_due_snapshots, test_other_snapshots
         MARKER_PRODUCER_IN_SNAPSHOT,
         TOPIC_POLICY_APPLIED_LATE,
         TOPIC_POLICY_AWAITS_RELOAD,
         UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
         TIMER_FAILS_WITHOUT_DEDUPLICATION,
+        DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
+        EARLIER_SNAPSHOT_SHOWN,
     }
     assert set(DEVIATING) == set(DEVIATIONS) - shown_by_sources - of_other_documents - in_small_histories

@@ -296,8 +296,14 @@ M1, M2, M3 = (
 )
 
 
-def consume(*messages: Delivery, acks: tuple[Delivery, ...] = (), then: Then = "stays", by: str = "c0") -> Happened:
-    return Consume(by, "t0", "s", 5, then=then), Consumed(messages, acks)
+def consume(
+    *messages: Delivery,
+    acks: tuple[Delivery, ...] = (),
+    then: Then = "stays",
+    by: str = "c0",
+    client: Client = "wire",
+) -> Happened:
+    return Consume(by, "t0", "s", 5, then=then, client=client), Consumed(messages, acks)
 
 
 def drain(*messages: Delivery) -> Happened:
@@ -353,6 +359,11 @@ def test_only_the_first_messages_are_lost_by_a_cursor_that_was_persisted_at_the_
     assert broken(run(*STORED, got, drain(M2, M3), known=name)) == ("DEDUP-16", None), "it was not reloaded"
     acked = consume(M1, M2, M3, acks=(M3,))
     assert broken(run(*STORED, acked, UNLOAD, drain(M2), known=name)) == ("DEDUP-16", None), "an ack was persisted"
+    lives: tuple[tuple[Then, bool], ...] = (("stays", True), ("crashes", True), ("closes", False))
+    for then, is_excused in lives:
+        grouped = consume(M1, M2, M3, acks=(M3,), then=then, client="official")
+        found = run(*STORED, grouped, UNLOAD, drain(M2), known=name)
+        assert isinstance(found, Allowed) == is_excused, "acks that pulsar-client groups are lost unless it is closed"
 
 
 def test_every_message_of_the_log_is_delivered() -> None:

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import ModuleType
 
 import pytest
 
-from model.deduplication import topic_observer
+from model.deduplication import snapshots, topic_observer
 from model.deduplication.answers import hand_out
 from model.deduplication.producer_state import NONE, Circumstances, ProducerState
 from model.deduplication.topic_observer import TopicView
@@ -82,17 +83,17 @@ class Beside:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
     """Have both observers judge from now on."""
     beside = Beside()
-    updates: dict[str, Callable[..., Producers]] = {
-        "sent": _sent,
-        "opened": _opened,
-        "unloaded": _unloaded,
-        "switched": _switched,
-        "log_read": _log_read,
-        "snapshot_read": _snapshot_read,
+    updates: dict[tuple[ModuleType, str], Callable[..., Producers]] = {
+        (topic_observer, "sent"): _sent,
+        (topic_observer, "opened"): _opened,
+        (topic_observer, "unloaded"): _unloaded,
+        (topic_observer, "switched"): _switched,
+        (topic_observer, "log_read"): _log_read,
+        (snapshots, "snapshot_read"): _snapshot_read,
     }
-    for name, update in updates.items():
-        judge: Judge = getattr(topic_observer, name)
-        monkeypatch.setattr(topic_observer, name, beside.judges(name, judge, update))
+    for (module, name), update in updates.items():
+        judge: Judge = getattr(module, name)
+        monkeypatch.setattr(module, name, beside.judges(name, judge, update))
     on_each_state = TopicView.on_each_state
 
     def exposing(view: TopicView, change: Callable[[ProducerState], Iterable[ProducerState]]) -> TopicView:
