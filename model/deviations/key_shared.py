@@ -356,7 +356,8 @@ DEVIATIONS = (
     Deviation(
         name=GAP_BETWEEN_CLAIMS_ASSIGNED,
         rule="KEY-15",
-        statement="A STICKY consumer that claims several hash ranges receives the messages of hashes between them as well, which no consumer claims.",
+        also=("KEY-01",),
+        statement="A STICKY consumer that claims several hash ranges receives the messages of hashes between them as well, which no consumer claims. A consumer that joins and claims these hashes does not wait for the acks of the first.",
         cause="HashRangeExclusiveStickyKeyConsumerSelector.rangeMap has only the bounds of ranges, each with its consumer. select takes the nearest bound below a hash and the nearest one above it. If both belong to one consumer, it returns that consumer, whether or not they are the bounds of one range. Fixed by apache/pulsar#24730, in 4.0.7 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.0 to 4.0.7).",
         upstream=("apache/pulsar#24730",),
         side="broker",

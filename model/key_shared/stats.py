@@ -116,7 +116,8 @@ def counted(
             counted_twice[mismatch.hashed] = CountedTwice(mismatch.consumer, mismatch.surplus)
         deviations = (*deviations, str(broken.deviation))
     not_judged = unsure.union(keyed.counted_twice, counted_twice)
-    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in not_judged}
+    shown = keyed.draining.update(keyed.back)
+    drained = {hashed: name for hashed, name in shown.items() if hashed not in not_judged}
     sums = wrong_sums(outcome)
     if sums is not None:
         return sums

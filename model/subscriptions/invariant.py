@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.deviations import DEVIATIONS
-from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
+from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, RECENTLY_JOINED_RECEIVES_REPLAY
 from model.judgement import Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
 from model.log import Position
@@ -76,12 +76,21 @@ def divided(state: Consumption, subscription: SubscriptionId, name: str, message
                 because = f"{what} while {state.words(pending)} of that key is unacknowledged at {other}"
                 # pulsar-client may have had the message in its queue when the other one joined.
                 joined = (name, other) if state.consumers[name].client == "official" else (name,)
+                if _is_between_claims(state, subscription, other, pending[1].position):
+                    explained = DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because, "KEY-01")
+                    continue
                 if not any(
                     were_there(state, subscription, one, message[1].position, pending[1].position) for one in joined
                 ):
                     return Broken("KEY-01", because)
                 explained = DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
     return explained
+
+
+def _is_between_claims(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
+    """Whether a sticky consumer has an entry whose hash it does not claim, so no one waits for its ack."""
+    claims, hashed = state.consumers[name].claims, hash_of(state, subscription, position)
+    return bool(claims) and not any(hashed in claim for claim in claims)
 
 
 def were_there(state: Consumption, subscription: SubscriptionId, name: str, *positions: Position) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from model.deviations.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
 from model.deviations.service import KEY_SHARED_POLICIES_MIXED
 from model.events import ConsumerRead, Refused, Subscribed
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
 from model.subscription_operations import CrashConsumer, Subscribe
 from model.vocabulary import HashRange, SubscriptionType
@@ -58,6 +58,18 @@ def test_a_hash_between_two_claims_of_a_consumer_is_nobodys_but_by_a_deviation()
     assert broken(*both, gathers(share("c", 1, 2, 3))) == "KEY-15"
     assert deviation(*both, gathers(share("c", 1, 2, 3))) == GAP_BETWEEN_CLAIMS_ASSIGNED
     assert broken(*both, gathers(share("c", 1, 2, 3)), known=ALL_KNOWN) is None
+
+
+def test_who_claims_the_hash_between_two_claims_does_not_wait_for_the_consumer_that_has_it() -> None:
+    joined = [*sent(IN_LOW, IN_GAP, IN_HIGH, IN_GAP), claims("c", LOW, HIGH), gathers(share("c", 1, 2, 3))]
+    joined = [*joined, claims("d", GAP)]
+    both = gathers(share("c"), share("d", 4))
+    found = judged(*joined, both, known=ALL_KNOWN)
+    assert isinstance(found, Allowed)
+    assert "KEY-01" in found.excused
+    before = judged(*joined, known=ALL_KNOWN)
+    assert isinstance(before, Allowed)
+    assert "KEY-01" not in before.excused
 
 
 def test_a_gap_in_which_another_consumer_has_a_claim_is_nobodys() -> None:

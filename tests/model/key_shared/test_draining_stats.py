@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import DrainingHash
@@ -66,8 +68,10 @@ def test_a_hash_may_move_away_and_back_and_away_again_between_two_looks() -> Non
     assert broken(*one, *joins("e"), doubled, known=DEVIATIONS) == "KEY-11", "nobody left"
 
 
-def test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cleared_total() -> None:
-    begin = moved_back()
+@pytest.mark.parametrize("lingers", [False, True])
+def test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cleared_total(lingers: bool) -> None:
+    """It may have lingered in the stats after it returned."""
+    begin = [*moved_back(), *([gathers(share("c", ranges=ALL, draining=of_a(2)))] if lingers else [])]
     dispatched = gathers(share("c", 3, 4, ranges=ALL))
     assert deviates(RETURNED_HASH_NOT_IN_CLEARED_TOTAL, *begin, dispatched)
     drained = [*begin, acknowledges("c", 1, 2)]
