@@ -202,11 +202,12 @@ def passed_without_having(logs: Logs, subscription: str, lacking: Mapping[str, S
     """The messages that an update acknowledged in some cluster although its source does not have them.
 
     ``lacking``: by cluster, the messages that it does not have for a known reason. Updates of the other clusters then
-    include them, too.
+    include them, too. An update may be in another cluster's log only: that of its source may have been read before.
     """
     found: set[str] = set()
-    for update_log in logs.values():
-        for _, update in update_log.updates(subscription):
+    for entry in (entry for log in logs.values() for entry in log.entries):
+        update = entry.marker
+        if isinstance(update, SubscriptionUpdated) and update.subscription == subscription:
             for cluster, position in update.positions.items():
-                found.update(logs[cluster].up_to(position).intersection(lacking[update_log.cluster]))
+                found.update(logs[cluster].up_to(position).intersection(lacking[entry.origin]))
     return frozenset(found)

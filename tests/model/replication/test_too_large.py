@@ -120,6 +120,8 @@ def test_the_source_cluster_may_then_have_an_ack_for_an_undelivered_large_messag
     deviates("REPL-01", TOO_LARGE_TO_REPLICATE, UPDATED, topic=OF_B, cursors=CURSORS_OF_B)
     there = with_entry(UPDATED, "B", 0, ("A", "big"))
     assert verdict(judged(there, topic=OF_B, cursors=CURSORS_OF_B)) == ("REPL-14", None)
+    read_before = {**UPDATED, "B": UPDATED["B"][:-1]}
+    deviates("REPL-01", TOO_LARGE_TO_REPLICATE, read_before, topic=OF_B, cursors={"A": CURSORS_OF_B["A"]})
 
 
 @pytest.mark.parametrize(
