@@ -502,6 +502,12 @@ def deployment_of(broker: Broker) -> Deployment | None:
             return None
 
 
+def has_others(broker: Broker) -> bool:
+    """Whether a broker is one of several of its deployment."""
+    deployment = deployment_of(broker)
+    return deployment is not None and deployment.size.brokers > 1
+
+
 def _joined(urls: Sequence[str]) -> str:
     """One address for all of these, ``scheme://host:port,host:port``."""
     scheme, _, first = urls[0].partition("://")

@@ -63,10 +63,14 @@ LATE: Final = (LateForStats, LateToReturn, LateToDeliver)
 
 
 class Answers:
-    """The unexpected answers of the current operation. ``topics`` maps a history's names to real ones."""
+    """The unexpected answers of the current operation.
 
-    def __init__(self, topics: Mapping[str, str]) -> None:
+    ``topics`` maps a history's names to real ones. ``is_of_several``: the broker that answers is one of several.
+    """
+
+    def __init__(self, topics: Mapping[str, str], *, is_of_several: bool = False) -> None:
         self._topics = topics
+        self._is_of_several = is_of_several
         self._noticed: list[Unexpected] = []
         self._closed: set[tuple[str, str]] = set()
 
@@ -152,12 +156,14 @@ class Answers:
 
     def _admin_error(self, error: AdminError, *, is_last: bool) -> ErrorAnswer:
         method, _, path = error.request.partition(" ")
+        request, topic = error.request, None
         for name, real in self._topics.items():
             if path.startswith(f"{topic_path(real)}/") or path == topic_path(real):
                 rest = path.removeprefix(topic_path(real)).lstrip("/") or "the topic"
-                request = f"{method} {rest} of topic {name}"
-                return ErrorAnswer("admin", request, str(error.status), self._words(error.sentence), name, is_last)
-        return ErrorAnswer("admin", error.request, str(error.status), self._words(error.sentence), None, is_last)
+                request, topic = f"{method} {rest} of topic {name}", name
+                break
+        message, is_of_several = self._words(error.sentence), self._is_of_several
+        return ErrorAnswer("admin", request, str(error.status), message, topic, is_last, is_of_several)
 
     def _name_of(self, topic: str | None) -> str | None:
         return next((name for name, real in self._topics.items() if real == topic), None)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, assert_never
 
+from conformance.brokers.deployment import has_others
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
 from conformance.clients.admin.http import AdminError, namespace_of
@@ -97,7 +98,7 @@ class RealPerformer:
         self._world = world
         self._example = world.fresh()
         self._topics: dict[str, str] = {}
-        self._answers = world.answers = Answers(self._topics)
+        self._answers = world.answers = Answers(self._topics, is_of_several=has_others(world.broker))
         world.is_storage_disturbed = False
         self._topic_policies: dict[str, bool] = {}
         self._of_broker: set[str] = set()

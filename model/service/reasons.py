@@ -17,6 +17,7 @@ from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     LAST_MESSAGE_ID_ANSWERED_TWICE,
+    NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
     ORPHAN_REPLICATOR_KEEPS_NAME,
     REPLICATOR_RESENDS_IN_A_LOOP,
     SESSION_RECREATED_IN_A_LOOP,
@@ -46,6 +47,8 @@ OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotR
 """The errors with which releases refuse clients while they load a topic; the client retries."""
 NO_OWNER: Final = "412"
 """The admin API's error for a topic without an owner."""
+NO_SUCH_TOPIC: Final = "404"
+"""The admin API's error for a topic that does not exist."""
 FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
 STATS: Final = "GET stats "
@@ -82,6 +85,8 @@ class Reasons:
     """What may explain unexpected behavior: failing writes, topics that load or terminate, network faults."""
 
     failing: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    """Topics to which nothing was done since they were created."""
     loading: frozenset[str] = frozenset()
     ending: frozenset[str] = frozenset()
     severed: frozenset[str] = frozenset()
@@ -152,6 +157,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
+    if answer.is_of_several and answer.topic in reasons.new and answer.code == NO_SUCH_TOPIC:
+        return requires(NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER, None, reasons.known, because)
     if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
         return requires(STATS_RACE_WITH_RECENTLY_JOINED, None, reasons.known, because)
     is_without = NO_CURRENT_LEDGER.search(answer.message)

@@ -34,6 +34,8 @@ class ServiceState:
     """
 
     topics: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    """Those to which nothing was done since they were created."""
     loading: frozenset[str] = frozenset()
     producers: Mapping[str, OpenedProducer] = field(default_factory=dict)
     cut_off: frozenset[tuple[str, str | None, str]] = frozenset()

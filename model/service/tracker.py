@@ -54,7 +54,7 @@ DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 
 def unexpected(state: ServiceState, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[ServiceState] | Broken:
     """Judges what a broker did in a step apart from the outcome."""
-    reasons = replace(reasons, loading=state.loading)
+    reasons = replace(reasons, loading=state.loading, new=state.new)
     all_of_it = Allowed(state)
     for one in observed:
         judged = judge(one, reasons)
@@ -92,6 +92,7 @@ def served(
     if isinstance(outcome, DELIVERED):
         exercised = (*exercised, "SERVE-03")
     topic = operation.topic
+    state = replace(state, new=state.new - {topic}) if topic in state.new else state
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
@@ -174,7 +175,7 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
     match operation:
         case CreateTopic(name, partitions=partitions):
             made = {name, *(partition_name(name, number) for number in range(partitions))}
-            state = replace(state, topics=state.topics | made, loading=state.loading | made)
+            state = replace(state, topics=state.topics | made, new=state.new | made, loading=state.loading | made)
             if operation.quorum is not None:
                 fixed = dict.fromkeys(made, ENSEMBLE[operation.quorum])
                 state = replace(state, ensembles=state.ensembles.update(fixed))

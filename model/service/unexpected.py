@@ -33,6 +33,7 @@ class ErrorAnswer(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request was answered with an error that is not part of the operation's outcome.
 
     ``code``: the name of a ServerError, or an HTTP status. ``is_last``: no retry followed, or all retries failed.
+    ``is_of_several``: the broker that answered is one of several.
     """
 
     interface: Interface
@@ -41,6 +42,7 @@ class ErrorAnswer(Struct, frozen=True, tag=True, omit_defaults=True):
     message: str
     topic: str | None = None
     is_last: bool = True
+    is_of_several: bool = False
 
 
 class Silence(Struct, frozen=True, tag=True, omit_defaults=True):

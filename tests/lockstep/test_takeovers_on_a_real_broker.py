@@ -12,6 +12,7 @@ from conformance.brokers.deployment import Deployment
 from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import MACHINES
 from conformance.brokers.size import Size
+from conformance.clients.admin.client import Admin
 from conformance.engine.execution import perform
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
@@ -35,10 +36,11 @@ from model.operations import (
     RestoreBookies,
     Send,
     SendToFrozen,
+    SetDeduplication,
     TakeOver,
     ThawOwners,
 )
-from model.service.unexpected import Overdue
+from model.service.unexpected import ErrorAnswer, Overdue
 from model.subscription_operations import CreateSubscription, ReadCursor, Receive, Subscribe
 from model.vocabulary import Entry, Message
 
@@ -162,3 +164,17 @@ def test_what_the_suite_closes_where_no_broker_takes_over_is_not_the_broker_s_do
     assert isinstance(late, Overdue)
     assert late.what.startswith("no other broker takes over")
     assert played(world, TAKEN_OVER) is None
+
+
+def test_an_error_says_whether_the_broker_that_answers_is_one_of_several(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_another_topic(admin: Admin, topic: str, enabled: bool) -> None:
+        set_policy(admin, f"{topic}-missing", enabled)
+
+    set_policy = Admin.set_topic_deduplication
+    monkeypatch.setattr(Admin, "set_topic_deduplication", of_another_topic)
+    attempt = perform((*BEFORE, SetDeduplication("t0", "topic", on=True)), Lockstep(RealPerformer(world), Example()))
+    (answer,) = attempt.steps[-1].unexpected
+    assert isinstance(answer, ErrorAnswer)
+    assert (answer.code, answer.is_of_several) == ("404", True)

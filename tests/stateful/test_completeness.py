@@ -169,7 +169,7 @@ def test_an_unknown_deviation_breaks_its_rule_by_name(name: str) -> None:
 def test_every_deviation_that_a_topic_can_show_is_simulated() -> None:
     shown_by_sources = {name for name, deviation in DEVIATIONS.items() if deviation.rule == "DEDUP-13"}
     of_other_documents = {name for name, deviation in DEVIATIONS.items() if not deviation.rule.startswith("DEDUP")}
-    # test_topics_with_markers, test_late_policies, test_policies, test_due_snapshots, test_other_snapshots
+    # test_topics_with_markers, test_late_policies, test_policies, test_snapshots
     in_small_histories = {
         MARKER_PRODUCER_IN_SNAPSHOT,
         TOPIC_POLICY_APPLIED_LATE,

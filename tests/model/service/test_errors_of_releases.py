@@ -9,6 +9,7 @@ from msgspec.structs import replace as replace_struct
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     LAST_MESSAGE_ID_ANSWERED_TWICE,
+    NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_RACE_WITH_RECENTLY_JOINED,
@@ -28,6 +29,7 @@ from model.log import Position
 from model.operations import (
     ReadSnapshot,
     Send,
+    SetDeduplication,
     Terminate,
     Unload,
 )
@@ -181,3 +183,15 @@ def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
         assert deviation_of(state, peek, refused, answer) is None
     another = replace_struct(answer, message="another reason")
     assert deviation_of(knowing_all(*history), peek, refused, another) is None
+
+
+def test_only_a_new_topic_may_be_unknown_to_one_of_several_brokers() -> None:
+    set_policy, late = SetDeduplication("t0", "topic", on=True), Abandoned("refused")
+    request = "POST deduplicationEnabled of topic t0"
+    unknown = ErrorAnswer("admin", request, "404", "Topic topic t0 not found", "t0", is_of_several=True)
+    new, used = knowing_all(CREATED), knowing_all(CREATED, OPENED)
+    assert met(new, set_policy, late, unknown) == (NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,)
+    assert unexcused(after(CREATED), set_policy, late, unknown) == NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER
+    assert unexcused(used, set_policy, late, unknown) is None
+    assert unexcused(new, set_policy, late, replace_struct(unknown, is_of_several=False)) is None
+    assert unexcused(new, set_policy, late, replace_struct(unknown, code="500")) is None
