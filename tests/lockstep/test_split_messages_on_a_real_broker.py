@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.lockstep.chunking.consumers import pending_after
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from model.events import Answer, Duplicate, LogRead, Sent, Skipped, Stored
+from model.log import Position
 from model.operations import CreateTopic, OpenProducer, ReadLog, Send, Switch
-from model.vocabulary import Entry
+from model.traffic import CommandMessage, CommandRedeliver, Part
+from model.vocabulary import Entry, SubscriptionType
 from stateful.cursors.chunks import SplitMessages
 
 
@@ -44,3 +47,14 @@ def test_a_part_of_a_message_is_not_sent(world: World) -> None:
     for entries in (whole.entries[:2], whole.entries[1:], whole.entries[::-1]):
         assert isinstance(performer.perform(Send("split", entries)).outcome, Skipped)
     performer.close()
+
+
+@pytest.mark.parametrize(("kind", "pending"), [("Failover", {0}), ("Exclusive", {0}), ("Shared", {0, 1})])
+def test_what_was_sent_before_a_redelivery_request_arrived_is_sent_again(
+    kind: SubscriptionType, pending: set[int]
+) -> None:
+    """Seen in an upgrade: the request passed the proxy before two entries that the broker had sent already."""
+    first, second = (CommandMessage(Position(1, entry), "p", Part(1, "")) for entry in (0, 1))
+    passed = (CommandRedeliver(()), first, second, first)
+    assert pending_after((), passed, kind) == {Position(1, entry) for entry in pending}
+    assert pending_after((), (*passed, second), kind) == {Position(1, 0), Position(1, 1)}

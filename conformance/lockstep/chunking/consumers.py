@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, assert_never
 
 from conformance.clients.driver.client import OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
@@ -31,7 +31,7 @@ from model.traffic import (
     Delivery,
     Traffic,
 )
-from model.vocabulary import IN_ORDER
+from model.vocabulary import IN_ORDER, SubscriptionType
 
 NACK_DELAY_S: Final = 0.05
 """The delay after which pulsar-client requests the redelivery of a nacked message."""
@@ -109,17 +109,13 @@ class ChunkConsumer:
         commands = list(_passed(self._proxied.commands()))
         for one in commands:
             match one:
-                case CommandMessage(position):
-                    self.pending.add(position)
                 case CommandAck(positions):
                     self.acknowledged |= set(positions)
-                    self.pending -= set(positions)
-                case CommandRedeliver(positions):
-                    named = set(positions) if positions and self.kind not in IN_ORDER else set(self.pending)
-                    self.pending -= named
                 case CommandSubscribe():
                     self._subscribes += 1
-                    self.pending.clear()
+                case _:
+                    pass
+        self.pending = pending_after(self.pending, commands, self.kind)
         self._hypotheses = met(self._hypotheses, commands)
         self._passed += commands
         return commands
@@ -235,6 +231,32 @@ class ChunkConsumer:
                 self._consumer.close()
         self._proxied.end()
         return self.traffic_passed()
+
+
+def pending_after(
+    before: Iterable[Position], passed: Iterable[ConsumerCommand], kind: SubscriptionType
+) -> set[Position]:
+    """The entries that a consumer was sent, without those acknowledged or to be sent again, after these commands.
+
+    In order, an entry that is sent again is the first of all that are: what was sent before a redelivery request
+    arrived, and passed the proxy after that, is sent again, too.
+    """
+    pending = set(before)
+    for one in passed:
+        match one:
+            case CommandMessage(position):
+                if kind in IN_ORDER and position in pending:
+                    pending.clear()
+                pending.add(position)
+            case CommandAck(positions):
+                pending -= set(positions)
+            case CommandRedeliver(positions):
+                pending -= set(positions) if positions and kind not in IN_ORDER else set(pending)
+            case CommandSubscribe():
+                pending.clear()
+            case _:
+                assert_never(one)
+    return pending
 
 
 def _acknowledged(passed: Iterable[ConsumerCommand]) -> set[Position]:
