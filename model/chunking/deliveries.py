@@ -154,9 +154,26 @@ def is_explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> boo
 
 
 def settled(hypotheses: Sequence[ClientHypothesis], given: Sequence[Delivery]) -> tuple[ClientHypothesis, ...]:
-    """The hypotheses that explain the deliveries, with nothing left to deliver."""
-    explaining = (hypothesis for hypothesis in hypotheses if is_explained(hypothesis, given))
-    return tuple(replace(hypothesis, owed=(), optional=0, rules=frozenset()) for hypothesis in explaining)
+    """The hypotheses that explain the deliveries, with nothing left that must be delivered.
+
+    A message that was sent before a redelivery request and again after it may come twice, and the second time late.
+    """
+    return tuple(
+        replace(hypothesis, owed=later, optional=len(later), rules=frozenset())
+        for hypothesis in hypotheses
+        if (pairs := explained(hypothesis, given)) is not None
+        for later in [_maybe_later(hypothesis, pairs)]
+    )
+
+
+def _maybe_later(
+    hypothesis: ClientHypothesis, pairs: Sequence[tuple[Delivery, AssembledMessage]]
+) -> tuple[AssembledMessage, ...]:
+    """The optional messages of which another copy was delivered, but not they themselves."""
+    came = [message for _, message in pairs]
+    copies = {message.position for message in came}
+    optional = hypothesis.owed[: hypothesis.optional]
+    return tuple(one for one in optional if one.position in copies and not any(one is other for other in came))
 
 
 def first_explaining(consumer: TrackedConsumer, given: Sequence[Delivery]) -> ClientHypothesis:

@@ -179,3 +179,20 @@ def test_a_client_leaves_out_only_first_chunks_that_it_had_before_it_resubscribe
         assert broken(judged) == ("CHUNK-07", None, "client")
     else:
         assert allowed(judged).deviations == deviations
+
+
+def test_only_a_message_that_was_sent_before_a_request_and_after_it_may_come_late() -> None:
+    """Seen in an upgrade: a nack's timer requested everything a second time, while the client had the message."""
+    log = "a0/2 a1/2"
+    sent = dispatched(log)
+    once: tuple[ConsumerCommand, ...] = (EVERYTHING, *sent)
+    begin = allowed(received(subscribed(log), sent, "a@1")).state
+    one_is_left = allowed(received(begin, (*once, *once), "a@1")).state
+    for got in ("a@1", "a@1 a@1"):
+        allowed(received(one_is_left, once, got))
+    more_than_once = ("CHUNK-04", None, "client")
+    assert broken(received(one_is_left, once, "a@1 a@1 a@1")) == more_than_once
+    none_is_left = allowed(received(begin, (*once, *once), "a@1 a@1")).state
+    assert broken(received(none_is_left, once, "a@1 a@1")) == more_than_once
+    requested_once = allowed(received(begin, once, "a@1")).state
+    assert broken(received(requested_once, once, "a@1 a@1")) == more_than_once
