@@ -308,14 +308,27 @@ def limited(
 
 
 def starved_at_limit(
-    consumers: Collection[Consumer], judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+    state: Consumption,
+    consumers: Collection[Consumer],
+    judged: Allowed[S] | Broken,
+    after: S,
+    known: frozenset[str],
 ) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if only consumers starve at their limit that the broker has unblocked."""
-    if not isinstance(judged, Broken) or judged.deviation is not None:
+    """The same answer; the state ``after`` if only consumers starve at their limit that the broker has unblocked, or
+    that it counts too many messages for."""
+    if not isinstance(judged, Broken) or judged.deviation is not None or not consumers:
         return judged
-    if not consumers or not all(consumer.is_unblocked for consumer in consumers):
-        return judged
-    return requires(REDELIVERY_REQUEST_UNBLOCKS, after, known, judged.because)
+    if all(consumer.is_unblocked for consumer in consumers):
+        return requires(REDELIVERY_REQUEST_UNBLOCKS, after, known, judged.because)
+    if all(_may_be_blocked_by_dropped(state, consumer) for consumer in consumers):
+        return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, after, known, judged.because, judged.rule)
+    return judged
+
+
+def _may_be_blocked_by_dropped(state: Consumption, consumer: Consumer) -> bool:
+    """Whether a consumer is blocked if the broker still counts what it no longer has as pending."""
+    limit = state.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
+    return bool(limit and consumer.acked_again) and consumer.most + consumer.acked_again >= limit
 
 
 # ---------------------------------------------------------------------------------- limits of a subscription as a whole

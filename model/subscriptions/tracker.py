@@ -386,14 +386,14 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
     missed = deliveries.missed(withheld.state, name, known) if is_short and not is_blocked else Allowed(None)
     may_starve = [state.consumers[name] if state.consumers[name].is_unblocked else consumer]
-    missed = deliveries.starved_at_limit(may_starve, missed, None, known)
+    missed = deliveries.starved_at_limit(state, may_starve, missed, None, known)
     if isinstance(missed, Broken):
         excused = chunks.excused(withheld.state, name, missed, known, in_time)
         return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
     judged = withheld.after(judged, limited, missed)
     if isinstance(outcome, Starved):
         starved = _starved(judged.state, name, outcome, known, in_time)
-        starved = deliveries.starved_at_limit(may_starve, starved, judged.state, known)
+        starved = deliveries.starved_at_limit(state, may_starve, starved, judged.state, known)
         return starved if isinstance(starved, Broken) else starved.after(judged)
     return judged
 
@@ -494,6 +494,8 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
     recounted = 0 if is_all else _acked_before(state, consumer, named)
     consumer = consumer.without(due)
+    if consumer.kind in SHARED and not is_all:
+        consumer = consumer.acknowledging(mine)  # not pending any more, either
     was_blocked = _is_at_limit(state, consumer) or _has_reached_limit(state, consumer)
     consumer = replace(
         consumer,

@@ -6,6 +6,7 @@ example, or concerned everything, none of these mistakes was found.
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from model.deviations import DEVIATIONS, counted
@@ -168,9 +169,11 @@ def test_of_a_skipped_batch_only_the_parts_that_are_acknowledged_once_more_count
     assert shared.deviation_met(*history, counts(3, backlog=1, mark_delete=shared.at(0)), known=known)
 
 
-def test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again() -> None:
+@pytest.mark.parametrize("once_more", [shared.acknowledged(shared.single(0)), shared.failed(shared.single(0))])
+def test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again(once_more: Happened) -> None:
+    """Or that nacks what was skipped."""
     history = (*shared.topic(1, 1, 1), shared.taken(shared.single(0), shared.single(1)), (Skip("t0", "s0", 1), Done()))
-    history = (*history, shared.acknowledged(shared.single(0)))
+    history = (*history, once_more)
     known = DROPPED_PENDING_ACKS_STILL_COUNTED
     assert isinstance(shared.judged(*history, counts(1, backlog=2, mark_delete=shared.at(0))), Allowed)
     assert shared.deviation_met(*history, counts(2, backlog=2, mark_delete=shared.at(0)), known=known)
