@@ -221,8 +221,8 @@ DEVIATIONS = (
         statement="A message that is in flight while deduplication is enabled is stored again if it is sent again.",
         cause="MessageDeduplication.recordMessagePersisted raises only the highest id persisted (4.0.8, line 533), and isDuplicate compares with the highest id pushed first (line 454). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "2.11.0"),
+        releases=("==2.6.0", ">=2.11,<=5.0.0"),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.6.0"),
         shadow=Shadow(
             name="test_an_entry_in_flight_is_stored_again_only_once_and_not_after_a_duplicate",
             by="small history",
