@@ -105,6 +105,22 @@ class Log:
         )
 
     @cached_property
+    def requested(self) -> Mapping[str, Sequence[ClusterEntry]]:
+        """The requests in this log, by the name of their snapshot, whichever cluster began it."""
+        found: dict[str, list[ClusterEntry]] = {}
+        for entry in self.entries:
+            if isinstance(entry.marker, SnapshotRequest):
+                found.setdefault(entry.marker.snapshot, []).append(entry)
+        return found
+
+    @cached_property
+    def responded(self) -> frozenset[tuple[str, Position]]:
+        """The responses of this cluster in its log: the name of the snapshot, and the position in it."""
+        markers = (entry.marker for entry in self.entries)
+        responses = (one for one in markers if isinstance(one, SnapshotResponse) and one.cluster == self.cluster)
+        return frozenset((one.snapshot, one.position) for one in responses)
+
+    @cached_property
     def taken(self) -> tuple[tuple[int, SnapshotTaken], ...]:
         """The complete snapshots that this cluster began, each with its index, in the order of this log."""
         seen = ((one.taken_index, one.taken) for one in self.snapshots)

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
-from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
+from model.cluster_events import SnapshotTaken, SubscriptionUpdated
 from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
@@ -51,10 +51,9 @@ def _is_of_first_round(logs: Logs, snapshot: SnapshotSeen, answer: Answer, answe
     Its log may have been read before it wrote that. A response that the cluster gave before the second request is one
     to the first, and so is one with the same position.
     """
-    there = logs[answer.cluster].entries if answer.cluster in logs else ()
-    if any(one.marker == SnapshotResponse(snapshot.name, answer.cluster, answer.position) for one in there):
-        markers = ((one, one.marker) for one in there if isinstance(one.marker, SnapshotRequest))
-        requests = [one for one, request in markers if request.snapshot == snapshot.name]
+    there = logs.get(answer.cluster)
+    if there is not None and (snapshot.name, answer.position) in there.responded:
+        requests = there.requested.get(snapshot.name, ())
         # A request that was sent again has the same publish time.
         second = [one.position for one in requests if one.published_ms > requests[0].published_ms]
         return not second or answer.position < second[0]

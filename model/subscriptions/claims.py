@@ -23,7 +23,7 @@ from model.key_shared.ranges import Assigned, joined_up
 from model.key_shared.selectors import RangesRefused, claimed
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Consumer, Message
-from model.subscriptions.invariant import hash_of, key_of
+from model.subscriptions.invariant import hash_of, is_unclaimed, key_of
 from model.subscriptions.state import Consumption
 from model.vocabulary import HashRange, SubscriptionId
 
@@ -53,12 +53,12 @@ def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], nam
 @carries("KEY-15")
 def not_claimed(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken | None:
     """The hash of a delivered message must be in a range that its consumer claims."""
-    claims = state.consumers[name].claims
+    claims, position = state.consumers[name].claims, message[1].position
     if not claims or not _has_hash(state, subscription, message):
         return None
-    hashed = hash_of(state, subscription, message[1].position)
-    if any(hashed in claim for claim in claims):
+    if not is_unclaimed(state, subscription, name, position):
         return None
+    hashed = hash_of(state, subscription, position)
     because = f"{name}, which claims {_words(claims)}, received {state.words(message)} of hash {hashed}"
     if _is_between_own(state, subscription, name, hashed):
         return DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because)

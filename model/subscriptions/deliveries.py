@@ -283,7 +283,7 @@ def limited(
     """
     consumer = before.consumers[name]
     is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
-    limit = before.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
+    limit = _limit_of(before, consumer)
     is_known = consumer.client == "wire" and not (consumer.may_repeat or after.consumers[name].may_repeat)
     if len(consumer.topics) > 1 or not is_known:
         return Allowed(None, excused=("SERVE-05",) if limit else ())
@@ -325,9 +325,14 @@ def starved_at_limit(
     return judged
 
 
+def _limit_of(state: Consumption, consumer: Consumer) -> int:
+    """How many unacknowledged messages a consumer may have; 0: any number."""
+    return state.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
+
+
 def _may_be_blocked_by_dropped(state: Consumption, consumer: Consumer) -> bool:
     """Whether a consumer is blocked if the broker still counts what it no longer has as pending."""
-    limit = state.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
+    limit = _limit_of(state, consumer)
     return bool(limit and consumer.acked_again) and consumer.most + consumer.acked_again >= limit
 
 

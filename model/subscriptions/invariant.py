@@ -76,7 +76,8 @@ def divided(state: Consumption, subscription: SubscriptionId, name: str, message
                 because = f"{what} while {state.words(pending)} of that key is unacknowledged at {other}"
                 # pulsar-client may have had the message in its queue when the other one joined.
                 joined = (name, other) if state.consumers[name].client == "official" else (name,)
-                if _is_between_claims(state, subscription, other, pending[1].position):
+                # No one waits for the ack of a message whose hash its consumer does not claim.
+                if is_unclaimed(state, subscription, other, pending[1].position):
                     explained = DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because, "KEY-01")
                     continue
                 if not any(
@@ -87,8 +88,8 @@ def divided(state: Consumption, subscription: SubscriptionId, name: str, message
     return explained
 
 
-def _is_between_claims(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
-    """Whether a sticky consumer has an entry whose hash it does not claim, so no one waits for its ack."""
+def is_unclaimed(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
+    """Whether a consumer claims hash ranges, and that of an entry is in none of them."""
     claims, hashed = state.consumers[name].claims, hash_of(state, subscription, position)
     return bool(claims) and not any(hashed in claim for claim in claims)
 
