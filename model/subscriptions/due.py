@@ -15,7 +15,7 @@ from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.key_shared import stalls, stats
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
-from model.key_shared.liveness import Open, Receiver, due
+from model.key_shared.liveness import Open, Receiver, due, owner_of
 from model.key_shared.stalls import Look
 from model.log import Position
 from model.rules.catalogue import carries
@@ -293,10 +293,10 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
     if isinstance(split, Broken):
         return split
     unsure = _unsure_hashes(state, subscription)
-    keyed, entries = (
-        state.keyed_of(subscription),
-        [entry for entry in _open(state, subscription) if entry.hashed not in unsure],
-    )
+    keyed, every = state.keyed_of(subscription), list(_open(state, subscription))
+    entries = [entry for entry in every if entry.hashed not in unsure]
+    without_permits = [one for one in receivers if one.permits <= 0]
+    undeliverable = [one for one in every if one.hashed in unsure and owner_of(one.hashed, without_permits)]
     is_ordered = invariant.is_ordered(state, subscription)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[subscription.topic].look_ahead)
     hashes = {entry.position: entry.hashed for entry in entries}
@@ -304,7 +304,7 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
     late = Allowed(keyed.stalled, excused=("KEY-13",) if owed else ())
     if outcome.withheld is None:  # otherwise the stats do not separate the replay queue from what was not read yet
         look = replace(
-            _look(state, subscription, entries, receivers),
+            _look(state, subscription, [*entries, *undeliverable], receivers),
             is_passed_over=_may_be_passed_over(state, subscription, outcome, owed),
             has_dispatched=any(read.messages for read in outcome.consumers),
         )

@@ -99,6 +99,13 @@ def test_only_a_message_whose_consumer_has_no_permits_blocks_later_ones_in_repla
     assert broken(*left, more(Position(1, 1), 2, HIGH), stalled, known=DEVIATIONS) == "KEY-13", "d has permits for both"
 
 
+def test_a_message_blocks_later_ones_in_replay_although_pending_ones_of_its_hash_were_skipped() -> None:
+    begin = [*sent(LOW, LOW, HIGH), *joins("c", "d", out_of_order=True), halves(0, 1, c=(1,), d=(3,))]
+    skipped = [*begin, (Skip("t", "s", 1), Done()), fails("d", 3)]
+    assert deviates(REPLAY_HEAD_OF_LINE_BLOCKING, *skipped, halves(0, 1))
+    assert broken(*skipped, halves(1, 1), known=DEVIATIONS) == "KEY-08", "c has permits for the earlier one"
+
+
 def test_a_skipped_rewind_excuses_nothing_without_a_replay_read_or_after_a_new_message() -> None:
     begin = [*sent(A, B), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1)]
     joined, new_message = [leaves("c"), *joins("d")], more(Position(1, 2), 3, A)
