@@ -15,7 +15,11 @@ from model.deviations.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
+from model.events import Opened, Sent, Stored
 from model.judgement import Allowed
+from model.log import Position
+from model.operations import OpenProducer, Send
+from model.vocabulary import ChunkNumber, Entry, Message
 from tests import notation, verdicts
 from tests.verdicts import Happened
 
@@ -138,3 +142,18 @@ def test_a_snapshot_has_the_ids_of_whole_messages(highest: str, rule: str | None
 def test_without_deduplication_all_chunks_are_stored() -> None:
     assert is_sound("t off; p opens -1; 5a0@0; 5a0@1; 5a2@2")
     assert broken("t off; p opens -1; 5a0@0; 5a0=dup") == "DEDUP-01"
+
+
+def test_what_pulsar_client_sent_once_was_not_tried_before() -> None:
+    """Otherwise each chunk doubles the possible states, and a long example takes minutes to judge."""
+    topic = notation.steps("t on")
+    opened = OpenProducer("w", "t", "w", client="official", is_chunking=True), Opened(-1)
+
+    def sent(number: int) -> Happened:
+        chunks = tuple(
+            Entry((Message(number, f"w{number}.{n}", chunk=ChunkNumber(n, 4, f"w-{number}")),)) for n in range(4)
+        )
+        return Send("w", chunks), Sent(tuple(Stored(Position(number, n)) for n in range(4)))
+
+    allowed = verdicts.allowed_by(*topic, opened, *(sent(number) for number in range(1, 4)))
+    assert allowed.state.topics["t"].size == 1
