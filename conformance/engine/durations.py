@@ -21,7 +21,7 @@ from model.operations import (
 )
 
 BOUNCE_S: Final = 8.0
-"""The shortest time that a restart of a broker and the operations after it are expected to take."""
+"""How long a kill or restart of a broker is expected to take at most, before the first one is measured."""
 PERIODS_S: Final = 5.0
 """The same of a wait for a snapshot's end, or for an idle topic."""
 
@@ -30,9 +30,8 @@ class EndOfExample:
     """What the end of an example undoes that no operation can."""
 
 
+BOUNCES: Final = (Kill, Restart)
 AT_LEAST_S: Final[dict[type, float]] = {
-    Kill: BOUNCE_S,
-    Restart: BOUNCE_S,
     TakeOver: BOUNCE_S,
     FreezeOwner: BOUNCE_S,
     ThawOwners: BOUNCE_S,
@@ -55,11 +54,17 @@ UNDONE_BY: Final[dict[type, type]] = {
 """What undoes an operation. The end of an example undoes whatever its operations left."""
 
 
+def expected_bounce_s(start_s: float) -> float:
+    """How long a kill or restart is expected to take: not longer than the whole deployment took to start."""
+    return min(BOUNCE_S, start_s)
+
+
 class Durations:
     """The durations measured in one run."""
 
-    def __init__(self) -> None:
-        self._longest_s: dict[type, float] = dict(AT_LEAST_S)
+    def __init__(self, *, bounce_s: float = BOUNCE_S) -> None:
+        """``bounce_s``: what a kill or restart is expected to take before the first one."""
+        self._longest_s: dict[type, float] = {**AT_LEAST_S, **dict.fromkeys(BOUNCES, bounce_s)}
         self._finishing_s: dict[str, float] = {}
 
     def learn(self, machine: str, steps: Sequence[Step], chosen: int, *, ending_s: float = 0.0) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from conformance.engine.durations import Durations
+from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.engine.example import RunningExample, WithOthers, alone
 from conformance.engine.execution import derived_seed, perform, run_round, weight
 from conformance.engine.machines import Machine
@@ -75,10 +75,12 @@ class Rounds:
         deadline: float | None,
         performer: Callable[[World], Performer] = lambda world: RealPerformer(world),
         replaced: Callable[[], World | None] = lambda: None,
+        bounce_s: float = BOUNCE_S,
     ) -> None:
         """``seed``: the run's. ``deadline``: its end on the monotonic clock. ``performer`` makes one per example.
 
-        ``replaced``: a world on a new broker, which replays use if the broker is gone.
+        ``replaced``: a world on a new broker, which replays use if the broker is gone. ``bounce_s``: what a kill or
+        restart is expected to take.
         """
         self.world = world
         self.failure: HarnessError | None = None
@@ -92,7 +94,7 @@ class Rounds:
         self._performer = performer
         self._journal = Journal(journal)
         self._examples = 0
-        self._durations = Durations()
+        self._durations = Durations(bounce_s=bounce_s)
 
     def begin(self) -> None:
         """Reset the results of earlier rounds."""

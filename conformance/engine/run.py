@@ -18,6 +18,7 @@ from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.brokers.settings import Base
 from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s, time_share
+from conformance.engine.durations import expected_bounce_s
 from conformance.engine.example import crashed
 from conformance.engine.findings import Findings
 from conformance.engine.found import FoundViolation
@@ -105,6 +106,7 @@ class Run:
             known=plan.known,
             deadline=self._deadline,
             replaced=self._replaced,
+            bounce_s=expected_bounce_s(self._start_took_s),
         )
         self._findings = Findings(
             plan,
@@ -265,7 +267,12 @@ class Run:
         assert plan.footprint is not None
         host = WorldHost(self._world)
         begin = host.begin(
-            footprint=plan.footprint, report=plan.report, seed=plan.seed, known=plan.known, deadline=self._deadline
+            footprint=plan.footprint,
+            report=plan.report,
+            seed=plan.seed,
+            known=plan.known,
+            deadline=self._deadline,
+            bounce_s=expected_bounce_s(self._start_took_s),
         )
         return Lanes(plan.lanes, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.durations import BOUNCE_S, PERIODS_S, Durations
+from conformance.engine.durations import BOUNCE_S, PERIODS_S, Durations, expected_bounce_s
 from conformance.history.document import Step
 from model.cluster_operations import AwaitAnswered, AwaitIdle, AwaitTimedOut, ReadClusters
 from model.events import Done, Skipped
@@ -15,6 +15,7 @@ from model.operations import (
     LoseBookie,
     ReadLog,
     Restart,
+    TakeOver,
     ThawOwners,
 )
 
@@ -42,6 +43,12 @@ def test_taking_a_broker_away_has_a_default_duration() -> None:
     assert durations.of(Kill(cluster="A")) == BOUNCE_S
     durations.learn("kills", steps((Kill(), 2 * BOUNCE_S)), 1)
     assert (durations.of(Kill(cluster="A")), durations.of(Restart())) == (2 * BOUNCE_S, BOUNCE_S)
+
+
+def test_a_kill_is_not_expected_to_take_longer_than_the_start_did() -> None:
+    durations = Durations(bounce_s=expected_bounce_s(3.0))
+    assert (durations.of(Kill()), durations.of(Restart()), durations.of(TakeOver("t0", "kill"))) == (3.0, 3.0, BOUNCE_S)
+    assert expected_bounce_s(60.0) == BOUNCE_S, "the start may have prepared what is made once"
 
 
 def test_a_wait_for_a_snapshot_or_an_idle_topic_is_not_begun_without_time_for_it() -> None:

@@ -20,7 +20,14 @@ class WorldHost:
         self._agents: tuple[AgentAddress, ...] = ()
 
     def begin(
-        self, *, footprint: Footprint, report: Path, seed: int, known: frozenset[str], deadline: float | None
+        self,
+        *,
+        footprint: Footprint,
+        report: Path,
+        seed: int,
+        known: frozenset[str],
+        deadline: float | None,
+        bounce_s: float,
     ) -> Begin:
         """The first message to each lane, except for the lane's number."""
         broker = self._world.broker
@@ -37,6 +44,7 @@ class WorldHost:
             seed=seed,
             known=known,
             deadline=deadline,
+            bounce_s=bounce_s,
         )
 
     def load_agents(self) -> tuple[AgentAddress, ...]:

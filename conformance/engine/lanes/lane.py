@@ -84,6 +84,7 @@ class Lane:
                 known=begin.known,
                 deadline=begin.deadline,
                 performer=self._performer,
+                bounce_s=begin.bounce_s,
             )
         except HarnessError as harness_error:
             self._line.send(GaveUp(str(harness_error)))

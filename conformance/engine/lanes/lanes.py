@@ -15,7 +15,6 @@ from typing import Final, Protocol, Self, assert_never
 import msgspec
 
 from conformance.brokers.interface import AgentAddress
-from conformance.engine.durations import BOUNCE_S
 from conformance.engine.lanes.protocol import (
     Ask,
     Begin,
@@ -96,7 +95,7 @@ class Lanes:
         self._lanes: dict[int, LaneProcess] = {}
         self._rendezvous = Rendezvous()
         self._why_none = "no lane has started"
-        self._longest_bounce_s = BOUNCE_S
+        self._longest_bounce_s = begin.bounce_s
 
     def __enter__(self) -> Self:
         return self

@@ -35,7 +35,7 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
     """Work on this broker, in namespaces of your own, and write a journal into the folder of the report.
 
     ``service``: the address for the clients of examples; ``deadline``: the end of the run on the monotonic clock, which
-    all processes of a machine share.
+    all processes of a machine share. ``bounce_s``: what a kill or restart of the broker is expected to take.
     """
 
     lane: int
@@ -50,6 +50,7 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
     seed: int
     known: frozenset[str]
     deadline: float | None
+    bounce_s: float
 
 
 class RunRound(LaneMessage, frozen=True, kw_only=True):

@@ -198,7 +198,7 @@ def open_lanes(lane_starters: LaneStarters, tmp_path: Path) -> Callable[[], Lane
     """Opens three lanes on a simulated broker."""
     host = WorldHost(simulated_world(tmp_path))
     footprint = Footprint(name=RunName.new(at_most_s=60))
-    begin = host.begin(footprint=footprint, report=tmp_path, seed=1, known=frozenset(), deadline=None)
+    begin = host.begin(footprint=footprint, report=tmp_path, seed=1, known=frozenset(), deadline=None, bounce_s=1.0)
     return lambda: Lanes(3, begin, host, starters=lane_starters, numbers=itertools.count(1))
 
 
