@@ -16,8 +16,15 @@ from conformance.engine.machines import Machine
 from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
 
+LATE_SHARE: Final = 0.25
+"""The largest part of the remaining budget in which other machines wait for lanes that do not stop."""
 STOP_AFTER_DEADLINE_S: Final = 2.0
 """The same at the end of the budget, from its reserve."""
+
+
+def patience_s(left_s: float) -> float:
+    """How long lanes may take to end their current operations, with so much of the budget left."""
+    return min(STOP_TIMEOUT_S, LATE_SHARE * max(0.0, left_s) + STOP_AFTER_DEADLINE_S)
 
 
 class SideBySide:
@@ -88,9 +95,7 @@ class SideBySide:
 
     def _patience_s(self) -> float:
         """How long lanes may take to end their current operations."""
-        if self._deadline is None:
-            return STOP_TIMEOUT_S
-        return min(STOP_TIMEOUT_S, max(0.0, self._deadline - time.monotonic()) + STOP_AFTER_DEADLINE_S)
+        return STOP_TIMEOUT_S if self._deadline is None else patience_s(self._deadline - time.monotonic())
 
     def _is_over(self, in_s: float = 0.0) -> bool:
         until = self._turns.until

@@ -355,6 +355,11 @@ def test_a_lane_that_does_not_stop_is_ended_and_the_run_goes_on(
     assert told[-1] == "lanes that do not stop in time are ended: stalling"
 
 
+def test_lanes_that_do_not_stop_leave_most_of_the_budget_to_other_machines() -> None:
+    assert exploration.patience_s(120.0) < 40.0
+    assert exploration.patience_s(-1.0) > 0.0, "the operation that ends now is in time"
+
+
 def test_a_machine_of_another_module_is_run_alone(ran: Callable[..., Ran]) -> None:
     """Another process does not find it."""
 
