@@ -12,15 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Final
 from urllib.parse import quote_plus
 
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent
 from conformance.faults.catalogue import find_failpoint
+from conformance.harness_error import HarnessError
+from conformance.wait import wait_until
 from model.failpoints import FAILPOINTS, AnyFailpoint
 
 MAX_COUNT = 999_999
 MAX_DELAY_MS = 999_999
+BEGUN: Final = "begun"
+"""The mark of rules that have begun to act. What fails in them hides the call that they were to change."""
+RULE_S: Final = 1.0
+"""How long rules may take to act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +64,15 @@ class ArmedFailpoint:
     def disarm(self) -> int:
         """Disarm it, and return how many times it fired; a running delay ends first.
 
-        Raises HarnessError if it never fired because its rules have an error.
+        Raises HarnessError if it never fired because its rules have an error, or if they failed in the broker.
         """
         agent = Agent(self.address)
         agent.set_properties({_key(self.fault): ""})
+        is_complete = wait_until(lambda: BEGUN not in _marks(agent, self.token).values(), RULE_S)
         marks = _marks(agent, self.token)
         agent.set_properties(dict.fromkeys(marks, ""))
+        if not is_complete:
+            raise HarnessError(f"the rules of the failpoint {self.fault.name} failed: the broker's log says why")
         if not marks:
             agent.check({self.fault.name: find_failpoint(self.fault.name).text})
         return len(marks)
@@ -113,8 +123,8 @@ def _install(agent: Agent, name: str) -> None:
         agent.set_properties({key: digest})
 
 
-def _marks(agent: Agent, token: str) -> list[str]:
-    return [name for name in agent.properties() if name.startswith(f"conformance.hit:{token}:")]
+def _marks(agent: Agent, token: str) -> dict[str, str]:
+    return {name: mark for name, mark in agent.properties().items() if name.startswith(f"conformance.hit:{token}:")}
 
 
 def _key(fault: FailpointOnTopic) -> str:

@@ -12,6 +12,7 @@ from conformance.clients.outcomes import Lost, SendError
 from conformance.clients.wire.producer import SendTicket
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import FailpointOnTopic, arm, armed
+from conformance.harness_error import HarnessError
 from tests.faults.topic_fixture import TopicFixture, is_duplicate, is_stored
 from tests.waits import becomes, eventually
 
@@ -101,6 +102,14 @@ def test_faults_of_several_topics_have_separate_counts(fixture: TopicFixture) ->
         for topic in (fixture.topic, other, other):
             assert not is_stored(fixture.send(fixture.producer(topic=topic), 1))
         assert (first.fired(), second.fired()) == (1, 2)
+
+
+def test_rules_that_fail_in_the_broker_are_noticed(fixture: TopicFixture) -> None:
+    fault = arm(fixture.agent, FailpointOnTopic("write-fails", topic=fixture.topic))
+    Agent(fixture.agent).set_properties({f"conformance.hit:{fault.token}:1": "begun"})
+    with pytest.raises(HarnessError, match="the rules of the failpoint write-fails failed"):
+        fault.disarm()
+    assert fault.fired() == 0, "nothing is left of it"
 
 
 def test_arming_a_fault_repeatedly_leaves_nothing(fixture: TopicFixture) -> None:
