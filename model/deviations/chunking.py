@@ -32,8 +32,8 @@ DEVIATIONS = (
         cause="MessageDeduplication.isDuplicate compares the sequence id of every entry, chunk or not (2.11.0). apache/pulsar#20948 changed that for all chunks but the last.",
         upstream=("apache/pulsar#20948",),
         side="broker",
-        releases=(">=2.5.1,<=2.11.0", "==3.1.0"),
-        seen=("3.1.0", "2.11.0", "2.6.0", "2.5.1"),
+        releases=(">=2.5.1,<=2.11.0", "==3.1.0", "==3.0.0"),
+        seen=("3.1.0", "2.11.0", "2.6.0", "2.5.1", "3.0.0"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
@@ -150,8 +150,8 @@ DEVIATIONS = (
         cause="The hash drains at the first consumer, so its other messages are blocked until that consumer has acknowledged all that is pending (PIP-379). It acknowledges chunks only with the whole message. KeySharedDispatcher does not treat chunks in any way of their own: Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=(">=4.0.4,<=4.2.4",),
-        seen=("4.0.4", "4.0.8", "4.2.4"),
+        releases=(">=4.0.1,<=4.2.4",),
+        seen=("4.0.4", "4.0.8", "4.2.4", "4.0.1"),
         shadow=Shadow(
             name="test_chunks_that_a_draining_hash_does_not_block_are_due",
             by="small history",

@@ -30,8 +30,17 @@ DEVIATIONS = (
         statement="If the broker has a topic without deduplication, the timer takes no snapshot of the topics that come after it in the broker's list of topics. Those have only the snapshots that are due by the number of entries.",
         cause="MessageDeduplication.takeSnapshot, which the timer calls for every topic, asks for the mark-delete position of a cursor that a topic without deduplication does not have (line 495, 2.11.0). The NullPointerException ends the round of the timer (BrokerService, line 541). In 3.3.6 takeSnapshot returns at once if deduplication is not enabled.",
         side="broker",
-        releases=(">=2.8.2,<=2.11.0",),
-        seen=("2.11.0", "2.10.5", "2.9.1", "2.8.2"),
+        releases=(
+            ">=2.8.2,<=2.11.0",
+            "==3.0.0",
+        ),
+        seen=(
+            "2.11.0",
+            "2.10.5",
+            "2.9.1",
+            "2.8.2",
+            "3.0.0",
+        ),
         gone=("3.3.6", "4.0.8"),
         occurrence="In 4 of 4 replays of 8 steps, with the exception in the broker's log. 2.10.1 has the same code.",
         shadow=Shadow(
@@ -237,9 +246,9 @@ DEVIATIONS = (
         statement="If the broker closes a producer while creating it, CloseProducer can reach the client before ProducerSuccess. The broker ignores what the producer then sends, and pulsar-client waits forever.",
         cause="When a write fails, ServerCnx sends CloseProducer from the thread of that write. Meanwhile buildProducerAndAddTopic has added the producer to the topic, but not completed its future (4.0.8, lines 1863 to 1871 and 3323). For the keep-alive interval the broker then ignores sends of a recently closed producer (line 1962, since apache/pulsar#19446). pulsar-client plans to reconnect, and drops that plan on ProducerSuccess. 3.3.6 has the same code.",
         side="broker",
-        releases=(">=3.3.5,<=4.0.8",),
+        releases=(">=3.1.0,<=4.0.8",),
         clients={"official": "<=3.13.0"},
-        seen=("4.0.8", "3.3.5"),
+        seen=("4.0.8", "3.3.5", "3.1.0"),
         occurrence="With pulsar-client 3.13.0, about once in 200 such attempts.",
         has_history=False,
         shadow=Shadow(

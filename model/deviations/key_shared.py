@@ -73,8 +73,8 @@ DEVIATIONS = (
         statement="A draining hash that moves back to its consumer stops draining, but the totals of cleared draining hashes omit it.",
         cause="DrainingHashesTracker.shouldBlockStickyKeyHash removes the entry from its map without updating the statistics of the consumer (4.0.4). In 4.0.8 it clears the hash there, too.",
         side="broker",
-        releases=(">=4.0.1,<=4.0.6",),
-        seen=("4.0.4", "4.0.1", "4.0.6"),
+        releases=(">=4.0.0,<=4.0.6",),
+        seen=("4.0.4", "4.0.1", "4.0.6", "4.0.0"),
         gone=("4.0.8",),
         shadow=Shadow(
             name="test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cleared_total",
@@ -165,8 +165,8 @@ DEVIATIONS = (
         cause="PersistentDispatcherMultipleConsumers.removeConsumer triggers a read only if it added messages of the consumer to the replay queue (notifyAddedToReplay, 4.0.8 and 4.2.4). Nothing looks at messages that are in that queue already and now belong to other consumers: the pending read waits at the end of the log (subscriptionHavePendingRead). apache/pulsar#23845 describes that state; apache/pulsar#24736, in 4.0.7, fixed one way to it.",
         upstream=("apache/pulsar#23845",),
         side="broker",
-        releases=(">=4.0.4,<=4.2.4",),
-        seen=("4.0.8", "4.0.4", "4.2.4"),
+        releases=(">=4.0.0,<=4.2.4",),
+        seen=("4.0.8", "4.0.4", "4.2.4", "4.0.0", "4.0.1"),
         shadow=Shadow(
             name="test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read",
             by="small history",
@@ -244,9 +244,9 @@ DEVIATIONS = (
         cause="PersistentDispatcherMultipleConsumers.readMoreEntries (4.0: ...Classic) asks for the first positions of the replay queue (getMessagesToReplayNow), as many as there are permits in all. Only then does PersistentStickyKeyDispatcherMultipleConsumers.filterOutEntriesWillBeDiscarded omit those whose hash no consumer claims, or whose consumer has no permits. If none is left, and a read is pending at the end of the topic, it reads nothing. The debug log says that all entries in the replay queue were filtered out. apache/pulsar#23231, in 4.0, filters before the limit.",
         upstream=("apache/pulsar#22245", "apache/pulsar#23231"),
         side="broker",
-        releases=(">=3.0.5,<4.0",),
+        releases=(">=3.0.2,<4.0",),
         switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("3.3.6", "4.0.8 classic"),
+        seen=("3.3.6", "4.0.8 classic", "3.0.2"),
         occurrence="Every time, in 9 steps.",
         shadow=Shadow(
             name="test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits",
@@ -260,8 +260,16 @@ DEVIATIONS = (
         statement="While the replay queue has messages, a delayed message whose time has come is not dispatched, although its consumer has permits. One message that waits for permits of another consumer, or for a recently joined one, or that no consumer claims, is enough.",
         cause="PersistentDispatcherMultipleConsumers.getMessagesToReplayNow asks the tracker of delayed messages only if the replay queue is empty. In a Key_Shared subscription messages stay there until their own consumer has permits. The timer of the tracker triggers a read, which looks at the replay queue again. Read in the classes of 2.7.4, 2.8.2, 2.9.1, 2.10.1 and 2.11.0; 2.10.5, 3.0.7, 3.2.3, 3.3.5, 3.3.6 and 4.0.8 move due messages from the tracker into the replay queue first.",
         side="broker",
-        releases=(">=2.7.4,<=2.10.1", "==2.11.0"),
-        seen=("2.11.0", "2.10.1"),
+        releases=(
+            ">=2.7.4,<=2.10.1",
+            "==2.11.0",
+            "==3.0.0",
+        ),
+        seen=(
+            "2.11.0",
+            "2.10.1",
+            "3.0.0",
+        ),
         occurrence="Every time, in 10 steps.",
         shadow=Shadow(
             name="test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages",

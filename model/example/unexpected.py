@@ -53,6 +53,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         or any(one.may_resend and state.topics[topic].enabled for topic, one in state.remote.items()),
         are_sessions_expired=state.service.are_sessions_expired,
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
+        returns=isinstance(operation, OpenProducer) and state.service.is_cut_off(operation),
         known=state.known,
     )
     judged = service.unexpected(state.service, observed, reasons)

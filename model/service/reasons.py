@@ -19,6 +19,7 @@ from model.deviations.service import (
     LAST_MESSAGE_ID_ANSWERED_TWICE,
     NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
     ORPHAN_REPLICATOR_KEEPS_NAME,
+    RECONNECT_NEVER_ANSWERED,
     REPLICATOR_RESENDS_IN_A_LOOP,
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_OF_EMPTY_TOPIC_FAILS,
@@ -29,6 +30,7 @@ from model.deviations.service import (
     UNLOAD_RACES_WITH_ROLLOVER,
 )
 from model.judgement import Allowed, Broken
+from model.operations import OpenProducer
 from model.rules.catalogue import carries
 from model.service.unexpected import (
     ANSWERED,
@@ -57,6 +59,7 @@ RESET: Final = "/resetcursor/"
 SKIP_ENTRIES: Final = "/skip/"
 NOT_CONNECTED: Final = "do not connect"
 SKIP: Final = Skip.__name__
+OPEN_PRODUCER: Final = OpenProducer.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
@@ -116,6 +119,8 @@ class Reasons:
     """The sessions of the brokers in the metadata store expired, and may not be replaced yet."""
     read_after_loss: frozenset[str] = frozenset()
     """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
+    returns: bool = False
+    """The operation opens a producer whose former connection ended, and which the broker may not have removed."""
     known: frozenset[str] = frozenset()
     """The known deviations."""
 
@@ -192,6 +197,8 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{silence.request} is not answered: {silence.why}"
     if silence.topic in reasons.reopened and silence.request == SKIP:
         return requires(SKIP_PAST_TERMINATED_END_LOOPS, None, reasons.known, because)
+    if reasons.returns and silence.request.startswith(OPEN_PRODUCER):
+        return requires(RECONNECT_NEVER_ANSWERED, None, reasons.known, because)
     return Broken("SERVE-01", because)
 
 

@@ -118,9 +118,8 @@ def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -
 
 def _recursed(service: ServiceState, operation: AnyOperation, refused: Refused) -> bool:
     """Whether a producer reconnects before the broker removed its former one, whose connection ended."""
-    if not isinstance(operation, OpenProducer) or STACK_OVERFLOW not in refused.message:
-        return False
-    return (operation.topic, operation.cluster, operation.producer) in service.cut_off
+    is_overflow = STACK_OVERFLOW in refused.message
+    return is_overflow and isinstance(operation, OpenProducer) and service.is_cut_off(operation)
 
 
 @carries("SERVE-05")

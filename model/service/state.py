@@ -8,6 +8,7 @@ from typing import Final
 
 from immutables import Map
 
+from model.operations import OpenProducer
 from model.service.confirmed import ConfirmedLog
 
 
@@ -49,6 +50,10 @@ class ServiceState:
     """Until when the metadata store may be unavailable to the brokers, if it was disturbed."""
     are_sessions_expired: bool = False
     """Whether the brokers may have no session in it until then."""
+
+    def is_cut_off(self, operation: OpenProducer) -> bool:
+        """Whether the connection of a producer's former session ended."""
+        return (operation.topic, operation.cluster, operation.producer) in self.cut_off
 
     @property
     def is_short_of_bookies(self) -> bool:

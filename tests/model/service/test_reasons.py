@@ -10,6 +10,7 @@ from msgspec.structs import replace as replace_struct
 from model.deviations import DEVIATIONS
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
+    RECONNECT_NEVER_ANSWERED,
     RECONNECT_OVERFLOWS_STACK,
     TERMINATION_RACES_WITH_ROLLOVER,
     UNLOAD_RACES_WITH_ROLLOVER,
@@ -354,6 +355,23 @@ def test_a_refusal_that_names_no_reason_breaks_a_rule_unless_writes_fail() -> No
     assert answer(after(CREATED, OPENED), again, not_ready) == "SERVE-01"
     failing = after(CREATED, OPENED, (SetFailpoint("t0", "write-fails"), Done()))
     assert answer(failing, again, not_ready) != "SERVE-01"
+
+
+def test_only_a_producer_that_comes_back_after_its_connection_ended_is_never_answered_by_a_deviation() -> None:
+    again, abandoned = OpenProducer("s2", "t0", "p"), Abandoned("no answer in 10 s")
+    silence = Silence("binary", "OpenProducer of s2", "no answer in 10 s", "t0")
+    cut = (CREATED, OPENED, (CrashProducer("s1"), Done()))
+    unload: Happened = Unload("t0"), Done()
+    assert unexcused(after(*cut), again, abandoned, silence) == RECONNECT_NEVER_ANSWERED
+    assert met(knowing_all(*cut), again, abandoned, silence) == (RECONNECT_NEVER_ANSWERED,)
+    others: list[tuple[Example, AnyOperation, Silence]] = [
+        (knowing_all(CREATED, OPENED, (CloseProducer("s1"), Done())), again, silence),
+        (knowing_all(*cut), OpenProducer("s2", "t0", "q"), silence),
+        (knowing_all(*cut, unload), again, silence),
+        (knowing_all(*cut), Subscribe("c1", "t0", "s0"), replace_struct(silence, request="Subscribe of c1")),
+    ]
+    for state, operation, missing in others:
+        assert unexcused(state, operation, abandoned, missing) is None
 
 
 def test_a_stack_overflow_is_a_deviation_only_where_a_producer_comes_back_after_its_connection_ended() -> None:
