@@ -260,16 +260,8 @@ DEVIATIONS = (
         statement="While the replay queue has messages, a delayed message whose time has come is not dispatched, although its consumer has permits. One message that waits for permits of another consumer, or for a recently joined one, or that no consumer claims, is enough.",
         cause="PersistentDispatcherMultipleConsumers.getMessagesToReplayNow asks the tracker of delayed messages only if the replay queue is empty. In a Key_Shared subscription messages stay there until their own consumer has permits. The timer of the tracker triggers a read, which looks at the replay queue again. Read in the classes of 2.7.4, 2.8.2, 2.9.1, 2.10.1 and 2.11.0; 2.10.5, 3.0.7, 3.2.3, 3.3.5, 3.3.6 and 4.0.8 move due messages from the tracker into the replay queue first.",
         side="broker",
-        releases=(
-            ">=2.7.4,<=2.10.1",
-            "==2.11.0",
-            "==3.0.0",
-        ),
-        seen=(
-            "2.11.0",
-            "2.10.1",
-            "3.0.0",
-        ),
+        releases=(">=2.7.4,<=2.10.1", "==2.11.0", "==3.0.0"),
+        seen=("2.11.0", "2.10.1", "3.0.0"),
         occurrence="Every time, in 10 steps.",
         shadow=Shadow(
             name="test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages",

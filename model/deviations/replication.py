@@ -46,14 +46,7 @@ DEVIATIONS = (
         upstream=("apache/pulsar#21495",),
         side="broker",
         releases=(">=2.10.1,<=3.1.0",),
-        seen=(
-            "2.11.0",
-            "2.10.5",
-            "2.10.1",
-            "3.0.2",
-            "3.1.0",
-            "3.0.0",
-        ),
+        seen=("2.11.0", "2.10.5", "2.10.1", "3.0.2", "3.1.0", "3.0.0"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="test_the_deviation_explains_no_other_marker",
