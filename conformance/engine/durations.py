@@ -77,7 +77,7 @@ class Durations:
         finishing = steps[chosen:]
         if finishing:
             took_s = (finishing[-1].completed_ms - finishing[0].invoked_ms) / 1000
-            self._finishing_s[machine] = max(self.of_finishing(machine), took_s)
+            self._finishing_s[machine] = max(self._finishing_s.get(machine, 0.0), took_s)
         left = _left(_done(steps))
         if len(left) == 1:  # of several, each took an unknown part
             self._learn(left.pop(), ending_s)
@@ -96,8 +96,8 @@ class Durations:
         return sum(self._longest_s[kind] for kind in _left(operations))
 
     def of_finishing(self, machine: str) -> float:
-        """The expected seconds to finish an example of a machine; 0 before the first."""
-        return self._finishing_s.get(machine, 0.0)
+        """The expected seconds to finish an example of a machine; before its first one, the longest of other machines."""
+        return self._finishing_s.get(machine, max(self._finishing_s.values(), default=0.0))
 
 
 def _done(steps: Sequence[Step]) -> list[AnyOperation]:

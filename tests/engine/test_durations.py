@@ -101,4 +101,12 @@ def test_finishing_is_expected_to_take_the_machines_longest_duration() -> None:
     for took_s in (9.0, 4.0):
         durations.learn("clusters", steps((CreateTopic("t0"), 30.0), (ReadLog("t0"), 1.0), (ReadLog("t0"), took_s)), 1)
     durations.learn("clusters", steps((CreateTopic("t0"), 30.0)), 1)
-    assert (durations.of_finishing("clusters"), durations.of_finishing("acks")) == (10.0, 0.0)
+    assert durations.of_finishing("clusters") == 10.0
+
+
+def test_a_machines_first_example_is_expected_to_finish_as_slowly_as_those_of_others() -> None:
+    durations = Durations()
+    assert durations.of_finishing("clusters-kills") == 0.0
+    for machine, took_s in (("clusters", 10.0), ("acks", 1.0)):
+        durations.learn(machine, steps((CreateTopic("t0"), 30.0), (ReadLog("t0"), took_s)), 1)
+    assert (durations.of_finishing("clusters-kills"), durations.of_finishing("acks")) == (10.0, 1.0)
