@@ -96,7 +96,7 @@ class Durations:
         return sum(self._longest_s[kind] for kind in _left(operations))
 
     def of_finishing(self, machine: str) -> float:
-        """The expected seconds to finish an example of a machine; before its first one, the longest of other machines."""
+        """The expected seconds to finish an example of a machine; for its first one, the longest of other machines."""
         return self._finishing_s.get(machine, max(self._finishing_s.values(), default=0.0))
 
 
