@@ -7,6 +7,7 @@ from model.deviation import CLASSIC, Deviation, Shadow
 RESET_MISCOUNTS_BACKLOG = "reset-miscounts-backlog"
 BATCH_INDEX_ACKS_NOT_RECOVERED = "batch-index-acks-not-recovered"
 BATCH_INDEX_ACKS_OVERWRITTEN = "batch-index-acks-overwritten"
+ACKS_AFTER_RESET_NOT_PERSISTED = "acks-after-reset-not-persisted"
 FLUSH_RATE_LIMITED = "flush-rate-limited"
 LOST_ACK_FILTERS_REDELIVERY = "lost-ack-filters-redelivery"
 NACK_BACKOFF_MISSING = "nack-backoff-missing"
@@ -119,8 +120,8 @@ DEVIATIONS = (
         statement="A graceful unload within about 10 ms of the first ack after a topic was loaded loses this ack, although the broker confirmed it.",
         cause="The first ack after a load opens a cursor ledger and waits for it as a pending operation. ManagedCursorImpl.asyncClose does not wait. It persists the mark-delete position of the last completed operation (lastMarkDeleteEntry), and the ranges from after the ack, which no longer contain what mark-delete passed. Flaky tests upstream show the race between closing and opening (apache/pulsar#18310, apache/pulsar#18362), but not this loss. 2.11.0, 3.3.6 and 4.2.4 have the same code.",
         side="broker",
-        releases=(">=2.10.1,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "2.10.1"),
+        releases=(">=2.10.0,<=4.2.4",),
+        seen=("4.0.8", "3.3.6", "2.10.1", "2.10.0"),
         shadow=Shadow(
             name="opening-loses-ranges",
             statement="The same unload loses the individually acknowledged entries, too.",
@@ -135,8 +136,8 @@ DEVIATIONS = (
         statement="If a consumer acknowledges a message that is not pending at it, its count of unacknowledged messages falls, even below zero. So it gets more messages than the limit allows.",
         cause="Every individual ack of a consumer lowers its count, whether or not the message is pending there. 3.3.6 and 4.0.8 lower it only for pending messages.",
         side="broker",
-        releases=(">=2.10.1,<3.3.6",),
-        seen=("3.3.5", "3.1.0", "2.11.0", "2.10.1"),
+        releases=(">=2.10.0,<3.3.6",),
+        seen=("3.3.5", "3.1.0", "2.11.0", "2.10.1", "2.10.0"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="unacked-count-lowered-by-nack",
@@ -152,8 +153,8 @@ DEVIATIONS = (
         statement="A cumulative ack that ends within a batch takes the whole batch off the backlog of a non-durable subscription, although mark-delete stays before it.",
         cause="A non-durable cursor counts the entry as consumed, whatever is left of its batch. The source of 2.11.0 was not read.",
         side="broker",
-        releases=(">=2.10.1,<=2.11.0",),
-        seen=("2.11.0", "2.10.1"),
+        releases=(">=2.9.0,<=2.11.0",),
+        seen=("2.11.0", "2.10.1", "2.9.0", "2.9.1"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
@@ -305,13 +306,30 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        name=ACKS_AFTER_RESET_NOT_PERSISTED,
+        rule="ACK-08",
+        statement="After a reset or a seek, individual acks are not persisted until mark-delete advances.",
+        cause="ManagedCursorImpl.internalMarkDelete skips a mark-delete position that is before the persisted one (2.10.1, line 1885). A reset persists the read position (`reset-persists-read-position`), so the mark-delete position before it is always skipped, together with the acked ranges after it. 2.10.0 skips nothing; 2.10.3 persists the right position.",
+        upstream=("apache/pulsar#18237",),
+        side="broker",
+        releases=(">=2.10.1,<2.10.3",),
+        seen=("2.10.1", "2.10.2"),
+        occurrence="In 2 of 2 replays on each; of 18 steps in 2 of 2 on 2.10.2.",
+        shadow=Shadow(
+            name="test_acks_after_a_reset_may_not_be_persisted_only_until_mark_delete_advances",
+            by="small history",
+            statement="The cursor is not persisted after mark-delete advanced, or without a reset.",
+        ),
+    ),
+    Deviation(
         name=RESET_PERSISTS_READ_POSITION,
         rule="ACK-16",
         also=("ACK-09",),
         statement="If the broker is killed after a reset or a seek, before the next ack is persisted, the message at which the subscription was to begin is acknowledged, and not redelivered.",
-        cause="ManagedCursorImpl.internalResetCursor persists the new read position as the mark-delete position (2.10.1, line 1221), and puts the entry before it in memory only. 2.9.1 has the same lines; 2.10.5 and 2.11.0 persist the entry before.",
+        cause="ManagedCursorImpl.internalResetCursor persists the new read position as the mark-delete position (2.10.1, line 1221), and puts the entry before it in memory only. 2.9.1 and 2.10.2 have the same lines; 2.10.3 and 2.11.0 persist the entry before.",
+        upstream=("apache/pulsar#18237",),
         side="broker",
-        releases=(">=2.6.0,<2.10.5",),
+        releases=(">=2.6.0,<2.10.3",),
         seen=("2.10.1", "2.6.0"),
         gone=("2.11.0", "3.3.6", "4.0.8"),
         occurrence="Every time.",

@@ -63,8 +63,8 @@ DEVIATIONS = (
         statement="A topic's own policy switches its deduplication on or off only when the topic is loaded again.",
         cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, does not call checkDeduplicationStatus (2.7.4, line 2732); 2.8.2 and later releases do.",
         side="broker",
-        releases=(">=2.7.4,<2.8",),
-        seen=("2.7.4",),
+        releases=(">=2.7.4,<2.10.0",),
+        seen=("2.7.4", "2.9.0", "2.9.1"),
         gone=("2.10.1", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(

@@ -19,6 +19,7 @@ REPLAY_FILTERED_AFTER_LIMIT = "replay-filtered-after-limit"
 DELAYED_WAITS_FOR_REPLAY_QUEUE = "delayed-waits-for-replay-queue"
 PERMITS_OF_STUCK_CONSUMER_IGNORED = "permits-of-stuck-consumer-ignored"
 UNCLAIMED_HASH_READ_AGAIN = "unclaimed-hash-read-again"
+UNCLAIMED_MESSAGE_DROPPED = "unclaimed-message-dropped"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 REPLAY_READ_OVERTAKES_LEAVER = "replay-read-overtakes-leaver"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
@@ -244,9 +245,9 @@ DEVIATIONS = (
         cause="PersistentDispatcherMultipleConsumers.readMoreEntries (4.0: ...Classic) asks for the first positions of the replay queue (getMessagesToReplayNow), as many as there are permits in all. Only then does PersistentStickyKeyDispatcherMultipleConsumers.filterOutEntriesWillBeDiscarded omit those whose hash no consumer claims, or whose consumer has no permits. If none is left, and a read is pending at the end of the topic, it reads nothing. The debug log says that all entries in the replay queue were filtered out. apache/pulsar#23231, in 4.0, filters before the limit.",
         upstream=("apache/pulsar#22245", "apache/pulsar#23231"),
         side="broker",
-        releases=(">=3.0.2,<4.0",),
+        releases=(">=3.0.2,<4.0", "==2.10.5"),
         switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("3.3.6", "4.0.8 classic", "3.0.2"),
+        seen=("3.3.6", "4.0.8 classic", "3.0.2", "2.10.5"),
         occurrence="Every time, in 9 steps.",
         shadow=Shadow(
             name="test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits",
@@ -260,8 +261,8 @@ DEVIATIONS = (
         statement="While the replay queue has messages, a delayed message whose time has come is not dispatched, although its consumer has permits. One message that waits for permits of another consumer, or for a recently joined one, or that no consumer claims, is enough.",
         cause="PersistentDispatcherMultipleConsumers.getMessagesToReplayNow asks the tracker of delayed messages only if the replay queue is empty. In a Key_Shared subscription messages stay there until their own consumer has permits. The timer of the tracker triggers a read, which looks at the replay queue again. Read in the classes of 2.7.4, 2.8.2, 2.9.1, 2.10.1 and 2.11.0; 2.10.5, 3.0.7, 3.2.3, 3.3.5, 3.3.6 and 4.0.8 move due messages from the tracker into the replay queue first.",
         side="broker",
-        releases=(">=2.7.4,<=2.10.1", "==2.11.0", "==3.0.0"),
-        seen=("2.11.0", "2.10.1", "3.0.0"),
+        releases=(">=2.7.4,<=2.10.4", "==2.11.0", "==3.0.0"),
+        seen=("2.11.0", "2.10.1", "3.0.0", "2.10.2", "2.10.3", "2.10.4"),
         occurrence="Every time, in 10 steps.",
         shadow=Shadow(
             name="test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages",
@@ -287,14 +288,29 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        name=UNCLAIMED_MESSAGE_DROPPED,
+        rule="KEY-16",
+        statement="A message whose hash no consumer claims is not dispatched to a consumer that claims it later, until the last consumer leaves or the topic is reloaded.",
+        cause="PersistentStickyKeyDispatcherMultipleConsumers.sendMessagesToConsumers releases an entry for which the selector has no consumer (2.9.1, line 216; 2.7.4 and 2.8.2, line 185). The read position is past it by then, and it is not in the replay queue. 2.10.0 adds it to that queue.",
+        side="broker",
+        releases=(">=2.7.4,<2.10.0",),
+        seen=("2.9.1",),
+        occurrence="Every time, in 13 steps.",
+        shadow=Shadow(
+            name="test_a_message_is_dropped_only_if_it_was_read_while_no_consumer_claimed_its_hash",
+            by="small history",
+            statement="A message is not dispatched although a consumer claimed its hash all the time, or although no consumer had permits before.",
+        ),
+    ),
+    Deviation(
         name=UNCLAIMED_HASH_READ_AGAIN,
         rule="KEY-16",
         statement="The broker reads a message whose hash no STICKY consumer claims, and from then on no new message: it reads that one again and again.",
         cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers puts the message into the replay queue, sends nothing, and finds no consumer without permits. So it does not set isDispatcherStuckOnReplays (line 329, 2.11.0), and the next read replays the message again: 8,250 times in 3 s in the debug log. apache/pulsar#20335, in 2.10.5, 2.11.2 and 3.0.1, sets the flag in that case, too (read in the sources of 2.10.4, 2.10.5, 3.0.0 and 3.2.2).",
         upstream=("apache/pulsar#20335",),
         side="broker",
-        releases=(">=2.10.1,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
-        seen=("2.11.0", "2.10.1"),
+        releases=(">=2.10.0,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
+        seen=("2.11.0", "2.10.1", "2.10.0"),
         gone=("3.3.6",),
         occurrence="Every time, in 7 steps.",
         shadow=Shadow(

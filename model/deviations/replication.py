@@ -45,8 +45,8 @@ DEVIATIONS = (
         cause="PersistentTopic.checkReplicatedSubscriptionControllerState creates a controller for a replicated subscription without a check for remote clusters (2.11.0, read in its bytecode). ReplicatedSubscriptionsSnapshotBuilder.start writes the request before it looks for clusters to ask. No snapshot completes, so there always seems to be something new. Fixed by apache/pulsar#21495.",
         upstream=("apache/pulsar#21495",),
         side="broker",
-        releases=(">=2.10.1,<=3.1.0",),
-        seen=("2.11.0", "2.10.5", "2.10.1", "3.0.2", "3.1.0", "3.0.0"),
+        releases=(">=2.9.1,<=3.1.0",),
+        seen=("2.11.0", "2.10.5", "2.10.1", "3.0.2", "3.1.0", "3.0.0", "2.10.0", "2.9.1"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="test_the_deviation_explains_no_other_marker",
@@ -132,8 +132,8 @@ DEVIATIONS = (
         statement="Among three clusters, a snapshot can have the position of a response that is not the last in the log. According to the model a consumer that fails over may miss a message.",
         cause="The replicator of each remote cluster handles the responses of that cluster (PersistentReplicator.checkReplicatedSubscriptionMarker), and reads the log with its own cursor at its own pace. ReplicatedSubscriptionsSnapshotBuilder.receivedSnapshotResponse takes the position of the response that completes the snapshot, not the highest position.",
         side="broker",
-        releases=(">=2.10.1,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "3.2.3", "4.0.1", "4.2.4", "5.0.0-M1", "2.10.1"),
+        releases=(">=2.10.0,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "3.2.3", "4.0.1", "4.2.4", "5.0.0-M1", "2.10.1", "2.10.0"),
         occurrence="31 of 807 snapshots, more on a busy machine; one of 63 on 2.11.0. The lost message was not seen.",
         shadow=Shadow(
             name="test_a_snapshot_at_a_response_of_the_first_round_is_no_known_deviation",

@@ -143,6 +143,17 @@ def unread(keyed: Keyed, owed: Iterable[Position], *, is_waiting: bool, in_repla
     return Map({at: RECENTLY_JOINED_CLEARED_WITHOUT_READ for at in owed if at > delivered and at not in keyed.replays})
 
 
+def dropped(keyed: Keyed, entries: Iterable[Open], receivers: Sequence[Receiver]) -> frozenset[Position]:
+    """The entries that the classic implementation may have read while no consumer claimed their hash.
+
+    A consumer with permits makes it read. Entries in the replay queue stay there.
+    """
+    if all(one.permits <= 0 for one in receivers):
+        return keyed.dropped
+    waiting = (entry for entry in entries if entry.holder is None and entry.position not in keyed.replays)
+    return keyed.dropped.union(entry.position for entry in waiting if owner_of(entry.hashed, receivers) is None)
+
+
 def stuck(
     keyed: Keyed,
     owed: Mapping[Position, str],

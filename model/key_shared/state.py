@@ -133,6 +133,8 @@ class Keyed:
     is_woken: bool = False
     permitted: frozenset[str] = frozenset()
     skipped_to: Position | None = None
+    dropped: frozenset[Position] = frozenset()
+    """Entries that may have been read for the first time while no consumer claimed their hash."""
     is_left_unread: bool = False
     permits: Map[str, int] = Map()
     is_last_gone: bool = False

@@ -8,11 +8,13 @@ from typing import assert_never
 
 from model.cursors import acked, cursor, diagnosis
 from model.cursors.acked import Acked
-from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
+from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.deviations import requires
 from model.deviations.cursors import (
+    ACKS_AFTER_RESET_NOT_PERSISTED,
     FLUSH_RATE_LIMITED,
+    RESET_PERSISTS_READ_POSITION,
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
 )
@@ -297,9 +299,10 @@ def _persisted(
     persisting = state.topics[subscription.topic].persisting
     match outcome:
         case NotPersisted(waited_ms):
-            return Broken(
-                "ACK-08", f"the cursor of subscription {subscription.name} was not persisted within {waited_ms:.0f} ms"
-            )
+            because = f"the cursor of subscription {subscription.name} was not persisted within {waited_ms:.0f} ms"
+            if _is_where_reset(state.cursors[subscription]):
+                return requires(ACKS_AFTER_RESET_NOT_PERSISTED, state, known, because)
+            return Broken("ACK-08", because)
         case Persisted(after_ms, entries):
             too_often = observations.persisted_too_often(
                 state.cursors[subscription], subscription, entries, at, persisting
@@ -314,6 +317,13 @@ def _persisted(
             return _in_time(after, subscription, min(after_ms, waited_ms), persisting, known)
         case _:
             return Allowed(state)
+
+
+def _is_where_reset(subject: Cursor) -> bool:
+    """Whether mark-delete is where a reset or a seek put it, since when only later entries were acknowledged."""
+    placed = subject.past[0]
+    is_reset = RESET_PERSISTS_READ_POSITION in placed.instead.values()
+    return is_reset and {one.mark_delete for one in subject.possible} == {one.mark_delete for one in placed.states}
 
 
 def _in_time(

@@ -291,7 +291,9 @@ def limited(
     if limit and had >= limit and outcome.messages:
         given = f"is given {len(outcome.messages)} more"
         because = f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}"
-        if consumer.is_unblocked and len({one.position for one in outcome.messages}) == 1:
+        # The classic implementation does not look at the limit: it sends as many as the consumer has permits for.
+        is_classic = consumer.kind == "Key_Shared" and not before.topics[consumer.topics[0]].drains
+        if consumer.is_unblocked and (is_classic or len({one.position for one in outcome.messages}) == 1):
             return requires(REDELIVERY_REQUEST_UNBLOCKS, None, known, because)
         if had - consumer.acked_not_pending < limit:
             return requires(UNACKED_COUNT_LOWERED_BY_ANY_ACK, None, known, because)

@@ -10,6 +10,7 @@ from immutables import Map
 
 from model.deviations import preferred, requires
 from model.deviations.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
+from model.deviations.key_shared import UNCLAIMED_MESSAGE_DROPPED
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
@@ -353,7 +354,9 @@ def _with_classic(
     owed = recently_joined.owed(state, subscription, entries, receivers, _unsure_hashes(state, subscription))
     if outcome.withheld is not None:  # the stats do not separate the replay queue from what was not read yet
         return Allowed(state, excused=("KEY-16",) if owed else ())
+    before_4 = _hashed_before_4(state, subscription, entries)
     keyed = state.keyed_of(subscription)
+    keyed = replace(keyed, dropped=stalls.dropped(keyed, before_4, receivers))
     has_dispatched = any(read.messages for read in outcome.consumers)
     lasting = stalls.lasting(
         keyed,
@@ -366,13 +369,13 @@ def _with_classic(
     crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
     unread = stalls.unread(keyed, owed, is_waiting=outcome.is_waiting, in_replay=outcome.in_replay)
     stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
-    before_4 = _hashed_before_4(state, subscription, entries)
     unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)
     is_delayed = state.topics[subscription.topic].is_delayed
     tracked = {entry.position for entry in entries if is_delayed(entry.position) and entry.position not in keyed.got}
     recent = {name: keyed.joined[name].delivered for name in recently_joined.recent(state, subscription)}
     untracked = stalls.untracked(tracked, owed, before_4, receivers, recent=recent, is_waiting=outcome.is_waiting)
-    possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed)
+    dropped = {at: UNCLAIMED_MESSAGE_DROPPED for at in owed if at in keyed.dropped}
+    possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed, dropped)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))

@@ -273,10 +273,11 @@ def _counted_at_consumers(
 
 
 def _acknowledged_parts(state: Consumption, consumer: Consumer, seen: Acked) -> int:
-    """How many messages are acknowledged of the batches of which a consumer has the other ones."""
-    entries = {(topic, place.position) for topic, place in consumer.unacknowledged}
-    places = (place for topic, position in entries for place in state.log(topic).places_at(position))
-    return sum(1 for place in places if seen.has_message(place))
+    """How many messages are acknowledged of the batches of which a consumer has the other ones, or had until a skip."""
+    others = {*consumer.unacknowledged, *consumer.acked_by_others}
+    entries = {(topic, place.position) for topic, place in others}
+    messages = ((topic, place) for topic, position in entries for place in state.log(topic).places_at(position))
+    return sum(1 for message in messages if message not in others and seen.has_message(message[1]))
 
 
 @carries("SERVE-04")

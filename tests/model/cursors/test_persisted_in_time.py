@@ -5,21 +5,32 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from model.events import Acknowledged, Created, Delivery, NotPersisted, Persisted
+from model.deviations import DEVIATIONS
+from model.deviations.cursors import ACKS_AFTER_RESET_NOT_PERSISTED
+from model.events import Acknowledged, Created, CursorReset, Delivery, NotPersisted, Persisted
 from model.judgement import Broken
 from model.log import Position
-from model.subscription_operations import Acknowledge, AwaitPersisted
+from model.subscription_operations import Acknowledge, AwaitPersisted, ResetCursor
 from tests.notation import steps
-from tests.verdicts import Happened, judged
+from tests.verdicts import Happened, deviates, judged
+
+
+def flushed_by_timer(history: str) -> list[Happened]:
+    """A history on a topic whose flush interval is two seconds."""
+    (create, created, *_), *rest = steps(history)
+    assert isinstance(created, Created)
+    return [(create, replace(created, persisted_per_s=1.0, flush_s=2.0)), *rest]
+
+
+def acks(entry: int) -> Happened:
+    delivered = Delivery(Position(1, entry), -1, 0, f"p{entry + 1}")
+    return Acknowledge("c", (0,)), Acknowledged((delivered,), receipt=True)
 
 
 def broken_by(outcome: Persisted | NotPersisted, *, step_ms: float) -> str | None:
     """The rule that is broken if a cursor of a flush interval of two seconds is awaited for so long."""
-    (create, created, *_), *rest = steps("t off; p opens -1; p sends 1@0; c subscribes; c gets p1@0")
-    assert isinstance(created, Created)
-    made: Happened = create, replace(created, persisted_per_s=1.0, flush_s=2.0)
-    acks: Happened = Acknowledge("c", (0,)), Acknowledged((Delivery(Position(1, 0), -1, 0, "p1"),), receipt=True)
-    found = judged(made, *rest, acks, (AwaitPersisted("t", "s"), outcome), step_ms=step_ms)
+    received = flushed_by_timer("t off; p opens -1; p sends 1@0; c subscribes; c gets p1@0")
+    found = judged(*received, acks(0), (AwaitPersisted("t", "s"), outcome), step_ms=step_ms)
     return found.rule if isinstance(found, Broken) else None
 
 
@@ -30,3 +41,19 @@ def test_a_cursor_that_is_persisted_late_was_seen_to_be_late(waited_ms: float, r
 
 def test_a_cursor_that_is_never_persisted_breaks_the_rule() -> None:
     assert broken_by(NotPersisted(5000.0), step_ms=5000.0) == "ACK-08"
+
+
+def test_acks_after_a_reset_may_not_be_persisted_only_until_mark_delete_advances() -> None:
+    sent = "t off; p opens -1; p sends 1@0 2@1 3@2; c subscribes; c gets p1@0 p2@1 p3@2"
+    reset: Happened = ResetCursor("t", "s", to="p2"), CursorReset(Position(1, 1))
+    again = [*flushed_by_timer(sent), reset, *steps("c subscribes; c gets p2@1 p3@2")]
+    waits: Happened = AwaitPersisted("t", "s"), NotPersisted(5000.0)
+    assert deviates(ACKS_AFTER_RESET_NOT_PERSISTED, *again, acks(2), waits)
+    assert broken_or_known(*again, acks(1), waits) == "ACK-08", "mark-delete advanced"
+    assert broken_or_known(*flushed_by_timer(sent), acks(2), waits) == "ACK-08", "nothing was reset"
+
+
+def broken_or_known(*happened: Happened) -> str | None:
+    """The rule that the last of these breaks, with all deviations known."""
+    found = judged(*happened, known=DEVIATIONS)
+    return found.rule if isinstance(found, Broken) else None

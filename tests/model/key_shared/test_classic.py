@@ -12,6 +12,7 @@ from model.deviations.key_shared import (
     RECENTLY_JOINED_OUTLIVES_SKIP,
     REPLAY_FILTERED_AFTER_LIMIT,
     UNCLAIMED_HASH_READ_AGAIN,
+    UNCLAIMED_MESSAGE_DROPPED,
 )
 from model.events import Acknowledged, Done, DueReceived, Subscribed
 from model.judgement import Broken
@@ -33,7 +34,7 @@ from tests.model.key_shared.test_order import (
     permits,
     share,
 )
-from tests.verdicts import Happened, exercised, judged
+from tests.verdicts import Happened, deviates, exercised, judged
 
 MIDDLE = len(CLASSIC_HASHES) // 2
 HALVES = (HashRange(1, MIDDLE), HashRange(MIDDLE + 1, CLASSIC_HASHES.last))
@@ -327,3 +328,25 @@ def test_an_unclaimed_hash_keeps_only_later_messages_from_being_read_and_only_wh
     between = [*classic(of_nobody, of_d, of_c), *claims]
     assert broken(*between, reads(), known=known) is None
     assert broken(*between, reads(permits_of_d=0), known=known) == "KEY-16", "d lacks permits"
+
+
+def test_a_message_is_dropped_only_if_it_was_read_while_no_consumer_claimed_its_hash() -> None:
+    """c claims one half of the hashes at first, and d the other half later."""
+    known = UNCLAIMED_MESSAGE_DROPPED
+    half = (STICKY_HASHES.last + 1) // 2
+    halves = HashRange(0, half - 1), HashRange(half, STICKY_HASHES.last)
+    of_d = next(keys_of(halves[1], within=STICKY_HASHES))
+    c, d = (
+        (Subscribe(name, "t", "s", kind="Key_Shared", sticky=((own.first, own.last),)), Subscribed())
+        for name, own in zip("cd", halves, strict=True)
+    )
+
+    def alone(permits: int) -> Happened:
+        return waiting(gathers(share("c", ranges=halves[:1], permits=permits)))
+
+    both = waiting(gathers(share("c", ranges=halves[:1], permits=9), share("d", ranges=halves[1:], permits=9)))
+    read = [*classic(of_d), c, alone(9), d]
+    assert deviates(known, *read, both)
+    assert broken(*read, both, both, known=known) is None, "it still is"
+    assert broken(*classic(of_d), c, alone(0), d, both, known=known) == "KEY-16", "nothing was read"
+    assert broken(*read[:-1], leaves("c"), c, d, both, known=known) == "KEY-16", "the broker began again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace as struct_replace
 
 from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
@@ -105,6 +106,19 @@ def test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_f
         assert isinstance(sent_one, Allowed)
         assert deviation_of(sent_one.state, *received(6)) is None, "it was sent one already"
     assert deviation_of(knowing_all(*requested), *received(5, 6)) is None, "two messages"
+
+
+@pytest.mark.parametrize("drains", [False, True])
+def test_the_classic_implementation_of_key_shared_sends_an_unblocked_consumer_as_many_as_it_has_permits_for(
+    *, drains: bool
+) -> None:
+    (create, created), *rest = limited(Limits(unacknowledged=4), "Key_Shared")
+    assert isinstance(created, Created)
+    made: Happened = create, struct_replace(created, has_draining_hashes=drains)
+    requested = (made, *rest, received(0, 1, 2, 3, 4, blocked=True), nacked(0))
+    both: Happened = Receive("c1", 2), ReceivedMessages((struct_replace(MESSAGES[0], redeliveries=1), MESSAGES[5]))
+    assert deviation_of(knowing_all(*requested[:-1]), *both) is None, "nothing was requested"
+    assert deviation_of(after(*requested), *both) == (None if drains else REDELIVERY_REQUEST_UNBLOCKS)
 
 
 def test_a_redelivery_request_may_come_after_messages_in_flight_that_take_a_consumer_to_its_limit() -> None:
