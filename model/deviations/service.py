@@ -106,7 +106,7 @@ DEVIATIONS = (
         cause="Consumer.messageAcked lowers the count only in removePendingAcks, which it calls for a whole entry or for a batch without messages left (read in 2.6.0, 2.7.4, 2.8.2 and 2.9.1). 2.10.1 lowers it by the messages of each ack.",
         side="broker",
         releases=(">=2.6.0,<=2.9.1",),
-        seen=("2.9.1", "2.8.2", "2.7.4", "2.6.0"),
+        seen=("2.9.1", "2.8.2", "2.7.4", "2.6.0", "2.8.1", "2.9.0"),
         gone=("2.10.1", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(
@@ -269,17 +269,17 @@ DEVIATIONS = (
     Deviation(
         name=SKIP_OF_EMPTY_TOPIC_FAILS,
         rule="SERVE-01",
-        statement="To skip messages of a topic without any is answered with an internal error (500).",
-        cause="ManagedLedgerImpl.getPositionAfterN returns the position before the first entry of the current ledger. That is after the last confirmed entry, of the ledger before, so ManagedCursorImpl.asyncMarkDelete refuses it (2.6.0, lines 1566 to 1572). 2.9.1 and 2.10.1 accept it if there is no entry in between.",
+        statement="A skip past the last message is answered with an internal error (500) if the topic's current ledger has no entries: in a topic without messages, or that was reloaded since the last one.",
+        cause="ManagedLedgerImpl.getPositionAfterN returns the position before the first entry of the current ledger. That is after the last confirmed entry, of the ledger before, so ManagedCursorImpl.asyncMarkDelete refuses it (2.6.0, lines 1566 to 1572). 2.9.1 and 2.10.1 accept it if there is no entry in between. 2.7.4 has the same lines.",
         side="broker",
-        releases=("==2.6.0",),
-        seen=("2.6.0",),
+        releases=(">=2.6.0,<=2.8.1",),
+        seen=("2.6.0", "2.7.4", "2.8.1"),
         gone=("4.0.8",),
         occurrence="Every time.",
         shadow=Shadow(
-            name="test_a_skip_fails_only_in_a_topic_without_entries",
+            name="test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger",
             by="small history",
-            statement="A skip fails in a topic that has entries, or with another error.",
+            statement="A skip fails in a topic that was sent messages since it was reloaded, or with another error.",
         ),
     ),
     Deviation(

@@ -100,6 +100,8 @@ class Reasons:
     """Topics that were terminated, and reloaded since."""
     empty: frozenset[str] = frozenset()
     """Topics without entries."""
+    reloaded: frozenset[str] = frozenset()
+    """Topics that nothing was sent to since they were reloaded."""
     joined: frozenset[str] = frozenset()
     """Topics that had recently joined consumers of a Key_Shared subscription before the operation."""
     full: frozenset[str] = frozenset()
@@ -167,8 +169,9 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
         return requires(STATS_RACE_WITH_RECENTLY_JOINED, None, reasons.known, because)
     is_without = NO_CURRENT_LEDGER.search(answer.message)
-    is_skip_of_nothing = answer.topic in reasons.empty and SKIP_ENTRIES in answer.request
-    if is_skip_of_nothing and INVALID_MARK_DELETE in answer.message:
+    is_skip = SKIP_ENTRIES in answer.request
+    is_skip_of_nothing = is_skip and answer.topic in reasons.empty
+    if is_skip and answer.topic in reasons.empty | reasons.reloaded and INVALID_MARK_DELETE in answer.message:
         return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, reasons.known, because)
     is_reset_of_nothing = answer.topic in reasons.empty and RESET in answer.request
     finds_nothing = (is_skip_of_nothing or is_reset_of_nothing) and answer.message == NO_ELEMENT

@@ -78,10 +78,11 @@ def judge(
             return requires(preferred(causes, known), None, known, because)
         if isinstance(operation, ResetCursor) and _is_reopened(consumption, operation):
             return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
-        if isinstance(operation, Skip) and _is_empty(consumption, operation):
-            if INVALID_MARK_DELETE in outcome.message:
+        if isinstance(operation, Skip):
+            is_empty = _is_empty(consumption, operation)
+            if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:
                 return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, known, because)
-            if _is_reopened(consumption, operation):
+            if is_empty and _is_reopened(consumption, operation):
                 return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
         return Broken("SERVE-01", because)
     match operation:

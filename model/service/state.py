@@ -38,6 +38,8 @@ class ServiceState:
     new: frozenset[str] = frozenset()
     """Those to which nothing was done since they were created."""
     loading: frozenset[str] = frozenset()
+    reloaded: frozenset[str] = frozenset()
+    """Those that were reloaded, and that nothing was sent to since. Their current ledger has no entries."""
     producers: Mapping[str, OpenedProducer] = field(default_factory=dict)
     cut_off: frozenset[tuple[str, str | None, str]] = frozenset()
     ensembles: Map[str, int] = field(default_factory=Map)

@@ -35,6 +35,8 @@ from model.operations import (
     OpenProducer,
     Restart,
     RestoreBookies,
+    Send,
+    StartSource,
     TakeOver,
     Unload,
 )
@@ -54,7 +56,7 @@ DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 
 def unexpected(state: ServiceState, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[ServiceState] | Broken:
     """Judges what a broker did in a step apart from the outcome."""
-    reasons = replace(reasons, loading=state.loading, new=state.new)
+    reasons = replace(reasons, loading=state.loading, new=state.new, reloaded=state.reloaded)
     all_of_it = Allowed(state)
     for one in observed:
         judged = judge(one, reasons)
@@ -189,6 +191,10 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             opened = OpenedProducer(topic, cluster, producer, is_wire=client == "wire")
             cut_off = state.cut_off - {(topic, cluster, producer)}
             return replace(state, producers={**state.producers, session: opened}, cut_off=cut_off)
+        case Send(session) if session in state.producers:
+            return replace(state, reloaded=state.reloaded - {state.producers[session].topic})
+        case StartSource(topic=topic):
+            return replace(state, reloaded=state.reloaded - {topic})
         case CloseProducer(session):
             return _without(state, [session])
         case CrashProducer(session):
@@ -212,7 +218,8 @@ def _reloaded(state: ServiceState, topics: Set[str]) -> ServiceState:
     """Topics are loaded again, without the producers that were connected to them."""
     dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in topics]
     cut_off = frozenset(one for one in state.cut_off if one[0] not in topics)
-    return _without(replace(state, loading=state.loading | topics, cut_off=cut_off), dropped)
+    loading, reloaded = state.loading | topics, state.reloaded | topics
+    return _without(replace(state, loading=loading, reloaded=reloaded, cut_off=cut_off), dropped)
 
 
 def _cut_off(state: ServiceState, session: str) -> ServiceState:

@@ -112,7 +112,7 @@ def test_a_missing_current_ledger_fails_a_skip_only_in_a_terminated_topic_withou
     assert unexcused(knowing_all(*history), skip, refused, replace_struct(error, message="another reason")) is None
 
 
-def test_a_skip_fails_only_in_a_topic_without_entries() -> None:
+def test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger() -> None:
     name, skip = SKIP_OF_EMPTY_TOPIC_FAILS, Skip("t0", "s0", 4)
     why = "ManagedLedgerException: Invalid mark deleted position"
     refused, other = Refused("500", f"An unexpected error: {why}"), Refused("500", "An unexpected error")
@@ -123,6 +123,10 @@ def test_a_skip_fails_only_in_a_topic_without_entries() -> None:
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
     assert unexcused(knowing_all(*empty, sent), skip, refused, error) is None
     assert unexcused(knowing_all(*empty), skip, other) is None
+    reloaded = (*empty, sent, (Unload("t0"), Done()), OPENED)
+    assert met(knowing_all(*reloaded), skip, refused, error) == (name, name)
+    more: Happened = Send("s1", (Entry((Message(2, "b2"),)),)), Sent((Stored(Position(2, 0)),))
+    assert unexcused(knowing_all(*reloaded, more), skip, refused, error) is None
 
 
 def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
