@@ -36,6 +36,7 @@ from conformance.engine.undecidable import undecidable
 from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history.document import History, Violation
+from conformance.lockstep.capabilities import family
 from conformance.lockstep.world import World
 from model.operations import AnyOperation
 
@@ -46,6 +47,7 @@ STARTS_ON_SHIPPED = 3
 broker must be stopped before, and leave time for examples after it."""
 START_AT_MOST_S = 150.0
 """How long a start may take that hangs, with the stop before it. A run may take as much time beyond its budget."""
+OF_REPLICATION = frozenset(family("REPL"))
 STARTS_OF_CLUSTERS = 4
 """The same for three more clusters and examples on them."""
 
@@ -375,9 +377,15 @@ class Run:
             self._findings.settle_doubts()
 
     def _is_of_use(self, machine: Machine) -> bool:
-        """Whether the broker has what a machine needs, and can decide one of its rules."""
+        """Whether the broker has what a machine needs, and can decide one of its rules.
+
+        Several clusters are of use only for the rules of replication.
+        """
         is_able = machine.needs <= self._world.broker.capabilities
-        return is_able and (not machine.decides or not self._undecidable.keys() >= set(machine.decides))
+        rules = set(machine.decides)
+        if Capability.CLUSTERS in machine.needs:
+            rules &= OF_REPLICATION
+        return is_able and (not rules or not self._undecidable.keys() >= rules)
 
     def _is_too_late_for(self, machine: Machine) -> bool:
         """Whether a machine would have to start more clusters, and too little time is left."""

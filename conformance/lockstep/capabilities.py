@@ -51,6 +51,13 @@ class StatsField:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryHeader:
+    """A header in which the admin API shows a field of an entry's metadata."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class HasSetting:
     """A setting of the broker, with any value."""
 
@@ -95,7 +102,9 @@ class ClientOption:
     is_there: bool
 
 
-Question = AdminRequest | StatsField | HasSetting | IsOn | AtMost | Dispatcher | KnownDispatchers | ClientOption
+Question = (
+    AdminRequest | StatsField | EntryHeader | HasSetting | IsOn | AtMost | Dispatcher | KnownDispatchers | ClientOption
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +139,7 @@ class BrokerTraits(Protocol):
         """Whether the broker has a request, by its path below the topic's."""
 
     def has_stats_field(self, part: str, name: str) -> bool: ...
+    def has_entry_header(self, name: str) -> bool: ...
 
 
 def _is_topic_policy(operation: AnyOperation) -> bool:
@@ -150,7 +160,7 @@ def _is_of_key_shared(operation: AnyOperation) -> bool:
     return getattr(operation, "kind", None) == "Key_Shared"
 
 
-def _family(name: str) -> tuple[str, ...]:
+def family(name: str) -> tuple[str, ...]:
     """The rules of a family that a broker can be checked for."""
     in_family = (rule for rule in CATALOGUE if rule.id.startswith(f"{name}-"))
     return tuple(rule.id for rule in in_family if rule.decided_by != (Decided.MODEL,))
@@ -184,14 +194,20 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     Requirement(
         name="reading an entry",
         asks=AdminRequest("ledger/0/entry/0"),
-        rules=_family("REPL"),
+        rules=family("REPL"),
         needs=_is_to_a_time,
         withheld="no subscription is reset to a time; markers cannot be read",
     ),
     Requirement(
+        name="the metadata of an entry",
+        asks=EntryHeader("producer-name"),
+        rules=family("REPL"),
+        withheld="markers cannot be told from messages",
+    ),
+    Requirement(
         name="chunked messages",
         asks=StatsField("publishers", "chunkedMessageRate"),
-        rules=_family("CHUNK"),
+        rules=family("CHUNK"),
     ),
     Requirement(
         name="stats updated in time",
@@ -235,7 +251,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     Requirement(
         name="known implementations of Key_Shared",
         asks=KnownDispatchers(),
-        rules=_family("KEY"),
+        rules=family("KEY"),
         needs=_is_of_key_shared,
         withheld="no subscription is Key_Shared, on a running cluster in a rolling upgrade from before draining hashes",
     ),
@@ -278,6 +294,9 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
             return None if broker.has_admin_request(path) else f"this release has no admin request TOPIC/{path}"
         case StatsField(part, name):
             return None if broker.has_stats_field(part, name) else f"stats of this release have no {name} in {part}"
+        case EntryHeader(name):
+            shown = f"the admin API of this release does not show the {name} of an entry"
+            return None if broker.has_entry_header(name) else shown
         case HasSetting(name):
             return None if broker.runtime is None or name in runtime else f"this release has no setting {name}"
         case IsOn(names):

@@ -45,6 +45,9 @@ class Answers:
     def has_stats_field(self, part: str, name: str) -> bool:
         return f"{part}.{name}" not in self.lacks
 
+    def has_entry_header(self, name: str) -> bool:
+        return f"entries.{name}" not in self.lacks
+
 
 QUICK = {name: one.value for name, one in {**NEAR, **MACHINES}.items()}
 
@@ -99,6 +102,7 @@ def test_a_setting_that_makes_a_rule_undecidable_is_named(settings: dict[str, st
         ({"knows_dispatchers": False}, "KEY-01", "different implementations of Key_Shared"),
         ({"lacks": {"publishers.chunkedMessageRate"}}, "CHUNK-10", "have no chunkedMessageRate in publishers"),
         ({"lacks": {"ledger/0/entry/0"}}, "REPL-07", "no admin request TOPIC/ledger/0/entry/0"),
+        ({"lacks": {"entries.producer-name"}}, "REPL-07", "does not show the producer-name of an entry"),
     ],
 )
 def test_a_feature_that_a_release_lacks_is_named(answers: dict[str, Any], rule: str, told: str) -> None:

@@ -12,6 +12,7 @@ from conformance.lockstep.capabilities import (
     AtMost,
     ClientOption,
     Dispatcher,
+    EntryHeader,
     HasSetting,
     IsOn,
     KnownDispatchers,
@@ -105,6 +106,8 @@ def _asked(question: Question) -> str:
             return f"the admin request `TOPIC/{path}`"
         case StatsField(part, name):
             return f"the field `{name}` of `{part}` in a topic's stats"
+        case EntryHeader(name):
+            return f"the field `{name}` of an entry read by `TOPIC/ledger/L/entry/E`"
         case HasSetting(name):
             return f"the setting `{name}`"
         case IsOn(names):
