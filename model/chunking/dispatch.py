@@ -25,6 +25,7 @@ from model.deviations.chunking import (
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
+from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Broken
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
@@ -63,8 +64,12 @@ def met(
                 if isinstance(judged, Broken) and judged.deviation in known and judged.deviation is not None:
                     deviations.append(judged.deviation)
                     between = _between(topic, subscription, consumer.last, one.position)
-                    skipped = consumer.skipped.union(between) - consumer.holds
-                    judged = replace(consumer, holds=consumer.holds | {one.position}, skipped=skipped)
+                    if judged.deviation == CREATED_CURSOR_PERSISTED_AT_LATEST:
+                        subscription = replace(subscription, acknowledged=subscription.acknowledged.union(between))
+                        judged = _sent(topic, subscription, name, consumer, one)
+                    else:
+                        skipped = consumer.skipped.union(between) - consumer.holds
+                        judged = replace(consumer, holds=consumer.holds | {one.position}, skipped=skipped)
                 if isinstance(judged, Broken):
                     return judged
                 consumer = judged
@@ -151,7 +156,10 @@ def _sent(
     after = f"after {last}" if last is not None else "first"
     left_out = ", ".join(map(str, _between(topic, subscription, last if last and at > last else None, at)))
     why = f"although {left_out} is not acknowledged" if left_out else "although no redelivery was requested"
-    return _by_broker(rule, f"the broker dispatched {came.part} of {came.producer} at {at} to {name} {after}, {why}")
+    because = f"the broker dispatched {came.part} of {came.producer} at {at} to {name} {after}, {why}"
+    if last is None and left_out and subscription.is_as_created and not subscription.acknowledged:
+        return DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(because, rule)
+    return _by_broker(rule, because)
 
 
 def _between(

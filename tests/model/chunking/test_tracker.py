@@ -26,6 +26,7 @@ from model.deviations.chunking import (
     REDELIVERY_READS_IN_PARALLEL,
     TOO_LARGE_KEEPS_QUEUE_PLACE,
 )
+from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.sessions import Session
@@ -323,6 +324,22 @@ def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to
     assert needed(first, second, third, CommandRedeliver(()), first, first) is None
     assert needed(first, first) is None
     assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
+
+
+def test_a_cursor_as_it_was_created_begins_behind_the_first_entries_by_a_deviation() -> None:
+    topic, behind = replace(PLAIN, log=logged("a0/2 x a1/2")), [entry(1, "x"), entry(2, "a1/2")]
+    created = ChunkSubscription(is_as_created=True)
+    name = CREATED_CURSOR_PERSISTED_AT_LATEST
+
+    def begins(subscription: ChunkSubscription, known: tuple[str, ...]) -> Broken | tuple[str, ...]:
+        judged = dispatch.met(topic, subscription, "c", consumer(), behind, known, is_read=True)
+        return judged if isinstance(judged, Broken) else judged[2]
+
+    assert begins(created, (name,)) == (name,)
+    for other in (ChunkSubscription(), replace(created, acknowledged=frozenset({entry(2, "a1/2").position}))):
+        broken = begins(other, (name,))
+        assert isinstance(broken, Broken)
+        assert broken.deviation is None
 
 
 @pytest.mark.parametrize(
