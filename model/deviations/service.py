@@ -8,6 +8,7 @@ DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER = "new-topic-unknown-to-other-broker"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_NEVER_ANSWERED = "reconnect-never-answered"
+TOPIC_POLICIES_LOAD_LATE = "topic-policies-load-late"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 PARTIAL_ACKS_NOT_COUNTED_OFF = "partial-acks-not-counted-off"
 REPLICATOR_RESENDS_IN_A_LOOP = "replicator-resends-in-a-loop"
@@ -330,6 +331,21 @@ DEVIATIONS = (
             name="test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation",
             by="small history",
             statement="The last message id of a topic with entries is answered twice, or with an error first, or another request is answered twice.",
+        ),
+    ),
+    Deviation(
+        name=TOPIC_POLICIES_LOAD_LATE,
+        rule="SERVE-01",
+        statement="While the broker reads the policies of a namespace's topics, which begins with the first topic that it loads there, a request to change one is refused (412).",
+        cause="SystemTopicBasedTopicPoliciesService.getTopicPolicies throws until the namespace's system topic is read to its end. The admin API passes that on; in 2.7.4 it tries again first (AdminResource, line 570).",
+        side="broker",
+        releases=(">=2.7.0,<2.7.4",),
+        seen=("2.7.0", "2.7.2"),
+        occurrence="On 2.7.0 in 2 of 2 replays.",
+        shadow=Shadow(
+            name="test_topic_policies_may_load_late_only_while_the_topic_is_loaded",
+            by="small history",
+            statement="The same request is refused once a client has the topic open, or with another error.",
         ),
     ),
     Deviation(

@@ -27,6 +27,7 @@ from model.deviations.service import (
     STATS_RACE_WITH_RECENTLY_JOINED,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
+    TOPIC_POLICIES_LOAD_LATE,
     UNLOAD_RACES_WITH_ROLLOVER,
 )
 from model.judgement import Allowed, Broken
@@ -63,6 +64,8 @@ OPEN_PRODUCER: Final = OpenProducer.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
+POLICIES_NOT_LOADED: Final = "Policies cache have not init"
+"""The admin API's message while the broker reads the policies of a namespace's topics."""
 NO_BATCH_SIZE: Final = "Failed to get batch size"
 INVALID_MARK_DELETE: Final = "Invalid mark deleted position"
 NO_ELEMENT: Final = "null"
@@ -166,6 +169,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     if answer.is_of_several and answer.topic in reasons.new and answer.code == NO_SUCH_TOPIC:
         return requires(NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER, None, reasons.known, because)
+    if answer.topic in reasons.loading and answer.message.startswith(POLICIES_NOT_LOADED):
+        return requires(TOPIC_POLICIES_LOAD_LATE, None, reasons.known, because)
     if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
         return requires(STATS_RACE_WITH_RECENTLY_JOINED, None, reasons.known, because)
     is_without = NO_CURRENT_LEDGER.search(answer.message)

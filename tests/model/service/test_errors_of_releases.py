@@ -14,6 +14,7 @@ from model.deviations.service import (
     SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_RACE_WITH_RECENTLY_JOINED,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
+    TOPIC_POLICIES_LOAD_LATE,
 )
 from model.events import (
     Abandoned,
@@ -127,6 +128,16 @@ def test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger() ->
     assert met(knowing_all(*reloaded), skip, refused, error) == (name, name)
     more: Happened = Send("s1", (Entry((Message(2, "b2"),)),)), Sent((Stored(Position(2, 0)),))
     assert unexcused(knowing_all(*reloaded, more), skip, refused, error) is None
+
+
+def test_topic_policies_may_load_late_only_while_the_topic_is_loaded() -> None:
+    name, switch = TOPIC_POLICIES_LOAD_LATE, SetDeduplication("t0", "topic", on=True)
+    error = ErrorAnswer("admin", "POST deduplicationEnabled of topic t0", "412", "Policies cache have not init", "t0")
+    assert unexcused(after(CREATED), switch, Abandoned("412"), error) == name
+    assert met(knowing_all(CREATED), switch, Abandoned("412"), error) == (name,)
+    assert unexcused(knowing_all(CREATED, OPENED), switch, Abandoned("412"), error) is None
+    other = replace_struct(error, message="another reason")
+    assert unexcused(knowing_all(CREATED), switch, Abandoned("412"), other) is None
 
 
 def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
