@@ -290,6 +290,7 @@ DEVIATIONS = (
     Deviation(
         name=UNCLAIMED_MESSAGE_DROPPED,
         rule="KEY-16",
+        also=("KEY-02",),
         statement="A message whose hash no consumer claims is not dispatched to a consumer that claims it later, until the last consumer leaves or the topic is reloaded.",
         cause="PersistentStickyKeyDispatcherMultipleConsumers.sendMessagesToConsumers releases an entry for which the selector has no consumer (2.9.1, line 216; 2.7.4 and 2.8.2, line 185). The read position is past it by then, and it is not in the replay queue. 2.10.0 adds it to that queue.",
         side="broker",

@@ -19,6 +19,7 @@ from model.deviations.key_shared import (
     PENDING_READ_OUTLIVES_CONSUMERS,
     RECENTLY_JOINED_RECEIVES_REPLAY,
     REPLAY_READ_OVERTAKES_LEAVER,
+    UNCLAIMED_MESSAGE_DROPPED,
 )
 from model.judgement import Broken
 from model.log import Position
@@ -194,6 +195,8 @@ def _ahead_of_the_log(
     may_be_read_to = state.keyed_of(subscription).may_be_read_to
     if may_be_read_to is not None and position <= may_be_read_to:
         return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
+    if state.keyed_of(subscription).dropped.issuperset(place.position for _, place in earlier):
+        return DEVIATIONS[UNCLAIMED_MESSAGE_DROPPED].broken(because, "KEY-02")
     others = (consumer for other, consumer in state.consumers_of(subscription) if other != name)
     is_in_queue = any(consumer.client == "official" and consumer.keeps_keys for consumer in others)
     if is_in_queue and were_there(state, subscription, name, position, earlier[0][1].position):

@@ -350,3 +350,7 @@ def test_a_message_is_dropped_only_if_it_was_read_while_no_consumer_claimed_its_
     assert broken(*read, both, both, known=known) is None, "it still is"
     assert broken(*classic(of_d), c, alone(0), d, both, known=known) == "KEY-16", "nothing was read"
     assert broken(*read[:-1], leaves("c"), c, d, both, known=known) == "KEY-16", "the broker began again"
+    later = waiting(gathers(share("c", ranges=halves[:1], permits=9), share("d", 2, ranges=halves[1:], permits=9)))
+    assert broken(*read, more(Position(1, 1), 2, of_d), later) == "KEY-02"
+    assert broken(*read, more(Position(1, 1), 2, of_d), later, known=known) is None
+    assert broken(*classic(of_d), c, d, more(Position(1, 1), 2, of_d), later, known=known) == "KEY-02"
