@@ -30,8 +30,8 @@ DEVIATIONS = (
         statement="If the broker has a topic without deduplication, the timer takes no snapshot of the topics that come after it in the broker's list of topics. Those have only the snapshots that are due by the number of entries.",
         cause="MessageDeduplication.takeSnapshot, which the timer calls for every topic, asks for the mark-delete position of a cursor that a topic without deduplication does not have (line 495, 2.11.0). The NullPointerException ends the round of the timer (BrokerService, line 541). In 3.3.6 takeSnapshot returns at once if deduplication is not enabled.",
         side="broker",
-        releases=(">=2.7.4,<=3.0.0",),
-        seen=("2.11.0", "2.10.5", "2.9.1", "2.8.2", "3.0.0", "2.8.1", "2.7.4"),
+        releases=(">=2.7.0,<=3.0.0",),
+        seen=("2.11.0", "2.10.5", "2.9.1", "2.8.2", "3.0.0", "2.8.1", "2.7.4", "2.7.0", "2.7.2"),
         gone=("3.3.6", "4.0.8"),
         occurrence="In 4 of 4 replays of 8 steps, with the exception in the broker's log. 2.10.1 has the same code.",
         shadow=Shadow(
@@ -63,8 +63,8 @@ DEVIATIONS = (
         statement="A topic's own policy switches its deduplication on or off only when the topic is loaded again.",
         cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, does not call checkDeduplicationStatus (2.7.4, line 2732); 2.8.2 and later releases do.",
         side="broker",
-        releases=(">=2.7.4,<2.10.0",),
-        seen=("2.7.4", "2.9.0", "2.9.1", "2.8.1", "2.8.2"),
+        releases=(">=2.7.0,<2.10.0",),
+        seen=("2.7.4", "2.9.0", "2.9.1", "2.8.1", "2.8.2", "2.7.0", "2.7.1", "2.7.2"),
         gone=("2.10.1", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(

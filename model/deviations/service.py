@@ -274,7 +274,7 @@ DEVIATIONS = (
         cause="ManagedLedgerImpl.getPositionAfterN returns the position before the first entry of the current ledger. That is after the last confirmed entry, of the ledger before, so ManagedCursorImpl.asyncMarkDelete refuses it (2.6.0, lines 1566 to 1572). 2.9.1 and 2.10.1 accept it if there is no entry in between. 2.7.4 has the same lines.",
         side="broker",
         releases=(">=2.6.0,<=2.8.1",),
-        seen=("2.6.0", "2.7.4", "2.8.1"),
+        seen=("2.6.0", "2.7.4", "2.8.1", "2.7.1"),
         gone=("4.0.8",),
         occurrence="Every time.",
         shadow=Shadow(
