@@ -29,6 +29,14 @@ def reserve_s(budget_s: float) -> float:
     return min(10.0, 0.07 * budget_s)
 
 
+def least_s(budget_s: float) -> float:
+    """The least remaining seconds for a machine: on a loaded machine, the first operations of an example take a second.
+
+    Of a budget of seconds it is the hundredth part.
+    """
+    return min(1.0, 0.01 * budget_s)
+
+
 def on_top_s(budget_s: float) -> float:
     """The seconds beyond the budget in which a run may replay violations that have not come back.
 

@@ -17,7 +17,7 @@ from functools import partial
 from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.brokers.settings import Base
-from conformance.engine.budget import again_s, is_relied_on, overdue, reserve_s, time_share
+from conformance.engine.budget import again_s, is_relied_on, least_s, overdue, reserve_s, time_share
 from conformance.engine.durations import expected_bounce_s
 from conformance.engine.example import crashed
 from conformance.engine.findings import Findings
@@ -160,7 +160,7 @@ class Run:
         if self._is_broker_lost:
             return [one.violation for one in found]
         if self._is_too_late_for(machine):
-            what = f"nothing is run by {machine.title}: no time is left to start more clusters"
+            what = f"nothing is run by {machine.title}: no time is left"
             self._findings.emit_phase(what)
         elif not machine.on_shipped or self._move_to_shipped():
             explore = self._explore_in_lanes if machine.title in self._groups else self._explore_alone
@@ -388,14 +388,17 @@ class Run:
         return is_able and (not rules or not self._undecidable.keys() >= rules)
 
     def _is_too_late_for(self, machine: Machine) -> bool:
-        """Whether a machine would have to start more clusters, and too little time is left."""
+        """Whether too little time is left for an example, or for the clusters that a machine would have to start."""
+        budget_s = self.plan.budget_s
+        if self._deadline is not None and budget_s and self._deadline - time.monotonic() < least_s(budget_s):
+            return True
         starts = Capability.CLUSTERS in machine.needs and not self._world.has_clusters
         return starts and self._is_too_late_to_start(STARTS_OF_CLUSTERS)
 
     def _is_too_late_to_start(self, brokers: int) -> bool:
         """Whether less time is left than so many starts take."""
-        least_s = max(LEAST_FOR_START_S, brokers * self._start_took_s)
-        return self._deadline is not None and self._deadline - time.monotonic() < least_s
+        starts_s = max(LEAST_FOR_START_S, brokers * self._start_took_s)
+        return self._deadline is not None and self._deadline - time.monotonic() < starts_s
 
     def _move_to_shipped(self) -> bool:
         """Continue on a broker with the shipped settings; whether it starts in time."""

@@ -79,9 +79,9 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
     return [operations for operations in performed if operations]
 
 
-def run_of(machines: Sequence[Machine], report: Path) -> list[events.AnyEvent]:
-    """Run machines with a little budget; returns the events of the run."""
-    began = time.monotonic()
+def run_of(machines: Sequence[Machine], report: Path, *, spent_s: float = 0.0) -> list[events.AnyEvent]:
+    """Run machines with a little budget, of which so much is spent; returns the events of the run."""
+    began = time.monotonic() - spent_s
     report.mkdir(exist_ok=True)
     plan = Plan(broker="", seed=1, rules=frozenset(), report=report, budget_s=2)
     broker = SimpleNamespace(capabilities=frozenset(Capability))
@@ -142,6 +142,16 @@ def test_an_example_is_not_finished_if_that_would_exceed_the_budget(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert performances(monkeypatch, tmp_path, LongFinish) == [[CreateTopic("t0")]]
+
+
+def test_a_machine_without_time_for_an_example_does_not_begin_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(rounds, "RealPerformer", lambda _: SimulatedPerformer(random.Random(1)))
+    restarting = Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)
+    happened = run_of([restarting], tmp_path, spent_s=1.85)
+    assert phases(happened) == ["nothing is run by restarting: no time is left"]
+    assert not [event for event in happened if isinstance(event, events.ExampleFinished)]
 
 
 def test_durations_are_learnt_from_an_example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
