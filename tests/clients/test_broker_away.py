@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -70,3 +72,21 @@ def test_messages_confirmed_before_a_kill_are_stored(
     assert told <= logged(another, topic)
     again = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     assert again.last_sequence_id >= max(i for i, outcome in enumerate(outcomes) if isinstance(outcome, Receipt))
+
+
+def test_a_lost_connection_says_nothing_about_a_request_that_may_exist() -> None:
+    """Old releases answer OPTIONS with an error, and then close the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for answer in (b"", b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        with ThreadPoolExecutor(1) as serving:
+            served = serving.submit(serve)
+            with Admin(f"http://127.0.0.1:{server.getsockname()[1]}") as admin:
+                assert not admin.has_request("persistent://t/n/topic", "path")
+            served.result(TIMEOUT_S)

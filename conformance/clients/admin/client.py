@@ -31,12 +31,15 @@ from conformance.clients.admin.types import (
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
+from conformance.wait import retry
 from model.log import Position
 
 __all__ = ["Admin", "AdminError"]
 
 Domain = Literal["persistent", "non-persistent"]
 
+ASKING_S: Final = 5.0
+"""How long to ask whether a request exists while connections are lost."""
 NO_SUCH_REQUEST: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 """The status of a request that the release does not have."""
 
@@ -134,10 +137,15 @@ class Admin:
     def has_request(self, topic: str, path: str) -> bool:
         """Whether the release has a request with any method, by its path below the topic's.
 
-        It does not change the topic. OPTIONS returns the methods of an existing path, or fails on old releases.
+        It does not change the topic. OPTIONS returns the methods of an existing path, or fails on old releases, which
+        then close the connection: the next request on it may be lost.
         """
         try:
-            self._http.request("OPTIONS", f"{topic_path(topic)}/{path}")
+            retry(
+                lambda: self._http.request("OPTIONS", f"{topic_path(topic)}/{path}"),
+                ASKING_S,
+                may_pass=lambda error: isinstance(error, ConnectionLost),
+            )
         except AdminError as error:
             return error.status not in NO_SUCH_REQUEST
         return True
