@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from conformance.brokers.installation.assembly import origin_of
 from conformance.brokers.release import fetched_release
@@ -50,19 +51,26 @@ def tried_now(version: str, *, rules: str, budget_s: int, seed: int, reports: Pa
         folder = fetched_release(version).folder
     except HarnessError as harness_error:
         return Tried(version=version, how="not available", why=str(harness_error))
-    steps = measured_steps(version)
+    obtained = _obtained(version, folder)
+    try:
+        steps = measured_steps(version)
+    except HarnessError as harness_error:
+        why = f"{obtained.how}, but does not start: {str(harness_error).splitlines()[0]}"
+        return structs.replace(obtained, why=why)
     check = checked(version, rules=rules, budget_s=budget_s, seed=seed, report=reports / version)
+    return structs.replace(obtained, steps=steps, check=check)
+
+
+def _obtained(version: str, folder: Path) -> Tried:
     origin = origin_of(folder)
     if origin is None:
-        return Tried(version=version, how="tarball", steps=steps, check=check)
+        return Tried(version=version, how="tarball")
     return Tried(
         version=version,
         how="assembled",
         jars=origin.jars,
         has_own_configuration=origin.has_own_configuration,
         seconds=origin.seconds,
-        steps=steps,
-        check=check,
     )
 
 
@@ -90,7 +98,7 @@ def checked(version: str, *, rules: str, budget_s: int, seed: int, report: Path)
     said = msgspec.json.decode(verdicts.read_bytes(), type=_Verdicts)
     return Check(
         date=said.date[:10],
-        client=said.clients["pulsar-client"],
+        client=said.clients.get("pulsar-client", "-"),
         rules=rules,
         seed=seed,
         seconds=round(said.seconds),
