@@ -66,6 +66,9 @@ REPORTED_SETTINGS = (
 INACTIVE_TOPIC_S = 24 * 3600
 """How long inactive topics stay on clusters that cannot keep them forever."""
 
+_CursorNamespace = tuple[Persistence, bool, Limits | None, Quorum | None]
+"""Persistence, whether ledgers are trimmed, limits and quorum of the topics in a namespace."""
+
 
 class World:
     """A started broker, ready for examples. Not for use by several threads at once."""
@@ -109,7 +112,8 @@ class World:
         self.runtime = settings_in_force(self.admin)
         self.assumes_settings = self.runtime is None
         self._of_one_topic: set[str] = set()
-        self._cursor_namespaces: dict[tuple[Persistence, bool, Limits | None, Quorum | None], str] = {}
+        self._cursor_namespaces: dict[_CursorNamespace, str] = {}
+        self._refused: dict[_CursorNamespace, AdminError] = {}
         self._untimed: dict[str, str] = {}
         self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
         self._limits_subscriptions = limit_in_all(self.runtime or {}) > 0
@@ -267,6 +271,8 @@ class World:
     ) -> str:
         """The namespace of topics with this persistence and these limits; created on first use."""
         chosen = (persistence, is_trimmed, limits, quorum)
+        if chosen in self._refused:  # its namespace exists, without what the release lacks
+            raise self._refused[chosen]
         if chosen not in self._cursor_namespaces:
             kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
             if limits is not None:
@@ -275,15 +281,22 @@ class World:
                 kind = f"{kind}-{quorum.replace('/', '-')}"
             namespace = self._make_namespace(kind, deduplication=False, is_limited=True)
             if limits is not None:
-                self.admin.set_max_consumers(namespace, limits.consumers)
-                self.admin.set_max_unacknowledged(namespace, limits.unacknowledged)
-                self.admin.set_max_unacknowledged_in_all(namespace, limits.in_all)
+                try:
+                    self._limit(namespace, limits)
+                except AdminError as error:
+                    self._refused[chosen] = error
+                    raise
             if is_trimmed:
                 self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
             rate = self.persisted_per_s(persistence) or 0.0
             self.admin.set_persistence(namespace, admin_types.Persistence.of(quorum or "1/1/1", rate))
             self._cursor_namespaces[chosen] = namespace
         return self._cursor_namespaces[chosen]
+
+    def _limit(self, namespace: str, limits: Limits) -> None:
+        self.admin.set_max_consumers(namespace, limits.consumers)
+        self.admin.set_max_unacknowledged(namespace, limits.unacknowledged)
+        self.admin.set_max_unacknowledged_in_all(namespace, limits.in_all)
 
     def persisted_per_s(self, persistence: Persistence) -> float | None:
         """How often per second a cursor may be persisted on this broker; None: with every ack."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.clients.admin.http import AdminError
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from model.events import (
@@ -439,3 +440,13 @@ def test_failed_reads_are_waited_for_only_in_an_example_that_disturbed_the_metad
         performer.close()
     RealPerformer(world).close()
     assert world.failed_reads_s == 0
+
+
+def test_limits_that_a_release_lacks_are_refused_each_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str, __: int) -> None:
+        raise AdminError("POST maxConsumersPerTopic", 404, "there is no such request")
+
+    monkeypatch.setattr(world.admin, "set_max_consumers", refuse)
+    for _ in range(2):
+        with pytest.raises(AdminError, match="no such request"):
+            world.namespace_for_cursors("every-ack", is_trimmed=False, limits=Limits(consumers=2, unacknowledged=77))
