@@ -44,7 +44,11 @@ class Seconds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """A release. ``why`` it is not available; ``jars`` and ``seconds`` are of assembling it, ``steps`` of a broker."""
+    """A release.
+
+    ``why`` it is not available, or was not checked; ``jars`` and ``seconds`` are of assembling it, ``steps`` of a
+    broker. ``rest``: a check of the rules that ``check`` did not exercise.
+    """
 
     version: str
     how: How
@@ -54,6 +58,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     steps: Seconds | None = None
     check: Check | None = None
+    rest: Check | None = None
 
 
 @cache

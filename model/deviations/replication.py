@@ -63,8 +63,8 @@ DEVIATIONS = (
         cause="ReplicatedSubscriptionsController.receiveSubscriptionUpdated creates the subscription with InitialPosition.Latest and does not acknowledge up to the update's position (2.11.0). Later releases create it at the earliest position and acknowledge from there. Fixed by apache/pulsar#20767.",
         upstream=("apache/pulsar#20767",),
         side="broker",
-        releases=(">=2.10.1,<=2.11.0",),
-        seen=("2.11.0", "2.10.1"),
+        releases=(">=2.10.1,<=3.0.0",),
+        seen=("2.11.0", "2.10.1", "3.0.0"),
         gone=("3.3.6", "4.0.8"),
         shadow=Shadow(
             name="test_a_cluster_where_a_consumer_created_the_subscription_skips_only_what_an_update_passes",
