@@ -112,8 +112,12 @@ DEVIATIONS = (
         statement="If a snapshot is taken while the one before it waits for the ledger of the cursor, the stats show the ids of the earlier one at the position of the later one.",
         cause="ManagedCursorImpl.asyncMarkDelete sets lastMarkDeleteEntry without writing it if the rate is limited (line 1588, 2.6.0). The earlier mark-delete, which waited for a new ledger, then replaces it (internalMarkDelete, line 1641). The position in the stats is not that of lastMarkDeleteEntry. What is stored has its own position, so a recovery replays what it lacks. In 2.10.1 a later entry stays.",
         side="broker",
-        releases=(">=2.5.1,<=2.8.1",),
-        seen=("2.6.0", "2.8.1"),
+        releases=(">=2.5.1,<=2.9.0",),
+        seen=(
+            "2.6.0",
+            "2.8.1",
+            "2.9.0",
+        ),
         gone=("2.10.1", "4.0.8"),
         occurrence="In 4 of 10 replays. 2.5.1 and 2.7.4 have the same code.",
         shadow=Shadow(
