@@ -14,6 +14,7 @@ from conformance.engine.machines import Machine
 from model.deviations import BY_DOCUMENT, DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.cursors import (
+    ACKS_AFTER_RESET_NOT_PERSISTED,
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
@@ -193,7 +194,9 @@ def test_an_unknown_deviation_breaks_its_rule_by_name(name: str) -> None:
 
 
 def test_every_deviation_of_document_003_is_simulated() -> None:
-    # The simulated dispatcher has no second dispatch in progress.
+    # The simulated dispatcher has no second dispatch in progress. Acks behind a reset that are awaited came in none of
+    # fifty examples of these machines; the real one's history and a small history show that deviation.
+    by_history = {SEND_IN_PROGRESS_CLEARED_EARLY, ACKS_AFTER_RESET_NOT_PERSISTED}
     of_others = {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, EXPIRY_STOPS_AT_ACKNOWLEDGED}
     simulated = {*DEVIATING} - of_others
-    assert {*simulated, SEND_IN_PROGRESS_CLEARED_EARLY} == {deviation.name for deviation in BY_DOCUMENT["cursors"]}
+    assert simulated | by_history == {deviation.name for deviation in BY_DOCUMENT["cursors"]}
