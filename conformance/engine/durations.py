@@ -21,17 +21,18 @@ from model.operations import (
 )
 
 BOUNCE_S: Final = 8.0
-"""How long a kill or restart of a broker is expected to take at most, before the first one is measured."""
+"""How long it is expected to take to restart a broker, or to take it away, before the first time is measured."""
 PERIODS_S: Final = 5.0
-"""The same of a wait for a snapshot's end, or for an idle topic."""
+"""The same for a wait for a snapshot's end, or for an idle topic."""
 
 
 class EndOfExample:
     """What the end of an example undoes that no operation can."""
 
 
-BOUNCES: Final = (Kill, Restart)
 AT_LEAST_S: Final[dict[type, float]] = {
+    Kill: BOUNCE_S,
+    Restart: BOUNCE_S,
     TakeOver: BOUNCE_S,
     FreezeOwner: BOUNCE_S,
     ThawOwners: BOUNCE_S,
@@ -64,7 +65,7 @@ class Durations:
 
     def __init__(self, *, bounce_s: float = BOUNCE_S) -> None:
         """``bounce_s``: what a kill or restart is expected to take before the first one."""
-        self._longest_s: dict[type, float] = {**AT_LEAST_S, **dict.fromkeys(BOUNCES, bounce_s)}
+        self._longest_s: dict[type, float] = {**AT_LEAST_S, Kill: bounce_s, Restart: bounce_s}
         self._finishing_s: dict[str, float] = {}
 
     def learn(self, machine: str, steps: Sequence[Step], chosen: int, *, ending_s: float = 0.0) -> None:

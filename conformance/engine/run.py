@@ -47,9 +47,10 @@ STARTS_ON_SHIPPED = 3
 broker must be stopped before, and leave time for examples after it."""
 START_AT_MOST_S = 150.0
 """How long a start may take that hangs, with the stop before it. A run may take as much time beyond its budget."""
-OF_REPLICATION = frozenset(family("REPL"))
 STARTS_OF_CLUSTERS = 4
-"""The same for three more clusters and examples on them."""
+"""The least remaining time in multiples of the first start, for three more clusters and examples on them."""
+OF_REPLICATION = frozenset(family("REPL"))
+"""The rules for which several clusters are started."""
 
 
 @dataclass(slots=True)
@@ -91,6 +92,7 @@ class Run:
         self._emit = emit
         self._began = began
         self._start_took_s = time.monotonic() - began
+        self._bounce_s = expected_bounce_s(self._start_took_s)
         self._interrupted = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._undecidable: dict[str, str] = {}
@@ -108,7 +110,7 @@ class Run:
             known=plan.known,
             deadline=self._deadline,
             replaced=self._replaced,
-            bounce_s=expected_bounce_s(self._start_took_s),
+            bounce_s=self._bounce_s,
         )
         self._findings = Findings(
             plan,
@@ -274,7 +276,7 @@ class Run:
             seed=plan.seed,
             known=plan.known,
             deadline=self._deadline,
-            bounce_s=expected_bounce_s(self._start_took_s),
+            bounce_s=self._bounce_s,
         )
         return Lanes(plan.lanes, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
 

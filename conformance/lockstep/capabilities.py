@@ -202,7 +202,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         name="the metadata of an entry",
         asks=EntryHeader("producer-name"),
         rules=family("REPL"),
-        withheld="markers cannot be told from messages",
+        withheld="markers cannot be distinguished from messages",
     ),
     Requirement(
         name="chunked messages",

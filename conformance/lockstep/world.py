@@ -159,36 +159,28 @@ class World:
 
     def has_stats_field(self, part: str, name: str) -> bool:
         """Whether the stats of each of a topic's publishers or subscriptions have this field."""
-        return name in self._stats_fields.get(part, ())
+        return name in self._shown[0].get(part, ())
 
     def has_entry_header(self, name: str) -> bool:
         """Whether the admin API shows this field of an entry's metadata."""
-        return name in self._entry_headers
+        return name in self._shown[1]
 
     @cached_property
-    def _entry_headers(self) -> Collection[str]:
-        """The fields of an entry's metadata that the admin API shows."""
-        if not self.has_admin_request("ledger/0/entry/0"):
-            return ()
-        topic = f"persistent://{self._place.tenant.namespace('off')}/headers"
-        client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
-        try:
-            producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
-            stored = producer.answer(producer.send(1, b"an entry"), timeout_s=ALIVE_TIMEOUT_S)
-            position = stored.position if isinstance(stored, Receipt) else None
-            return () if position is None else self.admin.read_entry(topic, position).headers
-        finally:
-            client.abort()
+    def _shown(self) -> tuple[Mapping[str, Collection[str]], Collection[str]]:
+        """The fields of a topic's stats, by part, and the fields that the admin API shows of an entry's metadata.
 
-    @cached_property
-    def _stats_fields(self) -> Mapping[str, Collection[str]]:
-        """The fields of the stats, by part, from a topic with a producer and a subscription."""
+        Of a topic with a producer, a subscription and an entry.
+        """
         topic = f"persistent://{self._place.tenant.namespace('off')}/fields"
         client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
         try:
-            client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
+            producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
             client.subscribe(topic, "fields", kind="Shared", timeout_s=ALIVE_TIMEOUT_S)
-            return self.admin.stats_fields(topic)
+            stored = producer.answer(producer.send(1, b"an entry"), timeout_s=ALIVE_TIMEOUT_S)
+            position = stored.position if isinstance(stored, Receipt) else None
+            if position is None or not self.has_admin_request("ledger/0/entry/0"):
+                return self.admin.stats_fields(topic), ()
+            return self.admin.stats_fields(topic), self.admin.read_entry(topic, position).headers
         finally:
             client.abort()
 

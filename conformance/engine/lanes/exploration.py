@@ -19,7 +19,7 @@ from conformance.harness_error import HarnessError
 LATE_SHARE: Final = 0.25
 """The largest part of the remaining budget in which other machines wait for lanes that do not stop."""
 STOP_AFTER_DEADLINE_S: Final = 2.0
-"""The same at the end of the budget, from its reserve."""
+"""How long they may take beyond that, which at the end of the budget comes from its reserve."""
 
 
 def patience_s(left_s: float) -> float:

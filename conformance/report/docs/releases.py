@@ -121,7 +121,7 @@ def _asked(question: Question) -> str:
         case StatsField(part, name):
             return f"the field `{name}` of `{part}` in a topic's stats"
         case EntryHeader(name):
-            return f"the field `{name}` of an entry read by `TOPIC/ledger/L/entry/E`"
+            return f"the field `{name}` in the response to `TOPIC/ledger/LEDGER/entry/ENTRY`"
         case HasSetting(name):
             return f"the setting `{name}`"
         case IsOn(names):
