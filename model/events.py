@@ -44,7 +44,7 @@ class Unknown(Outcome, frozen=True):
 
 
 class Abandoned(Outcome, frozen=True):
-    """It could not be carried out to its end, because of what the broker did: the step's ``unexpected`` says what.
+    """It was not carried out to its end: the step's ``unexpected`` says what the broker did, or the run ended.
 
     How much of it took effect is not known, so the example ends with it.
     """

@@ -15,21 +15,17 @@ from functools import partial
 
 from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
+from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.lockstep import CutShort, Lockstep, RuleBroken
 from conformance.lockstep.performer import Performed
 from model.example import Example
 from model.operations import AnyOperation
 
-
-class OutOfTime(Exception):
-    """There is no time left for an operation."""
-
-
 WithOthers = Callable[[AnyOperation | None], Iterator[AnyOperation]]
 """The operations to perform for the next operation, or for the end of the choices, where examples share the broker.
 
 They include what other examples do to the broker. An operation may be deferred until the next one is known. Raises
-:class:`OutOfTime`.
+:class:`~conformance.lockstep.answers.OutOfTime`.
 """
 
 

@@ -142,6 +142,7 @@ class Rounds:
                 with_others=with_others,
             )
 
+        self.world.ends_at = self._deadline
         run_round(machine, begin, seed=derived_seed(self._seed, machine.title, number))
 
     def attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
@@ -152,6 +153,7 @@ class Rounds:
         """Perform operations of a machine as one example, and return the attempt and its report."""
         if not self.world.broker.is_alive():  # the replay before has ended it
             self.world = self._replaced() or self.world
+        self.world.ends_at = None
         self._begin_in_journal(machine)
         lockstep = self.lockstep()
         attempt = perform(operations, lockstep)

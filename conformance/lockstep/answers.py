@@ -49,6 +49,10 @@ class LateToDeliver(HarnessError):
     """Messages are not delivered in time (SERVE-03)."""
 
 
+class OutOfTime(Exception):
+    """There is no time left for an operation, or for the rest of it."""
+
+
 @contextmanager
 def expected_back() -> Iterator[None]:
     """Where a broker is started again, raise :class:`DidNotReturn` if it does not run afterwards."""

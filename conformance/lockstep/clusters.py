@@ -20,7 +20,7 @@ from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.admin.types import NamespacePolicies, ReplicationStats
 from conformance.clients.security.service import Service
 from conformance.clusters import QUICK, Clusters
-from conformance.lockstep.answers import LateToReturn, expected_back
+from conformance.lockstep.answers import LateToReturn, OutOfTime, expected_back
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.tenancy.cluster_settings import ClusterSettings
@@ -50,9 +50,20 @@ CACHED: Final = int(QUICK["replicatedSubscriptionsSnapshotMaxCachedPerSubscripti
 class ReplicationWorld:
     """Three started clusters. Not for use by several threads at once."""
 
-    def __init__(self, make: Callable[[], Broker], *, tenant: str, on_start: Callable[[Broker], None]) -> None:
-        """``make`` returns a broker that is not started yet; ``on_start`` runs after each start of a broker."""
+    def __init__(
+        self,
+        make: Callable[[], Broker],
+        *,
+        tenant: str,
+        on_start: Callable[[Broker], None],
+        is_time_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``make`` returns a broker that is not started yet; ``on_start`` runs after each start of a broker.
+
+        ``is_time_up``: whether the run has ended, and with it what may wait for minutes.
+        """
         self._on_start = on_start
+        self.is_time_up = is_time_up
         self._namespaces: dict[tuple[int, bool, bool], str] = {}
         self._connections: Counter[tuple[Link, str]] = Counter()
         self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder, tenant=tenant)
@@ -77,6 +88,11 @@ class ReplicationWorld:
                 self._connections[(source, target), event.topic] += 1
 
         return record
+
+    def require_time(self) -> None:
+        """Raise :class:`OutOfTime` once the run has ended."""
+        if self.is_time_up():
+            raise OutOfTime
 
     def has_reconnected(self, link: Link, topic: str) -> bool:
         """Whether a topic's replicator connected over a link more than once."""

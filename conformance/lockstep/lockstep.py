@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from conformance.harness_error import HarnessError
 from conformance.history.document import Step, Violation
-from conformance.lockstep.performer import Performer
+from conformance.lockstep.answers import OutOfTime
+from conformance.lockstep.performer import Performed, Performer
 from conformance.wait import Deadline
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
@@ -99,7 +100,7 @@ class Lockstep:
 
     def _performed(self, operation: AnyOperation) -> Step:
         invoked = self.clock()
-        outcome, late, unexpected = self.performer.perform(operation)
+        outcome, late, unexpected = self._attempted(operation)
         step = Step(
             operation=operation,
             outcome=outcome,
@@ -110,6 +111,12 @@ class Lockstep:
         )
         self.record(step)
         return step
+
+    def _attempted(self, operation: AnyOperation) -> Performed:
+        try:
+            return self.performer.perform(operation)
+        except OutOfTime:
+            return Performed(Abandoned("the run ended"))
 
     def _do(self, operation: AnyOperation) -> AnyOutcome:
         step = self._performed(operation)

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Final, assert_never
@@ -94,6 +95,8 @@ class World:
         self.is_home: Final = beside is not None
         """Whether topics are replicated to another cluster, and may have markers."""
         self._home: World | None = None
+        self.ends_at: float | None = None
+        """When the run ends, on the monotonic clock: waits of minutes end then. None where it may take its time."""
         self.broker = broker
         self._service = service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
@@ -310,7 +313,10 @@ class World:
             if self._another is None:
                 raise HarnessError("this broker is one cluster only, and there are no others")
             self._replication = ReplicationWorld(
-                self._another, tenant=self._place.tenant.tenant, on_start=self._on_start
+                self._another,
+                tenant=self._place.tenant.tenant,
+                on_start=self._on_start,
+                is_time_up=lambda: self.ends_at is not None and time.monotonic() >= self.ends_at,
             )
         return self._replication
 

@@ -29,9 +29,11 @@ from conformance.engine.plan import Plan
 from conformance.engine.shortener.attempt import Attempt, one_by_one
 from conformance.engine.shortener.replays import Shortest, only_recorded
 from conformance.history.document import Step, Violation
+from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
+from conformance.wait import wait_until
 from model.deviations import DEVIATIONS
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, ReadSnapshot, Restart, Send
 from model.vocabulary import Entry, Message
@@ -142,6 +144,30 @@ def test_an_example_is_not_finished_if_that_would_exceed_the_budget(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert performances(monkeypatch, tmp_path, LongFinish) == [[CreateTopic("t0")]]
+
+
+def test_an_operation_that_waits_for_minutes_is_abandoned_when_the_run_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    waited: list[float] = []
+
+    class Waiting(SimulatedPerformer):
+        def __init__(self, world: World) -> None:
+            super().__init__(random.Random(1))
+            self._world = world
+
+        def perform(self, operation: AnyOperation) -> Performed:
+            if not isinstance(operation, Restart):
+                return super().perform(operation)
+            assert self._world.ends_at is not None
+            waited.append(self._world.ends_at)
+            wait_until(lambda: time.monotonic() >= waited[-1], 60)
+            raise OutOfTime
+
+    monkeypatch.setattr(rounds, "RealPerformer", Waiting)
+    happened = run_of([Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)], tmp_path)
+    assert len(waited) == 1
+    assert not [event for event in happened if isinstance(event, events.HarnessErrorHappened)]
 
 
 def test_a_machine_without_time_for_an_example_does_not_begin_one(

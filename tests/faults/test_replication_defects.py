@@ -18,19 +18,20 @@ from conformance.clusters import QUICK
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
+from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, ReplicationWorld
 from conformance.lockstep.replication import cluster_reader as replication_reading
 from conformance.lockstep.replication.cluster_reader import QUIET_TIMEOUT_S, Reading
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.sessions import ANSWER_TIMEOUT_S
-from model.cluster_events import ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
-from model.cluster_operations import AwaitIdle, AwaitTimedOut, CutLink, HealLink, ReadClusters
+from model.cluster_events import CaughtUp, ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
+from model.cluster_operations import AwaitIdle, AwaitTimedOut, CatchUp, CutLink, HealLink, ReadClusters
 from model.events import Skipped
 from model.operations import CreateTopic
 from model.replication.logs import Log, is_passed
 from tests.faults.experiments import Observation, seen
 from tests.faults.replication_effects import REPLICATION_EFFECTS, ReplicationEffect
-from tests.faults.replication_fixtures import SUBSCRIPTION, TOPIC, Fixture
+from tests.faults.replication_fixtures import CONSUMER, SUBSCRIPTION, TOPIC, Fixture
 from tests.waits import eventually
 
 
@@ -155,6 +156,17 @@ def test_a_read_back_that_takes_too_long_is_skipped_and_the_next_one_continues(
         hurried.setattr(replication_reading, "READ_TIMEOUT_S", 0.0)
         assert isinstance(fixture.do(ReadClusters(TOPIC)), Skipped)
     assert isinstance(fixture.do(ReadClusters(TOPIC)), ClustersRead)
+    fixture.close()
+
+
+def test_catching_up_ends_with_the_run(world: ReplicationWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture = Fixture(world)
+    fixture.publish("m0")
+    monkeypatch.setattr(world, "is_time_up", lambda: True)
+    with pytest.raises(OutOfTime):
+        fixture.do(CatchUp(CONSUMER, prefix="c"))
+    monkeypatch.undo()
+    assert isinstance(fixture.do(CatchUp(CONSUMER, prefix="d")), CaughtUp)
     fixture.close()
 
 

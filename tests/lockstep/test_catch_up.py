@@ -11,6 +11,7 @@ import pytest
 
 from conformance.clients.admin.types import ReplicationStats
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.clusters import Link, ReplicationWorld
 from conformance.lockstep.replication import catch_up as replication_catch_up
 from conformance.lockstep.replication.cluster_reader import Reading
@@ -48,10 +49,12 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replication_catch_up, "CONNECT_TIMEOUT_S", 0.4)
 
 
-def replicated(left: Left, *, connected: bool = True) -> ReplicatorStalled | None:
+def replicated(
+    left: Left, *, connected: bool = True, require_time: Callable[[], None] = lambda: None
+) -> ReplicatorStalled | None:
     """The result of waiting until everything is replicated."""
     stats = {AB: ReplicationStats(connected=connected, backlog=1)}
-    world = cast(ReplicationWorld, SimpleNamespace(replicators=lambda *_: stats))
+    world = cast(ReplicationWorld, SimpleNamespace(replicators=lambda *_: stats, require_time=require_time))
     return replication_catch_up.await_replicated(world, cast(Reading, TopicStats(left)), ("A", "B"))
 
 
@@ -76,3 +79,11 @@ def test_a_disconnected_replicator_is_not_stalled() -> None:
 def test_a_drained_link_has_no_backlog() -> None:
     looks = iter([{AB: Position(1, 3)}, {AB: Position(1, 7)}, {}])
     assert replicated(lambda: next(looks)) is None
+
+
+def test_the_end_of_the_run_ends_a_wait() -> None:
+    def require_time() -> None:
+        raise OutOfTime
+
+    with pytest.raises(OutOfTime):
+        replicated(lambda: {AB: Position(1, 3)}, require_time=require_time)

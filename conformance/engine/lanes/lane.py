@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from conformance.brokers.interface import Broker
-from conformance.engine.example import OutOfTime, crashed
+from conformance.engine.example import crashed
 from conformance.engine.lanes.broker import SharedBroker
 from conformance.engine.lanes.protocol import (
     Ask,
@@ -36,6 +36,7 @@ from conformance.engine.lanes.protocol import (
 from conformance.engine.machines import Machine, with_factory
 from conformance.engine.rounds import Rounds
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World

@@ -102,6 +102,7 @@ class CatchUps:
     def _publish_pair(self, operation: CatchUp, producer: WireSession, sent: list[str]) -> None:
         for _ in range(2):
             sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
+        self._world.require_time()
         time.sleep(2 * PERIOD_MS / 1000)  # until there is a snapshot after them, so that an ack could lose it
 
     def _acknowledge_but(self, last: int, handle: WireMember) -> None:
@@ -133,6 +134,7 @@ class CatchUps:
             if periods > operation.most_periods:
                 return Lagging(*lagging, periods, topic.read_back())
             sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
+            self._world.require_time()
             time.sleep(PERIOD_MS / 1000)  # one message for each snapshot suffices
 
     def _publish(self, message: str, producer: WireSession) -> tuple[str, ...]:
@@ -174,6 +176,7 @@ def await_replicated(
             return ReplicatorStalled(*link, round(stalled_s, 1), reading.not_replicated(link))
         if deadline.passed:
             raise LateToDeliver(f"messages of {reading.topic} {NOT_REPLICATED} {CONNECT_TIMEOUT_S:g} s")
+        world.require_time()
         time.sleep(PAUSE_S)
     return None
 
