@@ -22,6 +22,9 @@ class SubscriptionId(NamedTuple):
     name: str
 
 
+REPLICATOR: Final = "pulsar.repl."
+"""What the names of replicators begin with, as producers in the other cluster and as cursors in their own."""
+
 Start = Literal["earliest", "latest"]
 """The initial position of a new subscription."""
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_fields
 
 from model.deduplication import diagnosis, due, kept, observer
 from model.deduplication.producer_state import NONE
-from model.deduplication.topic_observer import REPLICATOR, TopicView, account_for
+from model.deduplication.topic_observer import TopicView, account_for
 from model.deviations import requires
 from model.deviations.deduplication import (
     DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
@@ -22,6 +22,7 @@ from model.deviations.deduplication import (
 )
 from model.events import SnapshotRead
 from model.judgement import Allowed, Broken
+from model.vocabulary import REPLICATOR
 
 MARKER_PRODUCER = "pulsar.marker"
 """The producer name in the metadata of markers, all of which have sequence id 0."""

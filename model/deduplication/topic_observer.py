@@ -32,9 +32,6 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
-REPLICATOR = "pulsar.repl."
-"""What the names of replicators begin with."""
-
 RECOVERY_MS = 2_000.0
 """The longest time that a recovery may continue after the broker accepts producers; it replays some tens of entries."""
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from model.cluster_operations import AWAY, HOME
-from model.deduplication.topic_observer import REPLICATOR
 from model.deviations import requires
 from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
@@ -28,7 +27,7 @@ from model.log import EARLIEST, Position
 from model.payloads import LIMIT_BYTES
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 from model.rules.catalogue import carries
-from model.vocabulary import Entry
+from model.vocabulary import REPLICATOR, Entry
 
 REPL_01: Final = "REPL-01"
 LEDGER, ENTRY = "_LID", "_EID"

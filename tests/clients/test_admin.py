@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import uuid
 
+import msgspec
 import pytest
 
 from conformance.brokers.interface import Broker
@@ -93,6 +94,13 @@ def test_stats_show_the_clients_and_the_backlog(admin: Admin, client: WireClient
     assert subscription.durable
     (one,) = subscription.consumers
     assert (one.consumer_name, one.unacked_messages, one.available_permits) == ("c", 2, 0)
+
+
+def test_a_replicator_among_the_publishers_is_told_from_a_producer() -> None:
+    # 3.0 to 3.2 list the replicators of other clusters with a topic's own publishers.
+    listed = b'{"publishers": [{"producerName": "p"}, {"producerName": "pulsar.repl.east-->west"}, {"producerId": 7}]}'
+    stats = msgspec.json.decode(listed, type=TopicStats)
+    assert [publisher.is_replicator for publisher in stats.publishers] == [False, True, False]
 
 
 def test_internal_stats_show_the_log_and_the_cursors(admin: Admin, client: WireClient, topic: str) -> None:

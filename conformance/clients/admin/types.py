@@ -16,6 +16,7 @@ from msgspec import Struct, field, json
 
 from conformance.clients.wire.frames import decode_batch
 from model.log import Position
+from model.vocabulary import REPLICATOR
 
 
 class AdminAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -92,6 +93,11 @@ class PublisherStats(AdminAnswer, frozen=True):
     access_mode: str | None = None
     chunked_message_rate: float = 0.0
     connected_since: str | None = None
+
+    @property
+    def is_replicator(self) -> bool:
+        """Whether it is another cluster's replicator, which releases 3.0 to 3.2 list among the local publishers."""
+        return self.producer_name is not None and self.producer_name.startswith(REPLICATOR)
 
 
 class ReplicationStats(AdminAnswer, frozen=True):

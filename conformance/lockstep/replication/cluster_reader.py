@@ -27,6 +27,7 @@ from model.cluster_events import ClusterCursor, ClusterEntry, ClusterRead, Clust
 from model.log import EARLIEST, Position
 from model.payloads import business_id_of
 from model.replication.logs import Log, SnapshotSeen
+from model.vocabulary import REPLICATOR
 
 STILL_PERIODS: Final = 5
 """A topic is quiet after so many snapshot periods without a change."""
@@ -36,9 +37,6 @@ QUIET_TIMEOUT_S: Final = 20.0
 
 ALONE_TIMEOUT_S: Final = 2 * STILL_PERIODS * PERIOD_MS / 1000
 """The same for a topic that is not replicated. Later markers never end (`request-without-remote-cluster`)."""
-
-_REPLICATOR: Final = "pulsar.repl."
-"""The prefix of a replicator's cursor, before the name of the remote cluster."""
 
 _STILL_S: Final = STILL_PERIODS * PERIOD_MS / 1000
 _PAUSE_S: Final = PERIOD_MS / 1000
@@ -150,7 +148,7 @@ class Reading:
 
         The ends are fixed because each snapshot stores more entries.
         """
-        replicators = {link: _REPLICATOR + self._cluster_of(link[1]).name for link in self._links}
+        replicators = {link: REPLICATOR + self._cluster_of(link[1]).name for link in self._links}
         passed = {link: self.mark_delete(link[0], name) or EARLIEST for link, name in replicators.items()}
         return {link: at for link, at in passed.items() if at < ends.get(link[0], EARLIEST)}
 

@@ -185,7 +185,8 @@ class ReplicationPerformer:
         stats = self._world.clusters.cluster(cluster).admin.stats(topic.name)
         others = [label for label in topic.labels if label != cluster]
         is_held = any(self._world.is_connected((other, cluster), topic.name) for other in others)
-        if stats.subscriptions or stats.publishers or topic.reading.messages(cluster) or not is_held:
+        is_published_to = any(not publisher.is_replicator for publisher in stats.publishers)
+        if stats.subscriptions or is_published_to or topic.reading.messages(cluster) or not is_held:
             return Skipped("the topic is in use there, or would be deleted")
         if not self._world.close_idle(cluster, topic.labels, topic.name):
             return Skipped("the cluster keeps the replicators of an idle topic")
