@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from conformance.coverage.coverage import Drawn
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation
 
@@ -153,9 +154,10 @@ class HarnessErrorHappened(Event, frozen=True, kw_only=True):
 
 
 class RunFinished(Event, frozen=True, kw_only=True):
-    """The machines have finished. A run without this event was killed or failed."""
+    """The machines have finished. A run without this event was killed or failed. ``drawn``: the choices, if counted."""
 
     operations: int
+    drawn: Drawn | None = None
 
 
 AnyEvent = (

@@ -69,6 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--pulsar-lanes", type=int, default=1, metavar="N", help="how many examples run at once (default: 1)"
     )
+    group.addoption("--pulsar-coverage", type=Path, metavar="FILE", help="prefer what this file lacks")
     group.addoption("--pulsar-replay", type=Path, metavar="FILE", help="replay a history, run no machine")
     group.addoption("--pulsar-times", type=int, default=1, metavar="N", help="how often to replay it")
     group.addoption("--pulsar-connection", type=int, metavar="FD", help="a pipe with the options of the connection")

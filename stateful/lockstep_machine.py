@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar, cast
 
-from hypothesis.stateful import RuleBasedStateMachine
+from hypothesis import strategies as st
+from hypothesis.stateful import Rule, RuleBasedStateMachine, RuleStrategy
 
+from conformance.coverage.steering import Steering
 from model.operations import AnyOperation
+
+T = TypeVar("T")
 
 
 class Performing(Protocol):
@@ -18,6 +23,39 @@ class Performing(Protocol):
     def end(self) -> None:
         """End the example."""
 
+    @property
+    def steering(self) -> Steering | None:
+        """What counts its choices and prefers new ones, if anything does."""
+
+
+DRAWS: Final = 6
+"""How many rules are drawn at most until one may make a new choice."""
+
+
+def name_of(machine: type[RuleBasedStateMachine], rule: Rule) -> str:
+    """The name of a rule in a run's coverage."""
+    return f"{machine.__name__}.{rule.function.__name__}"
+
+
+def preferred(draw: Callable[[], T], name: Callable[[T], str], steering: Steering | None) -> T:
+    """What is drawn; where choices are counted, of a few the first whose rule may make a new one."""
+    drawn = draw()
+    if steering is not None:
+        for _ in range(DRAWS - 1):
+            if steering.lacks(name(drawn)):
+                break
+            drawn = draw()
+        steering.begins(name(drawn))
+    return drawn
+
+
+@st.composite
+def _steered(
+    draw: st.DrawFn, usual: st.SearchStrategy[tuple[Rule, dict[str, Any]]], machine: LockstepMachine
+) -> tuple[Rule, dict[str, Any]]:
+    """A rule of a machine, with its arguments."""
+    return preferred(lambda: draw(usual), lambda drawn: name_of(type(machine), drawn[0]), machine.steering)
+
 
 class LockstepMachine(RuleBasedStateMachine):
     """A machine whose operations are performed and judged in an example that is running."""
@@ -25,8 +63,14 @@ class LockstepMachine(RuleBasedStateMachine):
     def __init__(self, example: Performing) -> None:
         super().__init__()
         self.example = example
+        self._rules_strategy = cast("RuleStrategy", _steered(self._rules_strategy, self))
         self.last: AnyOperation | None = None
         """What it performed last."""
+
+    @property
+    def steering(self) -> Steering | None:
+        """What counts the choices of its example and prefers new ones, if anything does."""
+        return self.example.steering
 
     def do(self, operation: AnyOperation) -> None:
         """Perform one operation."""

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Rule, initialize, precondition, rule
 from msgspec import structs
 
+from conformance.coverage.steering import Steering
 from model.cluster_operations import (
     AWAY,
     HOME,
@@ -66,7 +67,7 @@ from stateful.key_shared.variations import (
     KeysRacesMachine,
     KeysSwitchedMachine,
 )
-from stateful.lockstep_machine import LockstepMachine, Performing
+from stateful.lockstep_machine import LockstepMachine, Performing, name_of, preferred
 
 TOPIC: Final = "t0"
 Part = OnTopics | OnSubscriptions | OnKeys
@@ -102,6 +103,8 @@ CHUNKED_KINDS: Final = st.tuples(
     st.sampled_from((KeysChunksMachine, *(kind for kind in ON_KEYS if kind is not KeysClientsMachine))),
 ).filter(lambda kinds: not set(CHUNKED).isdisjoint(kinds))
 """The same with chunked messages of both clients. Consumers are the wire client's, as pulsar-client assembles them."""
+KILL: Final = "MixedMachine.kill"
+"""The name of a kill in a run's coverage, as if it were a rule."""
 UNLOADING: Final = (Unload, Kill, Restart)
 LINKS: Final = st.sampled_from(((HOME, AWAY), (HOME, AWAY), (AWAY, HOME)))
 LINK_FAULTS: Final = st.sampled_from(
@@ -151,6 +154,11 @@ class Shared:
 
     def end(self) -> None:
         """It ends with the machine, and not with a part."""
+
+    @property
+    def steering(self) -> Steering | None:
+        """What counts the choices of the example."""
+        return self.example.steering
 
 
 class MixedMachine(LockstepMachine):
@@ -250,6 +258,8 @@ class MixedMachine(LockstepMachine):
             unawaited = [one.session for one in noted if isinstance(one, Send) and not one.wait]
             if unawaited or any(_closes_producers(operation) for operation in noted):
                 self.unsettled = part, {self.shared.producers[session] for session in unawaited}
+        if self.steps and self.kills and self.steering is not None and self.steering.lacks(KILL):
+            self.is_killed_next = True
         if not self.is_killed_next:
             self.settle_writes()
 
@@ -284,9 +294,14 @@ class MixedMachine(LockstepMachine):
             return
         self.steps += 1
         self.is_killed_next = self.steps in self.kills
-        part, chosen = data.draw(st.sampled_from(able))
+        part, chosen = preferred(
+            lambda: data.draw(st.sampled_from(able)), lambda drawn: name_of(type(drawn[0]), drawn[1]), self.steering
+        )
         self.act(part, chosen, data, {})
         if self.is_killed_next:
+            if self.steering is not None:
+                self.steering.begins(KILL)
+            self.kills = self.kills - {min(self.kills)}
             self.do(data.draw(st.sampled_from(IN_PLACE)))
             self.disconnected()
             self.settle_writes()

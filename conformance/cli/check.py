@@ -31,6 +31,7 @@ LANES = 8
 @options.known_option
 @options.report_option("the report")
 @options.json_file_option
+@options.coverage_option
 @options.folder_option("--history", "Folder for a history to `verify`.")
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
@@ -54,6 +55,7 @@ def check(
     known: str | None,
     report: Path | None,
     json_: Path | None,
+    coverage: Path | None,
     history: Path | None,
     defect: str | None,
     machines: tuple[str, ...],
@@ -85,6 +87,7 @@ def check(
         defect=defect,
         machines=machines,
         client=client,
+        coverage=coverage,
         history=history,
         lanes=lanes or (LANES if footprint is None else 1),
         settings=settings,

@@ -21,11 +21,12 @@ from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.commands.supervision.on_cluster import on_cluster
 from conformance.commands.supervision.packages import demand_installed
 from conformance.commands.supervision.supervisor import Ending, events_file, supervise
+from conformance.coverage.coverage import Coverage
 from conformance.engine.catalogue import BY_NAME
-from conformance.events import AnyEvent, RunAsked, RunStarted, decode
+from conformance.events import AnyEvent, RunAsked, RunFinished, RunStarted, decode
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of
-from conformance.report import github, junit, table, verdicts_json
+from conformance.report import coverage, github, junit, table, verdicts_json
 from conformance.report.data import ReportData, reported_findings
 from conformance.report.pages import page
 from conformance.report.progress import display
@@ -63,6 +64,8 @@ class CheckOptions:
     """What the run may leave on a running cluster; None for a broker of the suite's own."""
     lanes: int = 1
     """How many examples run at once."""
+    coverage: Path | None = None
+    """The file with the choices of earlier runs, to which this run adds its own."""
     history: Path | None = None
     """The folder for a history of all examples, for ``verify``."""
 
@@ -72,6 +75,8 @@ def check(asked: CheckOptions, engine: Engine, *, out: Console, err: Console) ->
     _demand_decided(asked)
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")
+    if asked.coverage is not None:
+        Coverage.read(asked.coverage)
     engine.demand(asked.broker, asked.settings, asked.choice, asked.size)
     engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
@@ -112,7 +117,20 @@ def _check(asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, e
         verdicts_json.write(data, asked.json)
     if asked.history is not None:
         _record(asked.history, folder)
+    if asked.coverage is not None:
+        _add_to_coverage(asked.coverage, folder, out, verbose=asked.verbose)
     return INTERRUPTED if ending is Ending.INTERRUPTED else data.verdicts.exit_status
+
+
+def _add_to_coverage(file: Path, folder: Path, out: Console, *, verbose: bool) -> None:
+    """Add the choices of a run to a file, unless it did not finish, and print what is missing."""
+    drawn = next((event.drawn for event in read_events(folder) if isinstance(event, RunFinished)), None)
+    if drawn is None:
+        out.print("The run did not finish, so its choices are not counted.", markup=False)
+        return
+    before = Coverage.read(file).drawn
+    Coverage(before + drawn).write(file)
+    coverage.show(before, drawn, out, verbose=verbose)
 
 
 def report(data: ReportData, folder: Path, out: Console, *, verbose: bool = False) -> None:
@@ -173,6 +191,7 @@ def _order(asked: CheckOptions, folder: Path, security: Security) -> Order:
         choice=asked.choice or "quick",
         size=asked.size,
         lanes=asked.lanes,
+        coverage=None if asked.coverage is None else asked.coverage.absolute(),
     )
 
 

@@ -12,7 +12,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Final
 
+from conformance.coverage.steering import Steering
 from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
 from conformance.lockstep.answers import OutOfTime
@@ -48,11 +50,12 @@ class RunningExample:
         has_time_to_finish: Callable[[RunningExample], bool] = lambda _: True,
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
         with_others: WithOthers = alone,
+        steering: Steering | None = None,
     ) -> None:
         """``has_time_for``: whether an operation can still end in time, and undoing it and those before it. If not,
         the example is cut short: no further operation is performed, and it is finished if it ``has_time_to_finish``.
         ``can_be_done``: whether release, client and deployment have what an operation needs; otherwise the example
-        skips it.
+        skips it. ``steering``: what counts its choices, if anything does.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -63,6 +66,9 @@ class RunningExample:
         self._has_time_to_finish = has_time_to_finish
         self._can_be_done = can_be_done
         self._with_others = with_others
+        self.steering: Final = steering
+        self._noted = 0
+        """How many of the steps are counted."""
         self._over = False
         self.is_short = False
         self.ending_s = 0.0
@@ -102,6 +108,15 @@ class RunningExample:
         except OutOfTime:
             self.is_short = True
             return True
+        finally:
+            self._count()
+
+    def _count(self) -> None:
+        """Count the choices that were performed since the last time."""
+        if self.steering is not None:
+            for step in self.lockstep.steps[self._noted :]:
+                self.steering.note(step.operation, step.outcome)
+            self._noted = len(self.lockstep.steps)
 
     def _guarded(self, act: Callable[[], object]) -> bool:
         """Call ``act``; whether the example goes on."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from conformance import events
 from conformance.brokers.settings import Base
+from conformance.coverage.coverage import Drawn
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s, shortening_s
 from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine
@@ -62,6 +63,8 @@ class Findings:
         self.plan = plan
         self.base = base
         self.operations = 0
+        self.drawn = Drawn()
+        """The choices of all examples, if they are counted."""
         self._rounds = rounds
         self._emit = emit
         self._began = began
@@ -118,6 +121,8 @@ class Findings:
         if not ended.operations:
             return
         self.operations += ended.operations
+        if self.plan.coverage is not None:
+            self.drawn += ended.drawn
         self._checked_in.update(rule for rule, times in ended.exercised.items() if times)
         self._deviated.update(DEVIATIONS[name].rule for name in ended.deviations if name in DEVIATIONS)
         self._longest_s[machine.title] = max(ended.seconds, self.longest_s(machine))

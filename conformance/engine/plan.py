@@ -16,7 +16,7 @@ class Plan:
     """The options of a run. ``budget_s`` counts from the run's beginning; None runs each machine for one round.
 
     ``shortening_s``: the time for shortening one history beyond that; by default it is a part of the budget.
-    ``lanes``: how many examples run in parallel.
+    ``lanes``: how many examples run in parallel. ``coverage``: the file with the choices of earlier runs.
     """
 
     broker: str
@@ -33,3 +33,4 @@ class Plan:
     choice: Choice = "quick"
     size: Size = SMALLEST
     lanes: int = 1
+    coverage: Path | None = None

@@ -72,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         choice=_choice(config.getoption("--pulsar-settings")),
         size=_size(config),
         lanes=_lanes(config.getoption("--pulsar-lanes")),
+        coverage=config.getoption("--pulsar-coverage"),
         security=security,
         footprint=_footprint(config),
     )
@@ -212,7 +213,8 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
             signal.signal(number, lambda _number, _frame: run.interrupt())
         yield run
         run.settle_doubts()
-        emit(events.RunFinished(at_s=emit.now_s, operations=run.operations))
+        drawn = None if plan.coverage is None else run.drawn
+        emit(events.RunFinished(at_s=emit.now_s, operations=run.operations, drawn=drawn))
         deployment.close()
     except HarnessError as harness_error:
         emit(events.HarnessErrorHappened(at_s=emit.now_s, sentence=str(harness_error), log_tail=deployment.log_tail()))

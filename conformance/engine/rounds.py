@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from conformance.coverage.coverage import Coverage, Drawn
+from conformance.coverage.steering import Steering
 from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.engine.example import RunningExample, WithOthers, alone
 from conformance.engine.execution import derived_seed, perform, run_round, weight
@@ -31,7 +33,10 @@ REPEATED = "repeated"
 
 
 class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The report of an example. If it broke a rule, it has the steps; those after the first ``chosen`` finished it."""
+    """The report of an example. If it broke a rule, it has the steps; those after the first ``chosen`` finished it.
+
+    ``drawn``: its choices, if they are counted.
+    """
 
     operations: int
     exercised: dict[str, int]
@@ -41,6 +46,7 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     chosen: int
     steps: tuple[Step, ...] = ()
     violation: Violation | None = None
+    drawn: Drawn = Drawn()
 
     @property
     def attempt(self) -> Attempt:
@@ -48,7 +54,7 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return Attempt(self.steps, self.chosen, self.violation)
 
 
-def ended(lockstep: Lockstep, violation: Violation | None) -> ExampleEnded:
+def ended(lockstep: Lockstep, violation: Violation | None, steering: Steering | None = None) -> ExampleEnded:
     steps = lockstep.steps
     return ExampleEnded(
         operations=sum(weight(step.operation) for step in steps),
@@ -59,6 +65,7 @@ def ended(lockstep: Lockstep, violation: Violation | None) -> ExampleEnded:
         chosen=lockstep.chosen,
         steps=tuple(steps) if violation is not None else (),
         violation=violation,
+        drawn=Drawn() if steering is None else steering.drawn,
     )
 
 
@@ -76,11 +83,12 @@ class Rounds:
         performer: Callable[[World], Performer] = lambda world: RealPerformer(world),
         replaced: Callable[[], World | None] = lambda: None,
         bounce_s: float = BOUNCE_S,
+        coverage: Coverage | None = None,
     ) -> None:
         """``seed``: the run's. ``deadline``: its end on the monotonic clock. ``performer`` makes one per example.
 
         ``replaced``: a world on a new broker, which replays use if the broker is gone. ``bounce_s``: what a kill or
-        restart is expected to take.
+        restart is expected to take. ``coverage``: the choices of earlier runs; None: choices are not counted.
         """
         self.world = world
         self.failure: HarnessError | None = None
@@ -92,6 +100,7 @@ class Rounds:
         self._deadline = deadline
         self._replaced = replaced
         self._performer = performer
+        self._coverage = coverage
         self._journal = Journal(journal)
         self._examples = 0
         self._durations = Durations(bounce_s=bounce_s)
@@ -127,7 +136,7 @@ class Rounds:
             self._durations.learn(machine.name, done.steps, done.chosen, ending_s=example.ending_s)
             self.failure = self.failure or example.harness_error
             self.is_short = self.is_short or example.is_short
-            on_end(ended(example.lockstep, example.violation))
+            on_end(ended(example.lockstep, example.violation, example.steering))
 
         def begin() -> RunningExample:
             if not is_time_up() and may_begin():
@@ -140,6 +149,7 @@ class Rounds:
                 can_be_done=lambda operation: self.world.capabilities.why_not(operation) is None,
                 on_end=has_ended,
                 with_others=with_others,
+                steering=None if self._coverage is None else Steering(self._coverage),
             )
 
         self.world.ends_at = self._deadline

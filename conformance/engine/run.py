@@ -17,6 +17,7 @@ from functools import partial
 from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.brokers.settings import Base
+from conformance.coverage.coverage import Coverage, Drawn
 from conformance.engine.budget import again_s, is_relied_on, least_s, overdue, reserve_s, time_share
 from conformance.engine.durations import expected_bounce_s
 from conformance.engine.example import crashed
@@ -103,6 +104,7 @@ class Run:
         self._found_in_lanes: dict[str, list[FoundViolation]] = {}
         self._lane_numbers = itertools.count(1)
         self._lane_starters = lane_starters or LaneStarters(())
+        coverage = None if plan.coverage is None else Coverage.read(plan.coverage)
         self._rounds = Rounds(
             world,
             plan.report / "journal.jsonl",
@@ -111,6 +113,7 @@ class Run:
             deadline=self._deadline,
             replaced=self._replaced,
             bounce_s=self._bounce_s,
+            coverage=coverage,
         )
         self._findings = Findings(
             plan,
@@ -129,6 +132,11 @@ class Run:
     def operations(self) -> int:
         """How many operations were performed, without replays for shortening."""
         return self._findings.operations
+
+    @property
+    def drawn(self) -> Drawn:
+        """The choices of all examples, if they are counted."""
+        return self._findings.drawn
 
     @property
     def _world(self) -> World:
@@ -277,6 +285,7 @@ class Run:
             known=plan.known,
             deadline=self._deadline,
             bounce_s=self._bounce_s,
+            coverage=plan.coverage,
         )
         return Lanes(plan.lanes, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
 

@@ -91,6 +91,9 @@ def settings_option(choices: Sequence[str], help: str) -> Callable[[F], F]:
 
 
 json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
+coverage_option = click.option(
+    "--coverage", type=OutputFile(), help="Add what is drawn to FILE; prefer and list what it lacks."
+)
 tenant_option = click.option(
     "--tenant",
     type=Tenant(),

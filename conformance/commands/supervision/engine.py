@@ -83,6 +83,7 @@ class Order:
     ``replay``: a history and how many times to run it, instead of the machines. ``stop_at_first``: no further machine
     runs after a violation. ``shortening_s``: the time for shortening histories, on top of the budget instead of within
     it. ``footprint``: what the run may leave on a running cluster. ``lanes``: how many examples run at once.
+    ``coverage``: the file with the choices of earlier runs.
     """
 
     broker: str
@@ -101,6 +102,7 @@ class Order:
     shortening_s: float | None = None
     footprint: Footprint | None = None
     lanes: int = 1
+    coverage: Path | None = None
 
     def options(self) -> list[str]:
         options = [
@@ -132,6 +134,8 @@ class Order:
             options.append("--exitfirst")
         if self.lanes != 1:
             options += ["--pulsar-lanes", str(self.lanes)]
+        if self.coverage is not None:
+            options += ["--pulsar-coverage", str(self.coverage)]
         if self.shortening_s is not None:
             options += ["--pulsar-shortening-s", f"{self.shortening_s:g}"]
         return options

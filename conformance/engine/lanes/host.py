@@ -28,6 +28,7 @@ class WorldHost:
         known: frozenset[str],
         deadline: float | None,
         bounce_s: float,
+        coverage: Path | None = None,
     ) -> Begin:
         """The first message to each lane, except for the lane's number."""
         broker = self._world.broker
@@ -45,6 +46,7 @@ class WorldHost:
             known=known,
             deadline=deadline,
             bounce_s=bounce_s,
+            coverage=None if coverage is None else str(coverage),
         )
 
     def load_agents(self) -> tuple[AgentAddress, ...]:

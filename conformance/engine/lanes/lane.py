@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from conformance.brokers.interface import Broker
+from conformance.coverage.coverage import Coverage
 from conformance.engine.example import crashed
 from conformance.engine.lanes.broker import SharedBroker
 from conformance.engine.lanes.protocol import (
@@ -86,6 +87,7 @@ class Lane:
                 deadline=begin.deadline,
                 performer=self._performer,
                 bounce_s=begin.bounce_s,
+                coverage=None if begin.coverage is None else Coverage.read(Path(begin.coverage)),
             )
         except HarnessError as harness_error:
             self._line.send(GaveUp(str(harness_error)))

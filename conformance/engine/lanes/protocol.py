@@ -36,6 +36,7 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
 
     ``service``: the address for the clients of examples; ``deadline``: the end of the run on the monotonic clock, which
     all processes of a machine share. ``bounce_s``: what a kill or restart of the broker is expected to take.
+    ``coverage``: the file with the choices of earlier runs.
     """
 
     lane: int
@@ -51,6 +52,7 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
     known: frozenset[str]
     deadline: float | None
     bounce_s: float
+    coverage: str | None = None
 
 
 class RunRound(LaneMessage, frozen=True, kw_only=True):
