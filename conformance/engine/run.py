@@ -188,22 +188,51 @@ class Run:
         return found
 
     def _explore_alone(self, machine: Machine) -> list[FoundViolation]:
-        """Run a machine in the engine's own process."""
+        """Run a machine in the engine's own process.
+
+        Once its rules are exercised, half of its time is for those that are overdue.
+        """
         self._findings.emit_phase(machine.title)
-        found = self._explore_until(machine, itertools.count(), self._until([machine]))
+        until, rounds = self._until([machine]), itertools.count()
+        if until is None:
+            found = self._explore_until(machine, rounds, until)
+        else:
+            half = until - (until - time.monotonic()) / 2
+            is_enough = partial(self._gives_way, machine, half, until)
+            found = self._explore_until(machine, rounds, until, is_enough)
+            if is_enough():
+                found += self._explore_again(until)
+                self._findings.emit_phase(f"{machine.title}, the rest of its time")
+                found += self._explore_until(machine, rounds, until)
         self._have_run([machine])
         return found
 
+    def _gives_way(self, machine: Machine, half: float, until: float) -> bool:
+        """Whether overdue rules get the rest of a machine's time: its own are exercised, and half of it is over."""
+        if time.monotonic() < half or self._findings.unexercised(set(machine.decides) & self._wanted):
+            return False
+        due = self._due_again()
+        return any((until - half) / len(due) >= self._findings.longest_s(one) for one in due)
+
+    def _due_again(self) -> list[Machine]:
+        """The machines that have run and are relied on for an overdue rule."""
+        rules = overdue(self._ran, self._later, self._missing())
+        return [one for one in self._ran if is_relied_on(one) and not rules.isdisjoint(one.decides)]
+
     def _explore_until(
-        self, machine: Machine, rounds: Iterator[int], until: float | None, rules: Set[str] = frozenset()
+        self,
+        machine: Machine,
+        rounds: Iterator[int],
+        until: float | None,
+        is_enough: Callable[[], bool] = lambda: False,
     ) -> list[FoundViolation]:
-        """Run rounds of a machine, and once more after a harness error, or until these rules are exercised."""
+        """Run rounds of a machine, and once more after a harness error, until a time or until it is enough."""
         found: list[FoundViolation] = []
-        failure = self._explore_once(machine, rounds, until, found, rules)
+        failure = self._explore_once(machine, rounds, until, found, is_enough)
         if failure is not None and self._is_served_after(failure):
             what = f"{machine.title} once more, which failed: {failure}"
             self._findings.emit_phase(what)
-            failure = self._explore_once(machine, rounds, until, found, rules)
+            failure = self._explore_once(machine, rounds, until, found, is_enough)
             if failure is not None:
                 self._is_served_after(failure)
         if failure is not None and not self._interrupted:
@@ -212,8 +241,13 @@ class Run:
 
     def _missing(self) -> frozenset[str]:
         """The rules to be decided that no example has exercised."""
+        return frozenset(self._findings.unexercised(self._wanted))
+
+    @property
+    def _wanted(self) -> Set[str]:
+        """The rules to be decided on this broker."""
         wanted = self.plan.rules or {rule for machine in (*self._ran, *self._later) for rule in machine.decides}
-        return frozenset(self._findings.unexercised(wanted - self._undecidable.keys()))
+        return wanted - self._undecidable.keys()
 
     def _again_until(self, machine: Machine) -> float | None:
         """Until when others may run again before a machine; None: not at all."""
@@ -232,7 +266,7 @@ class Run:
     def _explore_again(self, until: float | None) -> list[FoundViolation]:
         """Run machines again until their overdue rules are exercised or the time is up."""
         rules = overdue(self._ran, self._later, self._missing())
-        machines = [one for one in self._ran if is_relied_on(one) and not rules.isdisjoint(one.decides)]
+        machines = self._due_again()
         found: list[FoundViolation] = []
         began = time.monotonic()
         if until is None:
@@ -247,9 +281,13 @@ class Run:
                 continue  # an example would be cut short; the time is kept for later
             what = f"{machine.title} again, which has not exercised {', '.join(sorted(its))}"
             self._findings.emit_phase(what)
-            found += self._explore_until(machine, self._again.rounds[machine.title], its_until, its)
+            are_exercised = partial(self._are_exercised, its)
+            found += self._explore_until(machine, self._again.rounds[machine.title], its_until, are_exercised)
         self._again.spent_s += time.monotonic() - began
         return found
+
+    def _are_exercised(self, rules: Set[str]) -> bool:
+        return not self._findings.unexercised(rules)
 
     def _explore_in_lanes(self, machine: Machine) -> list[FoundViolation]:
         """The violations of a machine that runs in parallel with its group. The group's first machine runs all."""
@@ -316,17 +354,21 @@ class Run:
         self._findings.emit_harness_error(f"{machine.title} {how}: {failure}{self._findings.undecided(machine)}")
 
     def _explore_once(
-        self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[FoundViolation], rules: Set[str]
+        self,
+        machine: Machine,
+        rounds: Iterator[int],
+        until: float | None,
+        found: list[FoundViolation],
+        is_enough: Callable[[], bool],
     ) -> HarnessError | None:
-        """Run rounds of a machine until its time is up, these rules are exercised, or the suite fails.
+        """Run rounds of a machine until its time is up, it is enough, or the suite fails.
 
         It returns the failure, and adds violations to those ``found``.
         """
         self._rounds.begin()
 
         def is_over() -> bool:
-            is_enough = bool(rules) and not self._findings.unexercised(rules)
-            return self._interrupted or is_enough or self._findings.must_stop(found)
+            return self._interrupted or is_enough() or self._findings.must_stop(found)
 
         try:
             while not self._interrupted:

@@ -241,6 +241,16 @@ def test_a_machine_with_a_missing_rule_runs_again_in_the_time_of_one_whose_rules
     assert not any(one.exercised.get("DEDUP-11a") for one in examples[:-1]), "once is enough: the others go on"
 
 
+def test_a_machine_whose_rules_are_exercised_gives_half_of_its_time_to_one_that_ran_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simulate(monkeypatch)
+    happened = run_of([AWAITING, SENDING], tmp_path)
+    assert phases(happened) == ["awaiting", "sending", AGAIN, "sending, the rest of its time"]
+    at_s = {event.what: event.at_s for event in happened if isinstance(event, events.Phase)}
+    assert at_s[AGAIN] - at_s["sending"] > 0.4 * (happened[-1].at_s - at_s["sending"])
+
+
 def test_a_machine_whose_own_rules_are_missing_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     simulate(monkeypatch)
     missing = machine("missing", "DEDUP-06")
