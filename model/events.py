@@ -64,8 +64,8 @@ class Created(Outcome, frozen=True):
     the longest replay queue for each consumer, and in all, at which new messages are read (0: any).
     ``unacknowledged_in_all``: how many unacknowledged messages a subscription may have (0: any). ``replication``: if
     several clusters have the topic. ``limit_bytes``: the largest entry of a chunked topic, as clients learn it.
-    ``snapshots``: when one of deduplication is due (None: not known). ``delay_tick_ms``: how exactly the broker keeps
-    the time of delayed messages (None: it delivers them at once).
+    ``snapshots``: when one of deduplication is due (None: not known). ``delay_tick_ms``: how exactly delays are kept
+    (None: not at all). ``is_policy_shown``: by the broker's account, the topic has its own policy, if it was given one.
     """
 
     deduplication: bool
@@ -81,6 +81,7 @@ class Created(Outcome, frozen=True):
     limit_bytes: int | None = None
     snapshots: SnapshotSchedule | None = None
     delay_tick_ms: float | None = None
+    is_policy_shown: bool = True
 
 
 class DeduplicationSet(Outcome, frozen=True):
@@ -90,9 +91,10 @@ class DeduplicationSet(Outcome, frozen=True):
 
 
 class PolicyIgnored(Outcome, frozen=True):
-    """A policy was set, but by the broker's account deduplication of the topic is still something else."""
+    """A policy was set, which the broker shows or does not show; by its account deduplication is still this."""
 
     deduplication: str
+    is_shown: bool = True
 
 
 class BookiesLeft(Outcome, frozen=True):
@@ -400,10 +402,7 @@ class NotPersisted(Outcome, frozen=True):
 
 
 class CursorReset(Outcome, frozen=True):
-    """A subscription's cursor was reset to an entry, the next to be delivered; None: to the earliest.
-
-    By time, it is the first entry that was published at that time or later.
-    """
+    """A cursor was reset to an entry, the next to be delivered (by time: published then or later); None: earliest."""
 
     to: Position | None
 

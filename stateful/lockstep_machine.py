@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from hypothesis import strategies as st
 from hypothesis.stateful import Rule, RuleBasedStateMachine, RuleStrategy
 
-from conformance.coverage.steering import Steering
+from conformance.coverage.guide import Guide
 from model.operations import AnyOperation
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Performing(Protocol):
         """End the example."""
 
     @property
-    def steering(self) -> Steering | None:
+    def guide(self) -> Guide | None:
         """What counts its choices and prefers new ones, if anything does."""
 
 
@@ -37,24 +37,24 @@ def name_of(machine: type[RuleBasedStateMachine], rule: Rule) -> str:
     return f"{machine.__name__}.{rule.function.__name__}"
 
 
-def preferred(draw: Callable[[], T], name: Callable[[T], str], steering: Steering | None) -> T:
+def preferred(draw: Callable[[], T], name: Callable[[T], str], guide: Guide | None) -> T:
     """What is drawn; where choices are counted, of a few the first whose rule may make a new one."""
     drawn = draw()
-    if steering is not None:
+    if guide is not None:
         for _ in range(DRAWS - 1):
-            if steering.lacks(name(drawn)):
+            if guide.lacks(name(drawn)):
                 break
             drawn = draw()
-        steering.begins(name(drawn))
+        guide.begins(name(drawn))
     return drawn
 
 
 @st.composite
-def _steered(
+def _guided(
     draw: st.DrawFn, usual: st.SearchStrategy[tuple[Rule, dict[str, Any]]], machine: LockstepMachine
 ) -> tuple[Rule, dict[str, Any]]:
     """A rule of a machine, with its arguments."""
-    return preferred(lambda: draw(usual), lambda drawn: name_of(type(machine), drawn[0]), machine.steering)
+    return preferred(lambda: draw(usual), lambda drawn: name_of(type(machine), drawn[0]), machine.guide)
 
 
 class LockstepMachine(RuleBasedStateMachine):
@@ -63,14 +63,14 @@ class LockstepMachine(RuleBasedStateMachine):
     def __init__(self, example: Performing) -> None:
         super().__init__()
         self.example = example
-        self._rules_strategy = cast("RuleStrategy", _steered(self._rules_strategy, self))
+        self._rules_strategy = cast("RuleStrategy", _guided(self._rules_strategy, self))
         self.last: AnyOperation | None = None
         """What it performed last."""
 
     @property
-    def steering(self) -> Steering | None:
+    def guide(self) -> Guide | None:
         """What counts the choices of its example and prefers new ones, if anything does."""
-        return self.example.steering
+        return self.example.guide
 
     def do(self, operation: AnyOperation) -> None:
         """Perform one operation."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Rule, initialize, precondition, rule
 from msgspec import structs
 
-from conformance.coverage.steering import Steering
+from conformance.coverage.guide import Guide
 from model.cluster_operations import (
     AWAY,
     HOME,
@@ -156,9 +156,9 @@ class Shared:
         """It ends with the machine, and not with a part."""
 
     @property
-    def steering(self) -> Steering | None:
+    def guide(self) -> Guide | None:
         """What counts the choices of the example."""
-        return self.example.steering
+        return self.example.guide
 
 
 class MixedMachine(LockstepMachine):
@@ -258,7 +258,7 @@ class MixedMachine(LockstepMachine):
             unawaited = [one.session for one in noted if isinstance(one, Send) and not one.wait]
             if unawaited or any(_closes_producers(operation) for operation in noted):
                 self.unsettled = part, {self.shared.producers[session] for session in unawaited}
-        if self.steps and self.kills and self.steering is not None and self.steering.lacks(KILL):
+        if self.steps and self.kills and self.guide is not None and self.guide.lacks(KILL):
             self.is_killed_next = True
         if not self.is_killed_next:
             self.settle_writes()
@@ -295,12 +295,12 @@ class MixedMachine(LockstepMachine):
         self.steps += 1
         self.is_killed_next = self.steps in self.kills
         part, chosen = preferred(
-            lambda: data.draw(st.sampled_from(able)), lambda drawn: name_of(type(drawn[0]), drawn[1]), self.steering
+            lambda: data.draw(st.sampled_from(able)), lambda drawn: name_of(type(drawn[0]), drawn[1]), self.guide
         )
         self.act(part, chosen, data, {})
         if self.is_killed_next:
-            if self.steering is not None:
-                self.steering.begins(KILL)
+            if self.guide is not None:
+                self.guide.begins(KILL)
             self.kills = self.kills - {min(self.kills)}
             self.do(data.draw(st.sampled_from(IN_PLACE)))
             self.disconnected()

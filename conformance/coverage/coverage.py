@@ -13,6 +13,7 @@ from typing import Final, Self
 import msgspec
 
 from conformance.coverage.choices import NOTHING, Choices, is_kill
+from conformance.files import content
 from conformance.harness_error import HarnessError
 
 USUAL_SHARE: Final = 0.2
@@ -50,11 +51,11 @@ class Coverage:
     @classmethod
     def read(cls, file: Path) -> Self:
         """The coverage in a file; none if it does not exist yet. Raises HarnessError for another kind of file."""
-        try:
-            return cls(msgspec.json.decode(file.read_bytes(), type=Drawn))
-        except FileNotFoundError:
+        if not file.exists():
             return cls(Drawn())
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        try:
+            return cls(msgspec.json.decode(content(file), type=Drawn))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HarnessError(f"{file} is no coverage that a check has written: {error}") from error
 
     def write(self, file: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from conformance.coverage.steering import Steering
+from conformance.coverage.guide import Guide
 from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
 from conformance.lockstep.answers import OutOfTime
@@ -50,12 +50,12 @@ class RunningExample:
         has_time_to_finish: Callable[[RunningExample], bool] = lambda _: True,
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
         with_others: WithOthers = alone,
-        steering: Steering | None = None,
+        guide: Guide | None = None,
     ) -> None:
         """``has_time_for``: whether an operation can still end in time, and undoing it and those before it. If not,
         the example is cut short: no further operation is performed, and it is finished if it ``has_time_to_finish``.
         ``can_be_done``: whether release, client and deployment have what an operation needs; otherwise the example
-        skips it. ``steering``: what counts its choices, if anything does.
+        skips it. ``guide``: what counts its choices, if anything does.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -66,7 +66,7 @@ class RunningExample:
         self._has_time_to_finish = has_time_to_finish
         self._can_be_done = can_be_done
         self._with_others = with_others
-        self.steering: Final = steering
+        self.guide: Final = guide
         self._noted = 0
         """How many of the steps are counted."""
         self._over = False
@@ -113,9 +113,9 @@ class RunningExample:
 
     def _count(self) -> None:
         """Count the choices that were performed since the last time."""
-        if self.steering is not None:
+        if self.guide is not None:
             for step in self.lockstep.steps[self._noted :]:
-                self.steering.note(step.operation, step.outcome)
+                self.guide.note(step.operation, step.outcome)
             self._noted = len(self.lockstep.steps)
 
     def _guarded(self, act: Callable[[], object]) -> bool:

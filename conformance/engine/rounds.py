@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.coverage.coverage import Coverage, Drawn
-from conformance.coverage.steering import Steering
+from conformance.coverage.guide import Guide
 from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.engine.example import RunningExample, WithOthers, alone
 from conformance.engine.execution import derived_seed, perform, run_round, weight
@@ -54,7 +54,7 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return Attempt(self.steps, self.chosen, self.violation)
 
 
-def ended(lockstep: Lockstep, violation: Violation | None, steering: Steering | None = None) -> ExampleEnded:
+def ended(lockstep: Lockstep, violation: Violation | None, guide: Guide | None = None) -> ExampleEnded:
     steps = lockstep.steps
     return ExampleEnded(
         operations=sum(weight(step.operation) for step in steps),
@@ -65,7 +65,7 @@ def ended(lockstep: Lockstep, violation: Violation | None, steering: Steering | 
         chosen=lockstep.chosen,
         steps=tuple(steps) if violation is not None else (),
         violation=violation,
-        drawn=Drawn() if steering is None else steering.drawn,
+        drawn=Drawn() if guide is None else guide.drawn,
     )
 
 
@@ -136,7 +136,7 @@ class Rounds:
             self._durations.learn(machine.name, done.steps, done.chosen, ending_s=example.ending_s)
             self.failure = self.failure or example.harness_error
             self.is_short = self.is_short or example.is_short
-            on_end(ended(example.lockstep, example.violation, example.steering))
+            on_end(ended(example.lockstep, example.violation, example.guide))
 
         def begin() -> RunningExample:
             if not is_time_up() and may_begin():
@@ -149,7 +149,7 @@ class Rounds:
                 can_be_done=lambda operation: self.world.capabilities.why_not(operation) is None,
                 on_end=has_ended,
                 with_others=with_others,
-                steering=None if self._coverage is None else Steering(self._coverage),
+                guide=None if self._coverage is None else Guide(self._coverage),
             )
 
         self.world.ends_at = self._deadline

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, assert_never
 
+from msgspec import structs
+
 from conformance.brokers.deployment import has_others
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import NO_SUCH_REQUEST
@@ -232,7 +234,7 @@ class RealPerformer:
         self._world.spread(name, beside=self._topics)
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
-        on = self._world.is_on(operation.deduplication)
+        on, is_shown = self._world.is_on(operation.deduplication), True
         if operation.deduplication == "broker":
             self._of_broker.add(name)
         self._world.await_replicators([name])
@@ -242,11 +244,12 @@ class RealPerformer:
         if operation.deduplication not in ("namespace-on", "namespace-off"):
             status = self._world.status_when_switched(name, on=on)
             if name in self._topic_policies and status == STATUS[not on]:
-                on = not on
+                is_shown, on = self._world.admin.topic_deduplication(name) is on, not on
             if status != STATUS[on]:
                 return Performed(PolicyIgnored(status))
         self._snapshots.created(name, self._world.snapshots, is_timed=operation.is_timed)
-        return self._created([name], deduplication=on, persistence="shipped", in_all=0)
+        created = self._created([name], deduplication=on, persistence="shipped", in_all=0)
+        return Performed(structs.replace(created, is_policy_shown=is_shown))
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         try:
@@ -269,14 +272,14 @@ class RealPerformer:
         self._topics.update(made)
         self._world.await_replicators(made.values())
         in_all = self._world.traits.unacknowledged_in_all if operation.limits is None else operation.limits.in_all
-        return self._created(made.values(), deduplication=False, persistence=persistence, in_all=in_all)
+        return Performed(self._created(made.values(), deduplication=False, persistence=persistence, in_all=in_all))
 
-    def _created(self, made: Iterable[str], *, deduplication: bool, persistence: Persistence, in_all: int) -> Performed:
+    def _created(self, made: Iterable[str], *, deduplication: bool, persistence: Persistence, in_all: int) -> Created:
         world = self._world
         if (limit := world.persisted_per_s(persistence)) is not None:
             for name in made:
                 self._cursors.set_limit(name, limit)
-        created = Created(
+        return Created(
             deduplication=deduplication,
             snapshot_room=world.snapshot_room,
             ledger_room=world.ledger_room,
@@ -290,24 +293,23 @@ class RealPerformer:
             limit_bytes=world.max_message_bytes if world.is_home else None,
             delay_tick_ms=world.traits.delay_tick_ms,
         )
-        return Performed(created)
 
     def _switch(self, operation: SetDeduplication) -> Performed:
         name = self._topics.get(operation.topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
-        late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(name))
+        late, is_shown = () if operation.on and operation.in_flight else self._collect(self._sessions_on(name)), True
         if operation.scope == "topic":
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on
-            self._world.await_topic_policy(name, on=operation.on)
+            is_shown = self._world.shows_topic_policy(name, on=operation.on)
         elif self._world.is_of_one_topic(namespace_of(name)):
             self._world.admin.set_namespace_deduplication(namespace_of(name), operation.on)
         else:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = self._topic_policies.get(name, operation.on)
         status = self._world.status_when_switched(name, on=on)
-        return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status), late)
+        return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status, is_shown), late)
 
     def _unload(self, topic: str, *, classic: bool | None = None) -> Performed:
         name = self._topics.get(topic)

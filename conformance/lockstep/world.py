@@ -397,12 +397,12 @@ class World:
         self._is_classic = on
         return True
 
-    def await_topic_policy(self, name: str, *, on: bool) -> None:
-        """Wait until the broker has loaded a topic's policy of deduplication, or the bound has passed.
+    def shows_topic_policy(self, name: str, *, on: bool) -> bool:
+        """Whether the broker has loaded a topic's policy of deduplication, before the bound has passed.
 
         The topic's status does not show it if the namespace's policy is the same. A later switch must not overtake it.
         """
-        wait_until(lambda: self.admin.topic_deduplication(name) is on, POLICY_TIMEOUT_S)
+        return wait_until(lambda: self.admin.topic_deduplication(name) is on, POLICY_TIMEOUT_S)
 
     def status_when_switched(self, name: str, *, on: bool) -> str:
         """The topic's deduplicationStatus, once it is as it should be or the bound has passed."""

@@ -10,7 +10,11 @@ from typing import Final
 
 from model.deduplication.topic_observer import TopicView
 from model.deviations import requires
-from model.deviations.deduplication import TOPIC_POLICY_AWAITS_RELOAD, UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY
+from model.deviations.deduplication import (
+    TOPIC_POLICIES_NOT_READ,
+    TOPIC_POLICY_AWAITS_RELOAD,
+    UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
+)
 from model.judgement import Allowed, Broken
 from model.operations import Switch
 
@@ -30,18 +34,24 @@ def setting_ignored(status: str) -> Broken:
 
 
 def own_ignored(
-    view: TopicView, topic: str, status: str, *, on: bool, has_unused_subscription: bool
+    view: TopicView, topic: str, status: str, *, on: bool, is_shown: bool, has_unused_subscription: bool
 ) -> Allowed[TopicView] | Broken:
-    """A topic keeps its status although its own policy says otherwise: by a deviation, until it is loaded again."""
+    """A topic keeps its status although its own policy says otherwise: by a deviation, until it is loaded again.
+
+    If the broker does not show the policy, that takes another process of the broker.
+    """
     broken = ignored(topic, status)
     if status != STATUS[view.enabled] or view.enabled == on:
         return broken
+    if not is_shown:
+        return requires(TOPIC_POLICIES_NOT_READ, replace(view, unread_policy=on), view.known, broken.because)
     name = UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY if has_unused_subscription else TOPIC_POLICY_AWAITS_RELOAD
     return requires(name, replace(view, ignored_policy=on), view.known, broken.because)
 
 
-def created(view: TopicView, topic: str, switch: Switch) -> Allowed[TopicView] | Broken:
+def created(view: TopicView, topic: str, switch: Switch, *, is_shown: bool) -> Allowed[TopicView] | Broken:
     """A new topic has the status that its own policy says, if it has one."""
     if not view.has_policy or view.enabled == (switch == "topic-on"):
         return Allowed(view)
-    return own_ignored(view, topic, STATUS[view.enabled], on=not view.enabled, has_unused_subscription=False)
+    status, on = STATUS[view.enabled], not view.enabled
+    return own_ignored(view, topic, status, on=on, is_shown=is_shown, has_unused_subscription=False)

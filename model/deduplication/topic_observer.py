@@ -63,6 +63,8 @@ class TopicView:
     has_namespace_policy: bool = True
     ignored_policy: bool | None = None
     """What the topic's own policy says, if the broker applies it only when it loads the topic again."""
+    unread_policy: bool | None = None
+    """The same, if the broker does not show the policy, and applies it only after it was started again."""
     reloads: int = 0
     loaded_after: Position | None = None
     """The topic's last position, as far as it was known, when the topic was loaded again."""
@@ -304,8 +306,9 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     after = replace(after, may_lack_policy=view.has_policy and by_another_process)
-    if view.ignored_policy is not None:
-        after = switched(after, on=view.ignored_policy).state
+    for applied in (view.ignored_policy, view.unread_policy if by_another_process else None):
+        if applied is not None:
+            after = switched(after, on=applied).state
     after = replace(unsettled_snapshots(after), loaded_ms=None, loaded_after=view.last_position)
     return Allowed(replace(after, reloads=view.reloads + 1))
 
@@ -319,7 +322,7 @@ def has_recovered(view: TopicView, now_ms: float) -> TopicView:
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     """Deduplication was switched, as the broker reports."""
-    view = replace(view, ignored_policy=None)
+    view = replace(view, ignored_policy=None, unread_policy=None)
     if on == view.enabled:
         return Allowed(view)
     view = unsettled_snapshots(view)

@@ -18,6 +18,7 @@ CONSECUTIVE_BATCH_ASSUMED = "consecutive-batch-assumed"
 MARKER_PRODUCER_IN_SNAPSHOT = "marker-producer-in-snapshot"
 TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
 TOPIC_POLICY_AWAITS_RELOAD = "topic-policy-awaits-reload"
+TOPIC_POLICIES_NOT_READ = "topic-policies-not-read"
 UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY = "unused-subscription-hides-topic-policy"
 TIMER_FAILS_WITHOUT_DEDUPLICATION = "timer-fails-without-deduplication"
 DEDUPLICATION_OFF_KEEPS_SNAPSHOT = "deduplication-off-keeps-snapshot"
@@ -61,16 +62,33 @@ DEVIATIONS = (
         name=TOPIC_POLICY_AWAITS_RELOAD,
         rule="DEDUP-01",
         statement="A topic's own policy switches its deduplication on or off only when the topic is loaded again.",
-        cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, does not call checkDeduplicationStatus (2.7.4, line 2732); 2.8.2 and later releases do.",
+        cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, does not call checkDeduplicationStatus (2.7.4, line 2732); 2.8.0 and later releases do.",
         side="broker",
-        releases=(">=2.7.0,<2.10.0",),
-        seen=("2.7.4", "2.9.0", "2.9.1", "2.8.1", "2.8.2", "2.7.0", "2.7.1", "2.7.2"),
+        releases=(">=2.7.0,<2.8.0",),
+        seen=("2.7.4", "2.7.0", "2.7.1", "2.7.2"),
         gone=("2.10.1", "4.0.8"),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_a_policy_that_awaits_a_reload_excuses_no_other_policy_and_no_status_after_the_reload",
             by="small history",
             statement="A topic does not follow the policy of its namespace or the broker's setting, or not even after it was loaded again.",
+        ),
+    ),
+    Deviation(
+        name=TOPIC_POLICIES_NOT_READ,
+        rule="DEDUP-01",
+        statement="If the broker loads the first topic of a namespace while any topic has a policy of its own and a subscription that no consumer has used, the own policies of that namespace's topics never take effect, and the admin API does not show them, until the broker is started again.",
+        cause="SystemTopicBasedTopicPoliciesService.initPolicesCache marks a namespace as initialised, then tells every topic that has a policy, in all namespaces, and only then starts to read further policies (2.9.0, lines 209 and 290). PersistentTopic.onUpdate fails with a NullPointerException if a subscription has no dispatcher (line 3068), and nothing is read. 2.10.0 looks whether there is a dispatcher.",
+        side="broker",
+        releases=(">=2.7.4,<2.10.0",),
+        seen=("2.9.0", "2.7.4", "2.8.1", "2.8.2", "2.9.1"),
+        gone=("2.10.0", "2.10.1", "4.0.8"),
+        upstream=("apache/pulsar#20613",),
+        occurrence="Every time, on a broker that has such a topic.",
+        shadow=Shadow(
+            name="test_policies_that_are_not_read_excuse_no_policy_that_the_broker_shows",
+            by="small history",
+            statement="A topic does not follow its own policy, which the broker shows, or not even after the broker was started again.",
         ),
     ),
     Deviation(

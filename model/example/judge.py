@@ -249,7 +249,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
         has_markers=operation.home is not None,
     )
-    judged = policies.created(view, operation.topic, operation.deduplication)
+    judged = policies.created(view, operation.topic, operation.deduplication, is_shown=outcome.is_policy_shown)
     if isinstance(judged, Broken):
         return judged
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
@@ -284,8 +284,14 @@ def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) 
         if view is None or operation.scope != "topic":
             return policies.ignored(name, outcome.deduplication)
         is_unused = state.consumption.has_unused_subscription(name)
-        status, view = outcome.deduplication, replace(view, has_policy=True)
-        judged = policies.own_ignored(view, name, status, on=operation.on, has_unused_subscription=is_unused)
+        judged = policies.own_ignored(
+            replace(view, has_policy=True),
+            name,
+            outcome.deduplication,
+            on=operation.on,
+            is_shown=outcome.is_shown,
+            has_unused_subscription=is_unused,
+        )
         return _on_topic(state, name, judged)
     if not isinstance(outcome, DeduplicationSet) or view is None:
         return Allowed(state)

@@ -185,11 +185,12 @@ class ClustersMachine(LockstepMachine):
 
     @rule(here=PLACES, there=PLACES, count=COUNTS)
     def outlast(self, here: int, there: int, count: int) -> None:
-        """A cluster's responses arrive only after the snapshot has timed out."""
+        """A cluster's responses arrive only after the snapshot has timed out, and after a later message shows that."""
         if self.at(here) != self.at(there):
             self.do(CutLink(self.at(there), self.at(here)))
             self.publish_at(self.at(here), count)
             self.do(AwaitTimedOut(self.at(here)))
+            self.publish_at(self.at(here), 1)
             self.do(HealLink(self.at(there), self.at(here)))
 
     @rule(place=PLACES, count=COUNTS, is_cumulative=st.booleans())

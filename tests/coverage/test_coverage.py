@@ -10,7 +10,7 @@ from rich.console import Console
 
 from conformance.coverage.choices import Choices, is_kill
 from conformance.coverage.coverage import TRIES, Coverage, Drawn, gaps
-from conformance.coverage.steering import Steering
+from conformance.coverage.guide import Guide
 from conformance.engine.example import RunningExample
 from conformance.engine.execution import run_round
 from conformance.engine.machines import Machine
@@ -70,15 +70,15 @@ def test_a_choice_that_was_tried_in_vain_is_given_up() -> None:
 
 
 def test_an_example_tells_what_its_rules_began_with_and_what_they_were_preferred_for() -> None:
-    steering = Steering(Coverage(Drawn(openings=OPENINGS)))
-    steering.note(TOPIC, Created(deduplication=False, snapshot_room=6))
-    steering.begins("M.join")
-    steering.note(SHARED, Subscribed())
-    assert steering.lacks("M.nack")
-    steering.begins("M.nack")
-    steering.note(Nack("c1", None), Done())
-    steering.note(Receive("c1", 1), Done())
-    drawn = steering.drawn
+    guide = Guide(Coverage(Drawn(openings=OPENINGS)))
+    guide.note(TOPIC, Created(deduplication=False, snapshot_room=6))
+    guide.begins("M.join")
+    guide.note(SHARED, Subscribed())
+    assert guide.lacks("M.nack")
+    guide.begins("M.nack")
+    guide.note(Nack("c1", None), Done())
+    guide.note(Receive("c1", 1), Done())
+    drawn = guide.drawn
     assert drawn.openings == {"M.join > Subscribe": 1, "M.nack > Nack": 1}
     assert drawn.tried == {"Shared: Subscribe > Nack": 1, "deduplication off: Subscribe > Nack": 1}
     assert drawn.choices["Shared: Nack > Receive"] == 1
@@ -105,12 +105,12 @@ def drawn_in(machine: type[AcknowledgmentMachine | MixedMachine], before: Drawn,
 
     def ended(example: RunningExample) -> None:
         nonlocal drawn
-        if example.steering is not None:
-            drawn += example.steering.drawn
+        if example.guide is not None:
+            drawn += example.guide.drawn
 
     def begin() -> RunningExample:
         lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
-        return RunningExample(lockstep, is_time_up=lambda: False, on_end=ended, steering=Steering(Coverage(before)))
+        return RunningExample(lockstep, is_time_up=lambda: False, on_end=ended, guide=Guide(Coverage(before)))
 
     one = Machine(name="one", decides=(), factory=machine, steps=12, examples=4)
     for number in range(rounds):
@@ -118,10 +118,10 @@ def drawn_in(machine: type[AcknowledgmentMachine | MixedMachine], before: Drawn,
     return drawn
 
 
-def new_choices(machine: type[AcknowledgmentMachine | MixedMachine], *, is_steered: bool) -> set[str]:
+def new_choices(machine: type[AcknowledgmentMachine | MixedMachine], *, is_guided: bool) -> set[str]:
     """What some runs draw that a run before them has not drawn."""
     before = drawn_in(machine, Drawn(), seed=1, rounds=8)
-    known = before if is_steered else Drawn(choices=before.choices)  # without openings nothing is expected of a rule
+    known = before if is_guided else Drawn(choices=before.choices)  # without openings nothing is expected of a rule
     runs = [drawn_in(machine, known, seed=seed, rounds=4) for seed in range(2, 6)]
     return {
         f"{seed} {choice}" for seed, run in enumerate(runs) for choice in run.choices.keys() - before.choices.keys()
@@ -130,10 +130,10 @@ def new_choices(machine: type[AcknowledgmentMachine | MixedMachine], *, is_steer
 
 @pytest.mark.parametrize("machine", [AcknowledgmentMachine, MixedKillsMachine])
 def test_a_run_prefers_what_no_run_before_it_has_drawn(machine: type[AcknowledgmentMachine | MixedMachine]) -> None:
-    steered, aimless = (new_choices(machine, is_steered=is_steered) for is_steered in (True, False))
-    assert len(steered) > 1.05 * len(aimless)
+    guided, aimless = (new_choices(machine, is_guided=is_guided) for is_guided in (True, False))
+    assert len(guided) > 1.05 * len(aimless)
     if machine is MixedKillsMachine:
-        assert len(before_kills(steered)) > 1.05 * len(before_kills(aimless))
+        assert len(before_kills(guided)) > 1.05 * len(before_kills(aimless))
 
 
 def before_kills(choices: set[str]) -> set[str]:

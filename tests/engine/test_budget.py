@@ -21,7 +21,7 @@ from hypothesis.stateful import initialize, rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.coverage.steering import Steering
+from conformance.coverage.guide import Guide
 from conformance.engine import budget, findings, rounds, run
 from conformance.engine.durations import Durations
 from conformance.engine.found import FoundViolation
@@ -277,7 +277,7 @@ def test_a_machine_does_not_run_again_for_a_rule_that_a_known_deviation_contradi
     ended = rounds.ended
     deviations = {next(name for name, one in DEVIATIONS.items() if one.rule == "DEDUP-13"): 1}
 
-    def deviating(lockstep: Lockstep, violation: Violation | None, _: Steering | None) -> rounds.ExampleEnded:
+    def deviating(lockstep: Lockstep, violation: Violation | None, _: Guide | None) -> rounds.ExampleEnded:
         return msgspec.structs.replace(ended(lockstep, violation), deviations=deviations)
 
     monkeypatch.setattr(rounds, "ended", deviating)

@@ -27,6 +27,7 @@ from model.deviations.deduplication import (
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
     TIMER_FAILS_WITHOUT_DEDUPLICATION,
+    TOPIC_POLICIES_NOT_READ,
     TOPIC_POLICY_APPLIED_LATE,
     TOPIC_POLICY_AWAITS_RELOAD,
     UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
@@ -172,6 +173,7 @@ def test_every_deviation_that_a_topic_can_show_is_simulated() -> None:
     # test_topics_with_markers, test_late_policies, test_policies, test_snapshots
     in_small_histories = {
         MARKER_PRODUCER_IN_SNAPSHOT,
+        TOPIC_POLICIES_NOT_READ,
         TOPIC_POLICY_APPLIED_LATE,
         TOPIC_POLICY_AWAITS_RELOAD,
         UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations.deduplication import TOPIC_POLICY_AWAITS_RELOAD, UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY
+from model.deviations.deduplication import (
+    TOPIC_POLICIES_NOT_READ,
+    TOPIC_POLICY_AWAITS_RELOAD,
+    UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
+)
 from model.events import AnyOutcome, Created, DeduplicationSet, Done, PolicyIgnored, Subscribed
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, CreateTopic, Restart, SetDeduplication, Switch, Unload
+from model.operations import AnyOperation, CreateTopic, Kill, Restart, SetDeduplication, Switch, Unload
 from model.subscription_operations import CreateSubscription, Subscribe
 
 
@@ -74,6 +78,34 @@ def test_a_new_topic_that_ignores_its_own_policy_is_followed_until_its_reload() 
     known = in_turn(replace(Example(), known=frozenset({TOPIC_POLICY_AWAITS_RELOAD})), (create, created))
     assert not known.topics["t0"].enabled
     assert in_turn(known, (Unload("t0"), Done())).topics["t0"].enabled
+
+
+def test_policies_that_are_not_read_excuse_no_policy_that_the_broker_shows() -> None:
+    unread = OFF[0], PolicyIgnored("Enabled", is_shown=False)
+    every = with_topic()
+    unknown = judge(every, *unread)
+    assert isinstance(unknown, Broken)
+    assert unknown.deviation == TOPIC_POLICIES_NOT_READ
+    known = knowing(TOPIC_POLICIES_NOT_READ, state=every)
+    shown = judge(known, *OFF)
+    assert isinstance(shown, Broken)
+    still_on = in_turn(known, unread)
+    assert in_turn(still_on, (Unload("t0"), Done())).topics["t0"].enabled
+    assert not in_turn(still_on, (Kill(), Done())).topics["t0"].enabled
+    for operation in (SetDeduplication("t0", "namespace", on=False), SetDeduplication("t0", "topic", on=True)):
+        judged = judge(known, operation, unread[1])
+        assert isinstance(judged, Broken)
+        assert judged.deviation is None
+
+
+def test_a_new_topic_whose_policy_is_not_read_keeps_its_status_through_unloads() -> None:
+    created = Created(deduplication=False, snapshot_room=6, is_policy_shown=False)
+    judged = judge(Example(), CreateTopic("t0", "topic-on"), created)
+    assert isinstance(judged, Broken)
+    assert (judged.rule, judged.deviation) == ("DEDUP-01", TOPIC_POLICIES_NOT_READ)
+    known = replace(Example(), known=frozenset({TOPIC_POLICIES_NOT_READ}))
+    state = in_turn(known, (CreateTopic("t0", "topic-on"), created), (Unload("t0"), Done()))
+    assert not state.topics["t0"].enabled
 
 
 def test_an_unused_subscription_hides_only_the_topic_s_own_policy() -> None:

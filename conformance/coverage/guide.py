@@ -10,7 +10,7 @@ from model.events import AnyOutcome
 from model.operations import AnyOperation
 
 
-class Steering:
+class Guide:
     """Counts the choices of one example, and tells which rules may draw new ones. A rule is named ``machine.rule``."""
 
     def __init__(self, coverage: Coverage) -> None:
