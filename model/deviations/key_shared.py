@@ -292,10 +292,10 @@ DEVIATIONS = (
         rule="KEY-16",
         also=("KEY-02",),
         statement="A message whose hash no consumer claims is not dispatched to a consumer that claims it later, until the last consumer leaves or the topic is reloaded.",
-        cause="PersistentStickyKeyDispatcherMultipleConsumers.sendMessagesToConsumers releases an entry for which the selector has no consumer (2.9.1, line 216; 2.7.4 and 2.8.2, line 185). The read position is past it by then, and it is not in the replay queue. 2.10.0 adds it to that queue.",
+        cause="PersistentStickyKeyDispatcherMultipleConsumers.sendMessagesToConsumers releases an entry for which the selector has no consumer (2.9.1, line 216; 2.7.4 and 2.8.2, line 185). The read position is past it by then, and it is not in the replay queue. 2.7.2, 2.8.0 and 2.10.0 add it to that queue.",
         side="broker",
-        releases=(">=2.7.2,<2.10.0",),
-        seen=("2.9.1", "2.8.2", "2.7.4", "2.7.2"),
+        releases=(">=2.7.4,<2.8.0", ">=2.8.1,<2.10.0"),
+        seen=("2.9.1", "2.8.2", "2.7.4"),
         occurrence="Every time, in 13 steps.",
         shadow=Shadow(
             name="test_a_message_is_dropped_only_if_it_was_read_while_no_consumer_claimed_its_hash",
