@@ -18,7 +18,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Joined:
     """The read position when a consumer joined lies between two entries: the last one delivered by then, and the last
-    one in the log. ``replays``: the entries in the replay queue.
+    one in the log. ``replays``: the entries in the replay queue that nobody has had since.
     """
 
     delivered: Position
@@ -178,6 +178,16 @@ class Keyed:
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""
         return replace(self, replays=self.replays.update(dict.fromkeys(positions, is_gone or self.is_gathered)))
+
+    def delivered(self, position: Position, consumer: str) -> Keyed:
+        """The same once a consumer has an entry, which is in no replay queue any more."""
+        replays = self.replays.delete(position) if position in self.replays else self.replays
+        joined = {
+            one: replace(there, replays=there.replays - {position})
+            for one, there in self.joined.items()
+            if position in there.replays
+        }
+        return replace(self, got=self.got.set(position, consumer), replays=replays, joined=self.joined.update(joined))
 
     def ranges_of(self, consumer: str) -> tuple[HashRange, ...]:
         """The possible ranges of a consumer since the last look: all, if it joined since or others left."""

@@ -270,10 +270,7 @@ def _moved(state: Consumption, subscription: SubscriptionId, name: str, position
 
 
 def _got(state: Consumption, subscription: SubscriptionId, name: str, dispatched: Delivery) -> Consumption:
-    keyed = state.keyed_of(subscription)
-    position = dispatched.position
-    replays = keyed.replays.delete(position) if position in keyed.replays else keyed.replays
-    return state.with_keyed(subscription, replace(keyed, got=keyed.got.set(position, name), replays=replays))
+    return state.with_keyed(subscription, state.keyed_of(subscription).delivered(dispatched.position, name))
 
 
 # ------------------------------------------------------------------------------------------- what must be dispatched
