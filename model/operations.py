@@ -49,6 +49,7 @@ class CreateTopic(Operation, frozen=True):
     ``is_trimmed``: entries that all subscriptions acknowledged are deleted, as by default; otherwise they are retained.
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
+    ``links``: the only directions, if messages do not go from every cluster to every other one.
     ``home``: the cluster of those where operations without a cluster are performed, as on a topic of one cluster; its
     subscriptions may be replicated, for which clusters write markers.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
@@ -63,6 +64,7 @@ class CreateTopic(Operation, frozen=True):
     partitions: int = 0
     clusters: int = 1
     is_replicated: bool = True
+    links: tuple[tuple[str, str], ...] = ()
     home: str | None = None
     is_chunked: bool = False
     limits: Limits | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import permutations
 from typing import Final
@@ -64,7 +64,7 @@ class ReplicationWorld:
         """
         self._on_start = on_start
         self.is_time_up = is_time_up
-        self._namespaces: dict[tuple[int, bool, bool], str] = {}
+        self._namespaces: dict[tuple[tuple[str, ...], tuple[Link, ...], bool], str] = {}
         self._connections: Counter[tuple[Link, str]] = Counter()
         self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder, tenant=tenant)
         self.clusters.start()
@@ -98,13 +98,19 @@ class ReplicationWorld:
         """Whether a topic's replicator connected over a link more than once."""
         return self._connections[link, topic] > 1
 
-    def namespace(self, labels: Sequence[str], *, is_replicated: bool, deduplication: bool) -> str:
-        """The namespace of topics that are replicated between these clusters, or not at all; made on first use."""
-        key = (len(labels), is_replicated, deduplication)
+    def namespace(self, labels: Sequence[str], links: Sequence[Link], *, deduplication: bool) -> str:
+        """The namespace of topics that these clusters have and that these links replicate; made on first use."""
+        key = (tuple(labels), tuple(sorted(links)), deduplication)
         if key not in self._namespaces:
-            kind = f"{len(labels)}{'' if is_replicated else '-alone'}{'-deduplicated' if deduplication else ''}"
-            names = {label: self.clusters.cluster(label).name for label in labels}
-            among = {label: tuple(names.values()) if is_replicated else (names[label],) for label in labels}
+            is_full = set(links) == set(permutations(labels, 2))
+            over = () if is_full else ["".join(link).lower() for link in sorted(links)] or ["alone"]
+            kind = "-".join([str(len(labels)), *over, *(["deduplicated"] if deduplication else [])])
+            among = {
+                label: tuple(
+                    self.clusters.cluster(other).name for other in labels if other == label or (label, other) in links
+                )
+                for label in labels
+            }
             namespace = self.clusters.create_namespace(kind, among)
             for label in labels:
                 admin = self.clusters.cluster(label).admin
@@ -158,10 +164,10 @@ class ReplicationWorld:
             admin.set_inactive_after(namespace, idle_s=NEVER_IDLE_S)
             admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
 
-    def await_connected(self, labels: Sequence[str], topic: str) -> None:
-        """Wait until every cluster's replicators of a topic are connected. Raises :class:`LateToReturn`."""
+    def await_connected(self, links: Collection[Link], topic: str) -> None:
+        """Wait until these links have a connected replicator of a topic. Raises :class:`LateToReturn`."""
         self.await_all(
-            lambda: all(self.is_connected(link, topic) for link in permutations(labels, 2)),
+            lambda: all(self.is_connected(link, topic) for link in links),
             f"the replicators of {topic} do not connect",
         )
 

@@ -336,7 +336,7 @@ class World:
     def await_replicators(self, topics: Iterable[str]) -> None:
         """At home, wait until new topics are replicated. Raises ``LateToReturn``."""
         for topic in topics if self.is_home else ():
-            self.replication.await_connected((HOME, AWAY), topic)
+            self.replication.await_connected(((HOME, AWAY), (AWAY, HOME)), topic)
 
     @property
     def reader(self) -> WireClient:

@@ -49,7 +49,9 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
             if unknown := set(here) - topic.all_published:
                 yield f"{target} has {min(unknown)} of {source}, but it was never published there"
             yield from _repeated(topic, source, log)
-            if target != source:
+            if target != source and (source, target) not in topic.links:
+                yield f"{target} has {here[0]} of {source}, which does not replicate to it" if here else None
+            elif target != source:
                 may_come = tuple(message for message in own if topic.may_be_at(message, target))
                 arrived = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
                 yield from _as_there(topic, source, target, may_come, arrived)
@@ -97,6 +99,8 @@ def restricted_where_they_may_be(topic: ReplicatedTopic, logs: Logs) -> Iterator
     for message, clusters in topic.restricted.items():
         source = next((cluster for cluster, log in logs.items() if message in log.messages(cluster)), None)
         for target, log in logs.items() if source is not None else ():
+            if target != source and (source, target) not in topic.links:
+                continue  # REPL-01 judges this
             is_there = message in log.messages(source or "")
             if is_there and target not in clusters:
                 yield f"{target} has {message} of {source}, which is restricted to {', '.join(sorted(clusters))}"
@@ -175,7 +179,7 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
     """A snapshot has a response of each other cluster, and its local position is that of the last response."""
     for log, snapshot, taken, answers in complete(logs):
         responses = {(answer.cluster, answer.position) for answer in answers}
-        missing = set(topic.clusters) - {log.cluster} - set(taken.positions)
+        missing = topic.remotes_of(log.cluster) - set(taken.positions)
         if wrong := set(taken.positions.items()) - responses:
             cluster, position = min(wrong)
             yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, but no response has it"
@@ -196,15 +200,14 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
 @carries("REPL-07")
 def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """With more than one other cluster, each answers the second request as well before a snapshot is complete."""
-    if len(topic.clusters) < 3:
-        return
     for log, snapshot, taken, answers in complete(logs):
-        if set(topic.clusters) - {log.cluster} - set(taken.positions):
+        remotes = topic.remotes_of(log.cluster)
+        if len(remotes) < 2 or remotes - set(taken.positions):
             continue  # REPL-09 judges a cluster without a request
         if len(snapshot.requests) < 2:
             yield f"{log.cluster} completed snapshot {snapshot.name} without a second round"
             continue
-        lacking = set(topic.clusters) - {log.cluster} - answered_again(logs, snapshot, answers)
+        lacking = remotes - answered_again(logs, snapshot, answers)
         if not lacking:
             yield None
             continue
@@ -302,11 +305,12 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
                     f"{cluster} has {subscription} at {cursor.mark_delete} and had cached the earlier snapshot at "
                     f"{snapshot.local}, but its last update is {f'at {published}' if published else 'missing'}"
                 )
-                yield (
-                    Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
-                    if any(one.may_follow(log, index) for one in topic.reloaded.get(cluster, ())[-1:])
-                    else because
-                )
+                kept_from = published or min(ahead.first for ahead in reads)
+                is_full = sum(one.local >= kept_from for _, one in log.taken) > topic.made.cached
+                if any(one.may_follow(log, index) for one in topic.reloaded.get(cluster, ())[-1:]):
+                    yield Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
+                else:
+                    yield Deviating(SNAPSHOT_CACHE_KEEPS_OLDER, because) if is_full else because
             else:
                 yield None
 

@@ -25,8 +25,8 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
                 yield _moved(topic, log, cursor)
             if (cursor.subscription, cluster) in topic.own:
                 continue
-            is_replicated = topic.is_replicated and topic.is_replicated_subscription(cursor.subscription)
-            if not is_replicated:
+            may_come = any(target == cluster for _, target in topic.links)
+            if not (may_come and topic.is_replicated_subscription(cursor.subscription)):
                 yield f"{cluster} has subscription {cursor.subscription} of another cluster, but it is not replicated"
     yield from _unasked_markers(topic, logs)
     for (subscription, _), is_replicated in topic.own.items():
@@ -49,11 +49,14 @@ def _moved(topic: ReplicatedTopic, log: Log, cursor: ClusterCursor) -> CheckResu
 
 def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """The markers of a topic that is to have none."""
-    if topic.is_replicated and (not topic.own or any(topic.own.values())):
-        return
-    why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
+    takes_part = not topic.own or any(topic.own.values())
     for cluster, log in logs.items():
-        markers = [entry for entry in log.entries if entry.marker is not None]
+        is_alone = not topic.remotes_of(cluster)
+        if takes_part and not is_alone:
+            continue
+        why = "the topic is not replicated" if is_alone else "no subscription is replicated"
+        is_reached = takes_part and any(target == cluster for _, target in topic.links)
+        markers = [one for one in log.entries if one.marker is not None and not (is_reached and one.origin != cluster)]
         because = f"{why}, but the log of {cluster} has {len(markers)} markers"
         has_replicated = any(is_replicated for (_, at), is_replicated in topic.own.items() if at == cluster)
         if not markers:

@@ -104,6 +104,8 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
         return
     read_ms = topic.read.at_ms if topic.read is not None else 0
     for (source, target), cuts in topic.cut.items():
+        if (source, target) not in topic.links:
+            continue
         log = logs[source]
         for since_ms, until_ms in cuts:
             end_ms = until_ms if until_ms is not None else max(since_ms, read_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from typing import Final
 
 from model.cluster_events import ClustersRead, ReplicationSettings
@@ -17,6 +18,9 @@ from model.vocabulary import Entry, Operation
 REPLICATORS_ADD_BYTES: Final = 256
 """A message is nearly too large if less than this is left for its headers (sequence id, producer) and for the origin
 cluster and position that a replicator adds. With names of usual lengths that takes 80 bytes."""
+
+Link = tuple[str, str]
+"""A direction of replication: the source and the target cluster."""
 
 At = tuple[str, str]
 """A subscription and a cluster."""
@@ -40,7 +44,7 @@ Cuts = tuple[tuple[int, int | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedTopic:
-    """One topic in all clusters.
+    """One topic in all clusters. ``only_links``: the directions in which it is replicated, if not all.
 
     ``published``: by cluster, the stored business ids, in order. ``maybe_published``: those whose store is unknown.
     ``nearly_full``: those of both that may leave no room for the additions of replicators
@@ -61,6 +65,7 @@ class ReplicatedTopic:
     made: ReplicationSettings
     is_replicated: bool
     deduplication: bool
+    only_links: tuple[Link, ...] = ()
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     maybe_published: frozenset[str] = frozenset()
     nearly_full: frozenset[str] = frozenset()
@@ -68,10 +73,10 @@ class ReplicatedTopic:
     acknowledged_at: Mapping[At, frozenset[str]] = field(default_factory=dict)
     own: Mapping[At, bool] = field(default_factory=dict)
     unreplicated: Mapping[str, int] = field(default_factory=dict)
-    cut: Mapping[tuple[str, str], Cuts] = field(default_factory=dict)
+    cut: Mapping[Link, Cuts] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
-    interrupted: frozenset[tuple[str, str]] = frozenset()
-    orphaned: frozenset[tuple[str, str]] = frozenset()
+    interrupted: frozenset[Link] = frozenset()
+    orphaned: frozenset[Link] = frozenset()
     reads: Mapping[At, tuple[ReadAhead, ...]] = field(default_factory=dict)
     reloaded: Mapping[str, tuple[Reload, ...]] = field(default_factory=dict)
     is_settled: bool = False
@@ -82,6 +87,22 @@ class ReplicatedTopic:
     @property
     def clusters(self) -> tuple[str, ...]:
         return self.made.clusters
+
+    @property
+    def links(self) -> frozenset[Link]:
+        """The directions in which the topic is replicated."""
+        if not self.is_replicated:
+            return frozenset()
+        return frozenset(self.only_links or permutations(self.clusters, 2))
+
+    def remotes_of(self, cluster: str) -> frozenset[str]:
+        """The clusters that one replicates the topic to."""
+        return frozenset(target for source, target in self.links if source == cluster)
+
+    def published_for(self, cluster: str) -> frozenset[str]:
+        """All messages that may be stored at a cluster."""
+        sources = {cluster, *(source for source, target in self.links if target == cluster)}
+        return self.maybe_published.union(*(self.published.get(source, ()) for source in sources))
 
     @property
     def all_published(self) -> frozenset[str]:

@@ -45,6 +45,9 @@ from model.vocabulary import Outcome
 
 Judged = Allowed[Replication] | Broken
 
+KEPT_BY_UNEQUAL_CLUSTERS = frozenset({"REPL-01", "REPL-10", "REPL-14", "REPL-18"})
+"""What clusters that are configured unequally keep, by REPL-20."""
+
 
 def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     """The state after this operation and outcome, between the clusters and of the producers at each."""
@@ -104,7 +107,10 @@ def _created(state: Replication, operation: CreateTopic, outcome: Outcome) -> Re
     if not isinstance(outcome, Created) or outcome.replication is None:
         return state
     topic = ReplicatedTopic(
-        made=outcome.replication, is_replicated=operation.is_replicated, deduplication=outcome.deduplication
+        made=outcome.replication,
+        is_replicated=operation.is_replicated,
+        deduplication=outcome.deduplication,
+        only_links=operation.links,
     )
     return state.with_topic(operation.topic, topic)
 
@@ -302,7 +308,7 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
             return _lagging(topic, consumer, operation, lagged)
         case CaughtUp(messages=messages, lagged=lagged):
             topic = topic.with_published(consumer.cluster, messages)
-            everything = topic.all_published
+            everything = topic.published_for(consumer.cluster)
             topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, everything)
             topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
             state = state.with_consumer(name, replace(consumer, unacknowledged=()))
@@ -368,6 +374,7 @@ def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]
     return {link: tuple(one for one in cuts if one[1] is not None) for link, cuts in cut.items()}
 
 
+@carries("REPL-20")
 def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
     topic = state.topics.get(name)
     if topic is None or not isinstance(outcome, ClustersRead):
@@ -389,10 +396,13 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
                     return Broken(rule, one)
                 case Deviating(deviation, because):
                     if deviation not in known:
-                        return DEVIATIONS[deviation].broken(because)
+                        entry = DEVIATIONS[deviation]
+                        return entry.broken(because, rule if rule in entry.also else None)
                     deviations.add(deviation)
         # All results that hold are one check, and each deviation is another, whichever rule it is of.
         exercised += [rule] if None in results else []
         excused += [rule] * len({one.deviation for one in results if isinstance(one, Deviating)})
+    if topic.only_links and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
+        exercised.append("REPL-20")
     met = tuple(sorted(deviations))
     return Allowed(state.with_topic(name, topic), tuple(exercised), met, tuple(excused), frozenset(met))

@@ -43,6 +43,19 @@ LAGS = st.sampled_from([1, 1, 0, 8])
 more."""
 MOST_PERIODS, MOST_PERIODS_OF_LAG = 300, 150
 """After so many snapshot periods every other cluster has followed, on a busy machine too."""
+ONE_WAY = {
+    2: st.sampled_from([(("A", "B"),), (("B", "A"),)]),
+    3: st.sampled_from(
+        [
+            (("A", "B"), ("A", "C")),
+            (("A", "B"), ("B", "C")),
+            (("A", "B"), ("B", "A"), ("A", "C")),
+            (("A", "B"), ("B", "A"), ("C", "A")),
+            (("A", "B"), ("B", "A"), ("B", "C"), ("C", "B")),
+        ]
+    ),
+}
+"""By the number of clusters: the directions of replication, not all of which there are (REPL-20)."""
 LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
 """Which of the messages that were published last: 0 is the last one."""
 
@@ -60,8 +73,12 @@ class ClustersMachine(LockstepMachine):
         self.subscribed = 0
         self.caught_up = 0
         self.are_subscriptions_replicated = True
+        self.links: tuple[tuple[str, str], ...] = ()
+        """The only directions of replication, if not all."""
 
     @initialize(
+        data=st.data(),
+        is_one_way=st.sampled_from([False] * 5 + [True]),
         clusters=st.sampled_from([2, 2, 3]),
         deduplication=st.sampled_from([False, False, True]),
         is_replicated=st.sampled_from([True] * 5 + [False]),
@@ -71,6 +88,8 @@ class ClustersMachine(LockstepMachine):
     )
     def begin(
         self,
+        data: st.DataObject,
+        is_one_way: bool,
         clusters: int,
         deduplication: bool,
         is_replicated: bool,
@@ -80,6 +99,8 @@ class ClustersMachine(LockstepMachine):
     ) -> None:
         """A topic in two or three clusters, and a consumer of it at the first one."""
         self.are_subscriptions_replicated = are_subscriptions
+        if is_one_way and is_replicated:
+            self.links = data.draw(ONE_WAY[clusters])
         self.create(clusters, deduplication=deduplication, is_replicated=is_replicated)
         self.subscribe("A", "s0")
         self.publish_at("A", first)
@@ -215,7 +236,7 @@ class ClustersMachine(LockstepMachine):
         self.do(Unload(TOPIC, cluster=self.at(place)))
         self.gone(self.at(place))
 
-    @precondition(lambda self: len(self.clusters) == len(CLUSTERS))
+    @precondition(lambda self: len(self.clusters) == len(CLUSTERS) and not self.links)
     @rule(order=st.permutations(CLUSTERS))
     def answer_again(self, order: list[str]) -> None:
         """Of two clusters that are asked, one answers early, publishes, and sends its answer again in the second round;
@@ -277,6 +298,7 @@ class ClustersMachine(LockstepMachine):
                 deduplication="namespace-on" if deduplication else "namespace-off",
                 clusters=clusters,
                 is_replicated=is_replicated,
+                links=self.links,
             )
         )
 

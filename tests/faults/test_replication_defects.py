@@ -135,12 +135,12 @@ def test_a_read_back_does_not_wait_for_replicators_closed_with_an_idle_topic(
 def test_a_read_back_of_an_unreplicated_topic_waits_only_briefly_for_quiet(
     world: ReplicationWorld,
 ) -> None:
-    name = f"persistent://{world.namespace(('A', 'B'), is_replicated=False, deduplication=False)}/never-still"
+    name = f"persistent://{world.namespace(('A', 'B'), (), deduplication=False)}/never-still"
     for label in "AB":
         world.clusters.cluster(label).admin.ensure_topic(name)
     begun = time.monotonic()
     with publishing(world.clusters.cluster("A").broker, name):
-        read = Reading(world, ("A", "B"), name, is_replicated=False).quiet()
+        read = Reading(world, ("A", "B"), name, ()).quiet()
     assert not read.is_quiet
     assert len(read.clusters["A"].entries) > 1
     assert time.monotonic() - begun < QUIET_TIMEOUT_S

@@ -94,6 +94,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.Trim("t0"),
     operations.CreateTopic("t0", clusters=3),
     operations.CreateTopic("t0", "namespace-off", clusters=2, is_replicated=False),
+    operations.CreateTopic("t0", "namespace-off", clusters=3, links=(("A", "B"), ("B", "C"))),
     operations.OpenProducer("p1", "t0", "p", cluster="A"),
     subscription_operations.Subscribe("k0", "t0", "s", "Exclusive", cluster="B", is_replicated=True),
     cluster_operations.CutLink("A", "B"),

@@ -52,7 +52,7 @@ class CatchUps:
         self._world.clusters.heal_all()
         with ExitStack() as producers:
             live = {label: self._producer(label, consumer.topic, producers) for label in consumer.topic.labels}
-            self._world.await_connected(consumer.topic.labels, consumer.topic.name)
+            self._world.await_connected(consumer.topic.links, consumer.topic.name)
             if (stalled := self._await_replicated(consumer.topic)) is not None:
                 return stalled
             producer, sent = live[consumer.cluster], list[str]()
@@ -113,7 +113,7 @@ class CatchUps:
     def _following(self, consumer: ConsumerAtCluster) -> list[str]:
         """The other clusters that must follow a consumer's."""
         topic, subscription = consumer.topic, consumer.handle.subscription
-        return [one for one in topic.labels if one != consumer.cluster and self._follows(one, topic, subscription)]
+        return [one for one in topic.followers_of(consumer.cluster) if self._follows(one, topic, subscription)]
 
     def _published_until_followed(
         self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession, sent: list[str]

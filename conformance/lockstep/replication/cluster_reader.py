@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
 from typing import Final
 
 from conformance.clients.admin.http import AdminError
@@ -69,12 +68,12 @@ class TooMuchToRead(HarnessError):
 class Reading:
     """Reads one topic, any number of times."""
 
-    def __init__(self, world: ReplicationWorld, labels: Sequence[str], topic: str, *, is_replicated: bool) -> None:
-        """``topic``: its real name, the same in all clusters."""
+    def __init__(self, world: ReplicationWorld, labels: Sequence[str], topic: str, links: Sequence[Link]) -> None:
+        """``topic``: its real name, the same in all clusters. ``links``: those that replicate it."""
         self._world = world
         self._labels = tuple(labels)
         self.topic: Final = topic
-        self._links: tuple[Link, ...] = tuple(permutations(labels, 2)) if is_replicated else ()
+        self._links = tuple(links)
         self._entries: dict[tuple[str, Position], ClusterEntry] = {}
 
     def quiet(self, *, closed: Set[str] = frozenset()) -> ClustersRead:

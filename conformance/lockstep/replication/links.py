@@ -47,7 +47,7 @@ class Links:
         until_ms = now_ms()
         self._world.clusters.heal(*link)
         for topic in (self._replicated_over(link) or ()) if is_awaited else ():
-            self._world.await_connected(link, topic)
+            self._world.await_connected((link,), topic)
         return LinkHealed(until_ms)
 
     def _hold_or_release(self, operation: HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import permutations
 from typing import Final, assert_never
 
 from conformance.clients.admin.client import Admin
@@ -151,14 +152,13 @@ class ReplicationPerformer:
         self._world.clusters.heal_all()
         labels = self._world.clusters.labels[: operation.clusters]
         deduplication = operation.deduplication == "namespace-on"
-        namespace = self._world.namespace(labels, is_replicated=operation.is_replicated, deduplication=deduplication)
+        links = operation.links or tuple(permutations(labels, 2)) if operation.is_replicated else ()
+        namespace = self._world.namespace(labels, links, deduplication=deduplication)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         for label in labels:
             self._world.clusters.cluster(label).admin.ensure_topic(name)
-        if operation.is_replicated:
-            self._world.await_connected(labels, name)
-        reading = Reading(self._world, labels, name, is_replicated=operation.is_replicated)
-        self._topics[operation.topic] = TopicInClusters(name, labels, reading, operation.is_replicated)
+        self._world.await_connected(links, name)
+        self._topics[operation.topic] = TopicInClusters(name, labels, Reading(self._world, labels, name, links), links)
         settings = ReplicationSettings(labels, PERIOD_MS, TIMEOUT_MS, CACHED, self._world.largest_bytes)
         return Created(deduplication, self._world.snapshot_room, replication=settings)
 

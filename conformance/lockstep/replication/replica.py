@@ -29,6 +29,7 @@ from model.operations import AnyOperation, CloseProducer, CrashProducer, OpenPro
 from model.subscription_operations import ReceiveAll, Subscribe
 
 _CLUSTERS: Final = (HOME, AWAY)
+_LINKS: Final = ((HOME, AWAY), (AWAY, HOME))
 
 
 class Replica:
@@ -100,7 +101,7 @@ class Replica:
             return Performed(Skipped("there is no such topic"))
         self._world.clusters.release(*link)
         self._world.clusters.heal(*link)
-        reading = Reading(self._world, _CLUSTERS, name, is_replicated=True)
+        reading = Reading(self._world, _CLUSTERS, name, _LINKS)
         if (stalled := await_replicated(self._world, reading, _CLUSTERS, only=link)) is not None:
             return Performed(stalled)
         performed = read(topic)
@@ -111,7 +112,7 @@ class Replica:
     def _read_log(self, topic: str) -> LogRead | ReplicatorStalled:
         """Heal all links, and read a topic's log in the other cluster once everything is replicated."""
         self._world.clusters.heal_all()
-        reading = Reading(self._world, _CLUSTERS, topic, is_replicated=True)
+        reading = Reading(self._world, _CLUSTERS, topic, _LINKS)
         if (stalled := await_replicated(self._world, reading, _CLUSTERS)) is not None:
             return stalled
         away = self._world.clusters.cluster(AWAY)

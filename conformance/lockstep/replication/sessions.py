@@ -15,7 +15,7 @@ import msgspec
 
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.lockstep.answers import LateForStats
-from conformance.lockstep.clusters import ReplicationWorld, now_ms
+from conformance.lockstep.clusters import Link, ReplicationWorld, now_ms
 from conformance.lockstep.cursors.consumers import WireMember
 from conformance.lockstep.cursors.poller import PAUSE_S
 from conformance.lockstep.positions import Positions
@@ -62,8 +62,18 @@ class TopicInClusters:
     name: str
     labels: tuple[str, ...]
     reading: Reading
-    is_replicated: bool
+    links: tuple[Link, ...]
     closed: set[str] = field(default_factory=set)
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether any cluster replicates it."""
+        return bool(self.links)
+
+    def followers_of(self, cluster: str) -> list[str]:
+        """The clusters whose subscriptions can follow one's: all that it replicates to, if each of them responds."""
+        remotes = [target for source, target in self.links if source == cluster]
+        return remotes if all((remote, cluster) in self.links for remote in remotes) else []
 
     def read_back(self) -> ClustersRead | None:
         """Read the topic in all clusters once it is quiet; None if it cannot be read in time."""

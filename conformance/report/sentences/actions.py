@@ -285,7 +285,8 @@ def _creates(operation: CreateTopic) -> str:
     number = operation.partitions
     partitions = f" of {count(number, 'partition', 'partitions')}" if number else ""
     if operation.clusters > 1:
-        replicated = "replicated" if operation.is_replicated else "not replicated"
+        only = joined([f"from {source} to {target}" for source, target in operation.links], " and ")
+        replicated = f"replicated {only}".rstrip() if operation.is_replicated else "not replicated"
         partitions += f" in {operation.clusters} clusters, {replicated}"
     if operation.persistence is None:
         chunked = ", its clients through a proxy" if operation.is_chunked else ""

@@ -172,6 +172,6 @@ def test_such_a_snapshot_excuses_only_messages_between_two_responses(index: int 
     found = judged(logs, cursors=cursors, topic=OF_C)
     assert isinstance(found, Broken)
     assert "B has c0 as acknowledged for sub" in found.because
-    assert verdict(found) == (("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE) if is_excused else ("REPL-14", None))
+    assert verdict(found) == (("REPL-14", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE) if is_excused else ("REPL-14", None))
     known = judged(logs, cursors=cursors, topic=OF_C, known=KNOWN)
     assert verdict(known) == ((SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,) if is_excused else ("REPL-14", None))

@@ -255,7 +255,7 @@ def test_no_snapshot_begins_while_a_replicator_is_disconnected() -> None:
     unloaded = broken(judged(TWO, topic=replace(cut, reloaded={"B": (RELOAD,)})))
     assert unloaded == broken(judged(TWO, topic=cut))
     while_loading = replace(cut, reloaded={"A": (RELOAD,)})
-    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=while_loading)
+    deviates("REPL-03", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=while_loading)
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
         cut = replace(TOPIC, cut={("A", "B"): ((500, until_ms),)})
@@ -422,6 +422,8 @@ def test_the_last_snapshot_before_mark_delete_is_published() -> None:
         "REPL-12",
         "A has sub at 1:8 and had cached the earlier snapshot at 1:6, but its last update is at 1:2",
     )
+    known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
+    assert isinstance(judged(logs, topic=both_kept, cursors=passed, is_quiet=True, known=known), Broken)
     nothing = {**logs, "A": logs["A"][:-1]}
     assert broken(judged(nothing, topic=both_kept, cursors=passed, is_quiet=True))[1].endswith(
         "its last update is missing"
@@ -430,6 +432,27 @@ def test_the_last_snapshot_before_mark_delete_is_published() -> None:
     right = judged(last, topic=both_kept, cursors=passed, is_quiet=True)
     assert isinstance(right, Allowed)
     assert "REPL-12" in right.exercised
+
+
+def test_a_full_cache_may_have_evicted_the_last_snapshot_before_mark_delete() -> None:
+    logs, topic = two_snapshots()
+    passed = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
+    third: list[Told] = [
+        ("A", SnapshotRequest("s3", "A")),
+        ("B", SnapshotResponse("s3", "B", at("B", 7))),
+        ("A", SnapshotTaken("s3", at("A", 10), {"B": at("B", 7)})),
+    ]
+    a, b = logs["A"], [*logs["B"], ("A", SnapshotRequest("s3", "A")), ("B", SnapshotResponse("s3", "B", at("B", 7)))]
+    more: dict[str, list[Told]] = {"A": [*a[:9], *third, a[9]], "B": b}
+    of_two, of_three = (
+        replace(topic, made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, cached)) for cached in (2, 3)
+    )
+    unknown = judged(more, topic=of_two, cursors=passed, is_quiet=True)
+    assert isinstance(unknown, Broken)
+    assert (unknown.rule, unknown.deviation) == ("REPL-12", SNAPSHOT_CACHE_KEEPS_OLDER)
+    known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
+    assert isinstance(judged(more, topic=of_two, cursors=passed, is_quiet=True, known=known), Allowed)
+    assert broken(judged(more, topic=of_three, cursors=passed, is_quiet=True, known=known))[0] == "REPL-12"
 
 
 @pytest.mark.parametrize(
