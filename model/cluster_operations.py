@@ -59,6 +59,23 @@ class ReleaseLink(Operation, frozen=True):
     target: str
 
 
+class LoseCluster(Operation, frozen=True):
+    """A cluster's broker is killed, or frozen, and stays so until RecoverCluster or the end of the example.
+
+    Nothing is done at the cluster meanwhile. LinkCut, once the other clusters' replicators to it are disconnected
+    according to their stats; Done for a frozen one, which they do not notice for a while.
+    """
+
+    cluster: str
+    how: Literal["kill", "freeze"] = "kill"
+
+
+class RecoverCluster(Operation, frozen=True):
+    """The broker of a lost cluster runs again, on its data. LinkHealed."""
+
+    cluster: str
+
+
 class AwaitMessage(Operation, frozen=True):
     """Wait until a message is in a cluster's log. Done, or Skipped if it is not in time."""
 
@@ -127,5 +144,15 @@ class ReadClusters(Operation, frozen=True):
 LinkOperation = CutLink | HealLink | HoldLink | SlowLink | ReleaseLink
 """Every operation on a link."""
 
-ReplicationOperation = LinkOperation | AwaitMessage | AwaitAnswered | AwaitTimedOut | AwaitIdle | CatchUp | ReadClusters
+ReplicationOperation = (
+    LinkOperation
+    | LoseCluster
+    | RecoverCluster
+    | AwaitMessage
+    | AwaitAnswered
+    | AwaitTimedOut
+    | AwaitIdle
+    | CatchUp
+    | ReadClusters
+)
 """Every operation of document 001 alone."""

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from conformance.history.document import Step
-from model.cluster_operations import AwaitAnswered, AwaitIdle, AwaitTimedOut, CatchUp, ReadClusters
+from model.cluster_operations import (
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitTimedOut,
+    CatchUp,
+    LoseCluster,
+    ReadClusters,
+    RecoverCluster,
+)
 from model.events import Skipped
 from model.operations import (
     AnyOperation,
@@ -39,6 +47,8 @@ AT_LEAST_S: Final[dict[type, float]] = {
     RestoreBookies: BOUNCE_S,
     DisturbMetadataStore: 2.0,
     EndOfExample: BOUNCE_S,
+    LoseCluster: 2.0,
+    RecoverCluster: BOUNCE_S,
     ReadClusters: 0.0,
     CatchUp: 0.0,
     AwaitAnswered: PERIODS_S,
@@ -51,6 +61,7 @@ UNDONE_BY: Final[dict[type, type]] = {
     FreezeOwner: ThawOwners,
     LoseBookie: RestoreBookies,
     DisturbMetadataStore: EndOfExample,
+    LoseCluster: RecoverCluster,
 }
 """What undoes an operation. The end of an example undoes whatever its operations left."""
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import permutations
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import structs
 
@@ -47,6 +47,9 @@ NEVER_IDLE_S: Final = int(QUICK["brokerDeleteInactiveTopicsMaxInactiveDurationSe
 CACHED: Final = int(QUICK["replicatedSubscriptionsSnapshotMaxCachedPerSubscription"])
 
 
+Loss = Literal["kill", "freeze"]
+
+
 class ReplicationWorld:
     """Three started clusters. Not for use by several threads at once."""
 
@@ -65,6 +68,8 @@ class ReplicationWorld:
         self._on_start = on_start
         self.is_time_up = is_time_up
         self._namespaces: dict[tuple[tuple[str, ...], tuple[Link, ...], bool], str] = {}
+        self.lost: Final[dict[str, Loss]] = {}
+        """The clusters whose broker is killed or frozen, until it is recovered."""
         self._connections: Counter[tuple[Link, str]] = Counter()
         self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder, tenant=tenant)
         self.clusters.start()
@@ -122,7 +127,7 @@ class ReplicationWorld:
     def replicators(self, labels: Sequence[str], topic: str) -> dict[Link, ReplicationStats]:
         """The stats of a topic's replicators in these clusters, by link, without those that are not loaded."""
         stats: dict[Link, ReplicationStats] = {}
-        for source in labels:
+        for source in (label for label in labels if label not in self.lost):
             with suppress(AdminError):  # it is being loaded
                 replication = self.clusters.cluster(source).admin.stats(topic).replication
                 stats |= {(source, self.labels_by_name[name]): one for name, one in replication.items()}
@@ -178,8 +183,28 @@ class ReplicationWorld:
             raise LateToReturn(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
 
     def gone(self) -> list[str]:
-        """The clusters whose broker process is gone."""
-        return [label for label in self.clusters.labels if not self.clusters.cluster(label).broker.is_alive()]
+        """The clusters whose broker process is gone, except those that are to be."""
+        there = (label for label in self.clusters.labels if label not in self.lost)
+        return [label for label in there if not self.clusters.cluster(label).broker.is_alive()]
+
+    def lose(self, label: str, how: Loss) -> None:
+        """Kill or freeze a cluster's broker, and leave it so."""
+        broker = self.clusters.cluster(label).broker
+        self.lost[label] = how
+        if how == "kill":
+            broker.kill()
+        else:
+            broker.pause()
+
+    def recover(self, label: str) -> None:
+        """Have the broker of a lost cluster run again."""
+        how, broker = self.lost.pop(label), self.clusters.cluster(label).broker
+        if how == "freeze":
+            broker.resume()
+        if not broker.is_alive() or how == "kill":
+            with expected_back():
+                broker.start()
+            self._on_start(broker)
 
     def bounce(self, label: str, *, is_kill: bool) -> None:
         """Kill or restart a cluster's broker."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model.cluster_operations import CatchUp, HealLink, ReadClusters
+from model.cluster_operations import CatchUp, HealLink, ReadClusters, RecoverCluster
 from model.operations import AnyOperation
 from model.replication.tracked import ReplicatedTopic, Replication
 from model.subscription_operations import CloseConsumer, Receive, Subscribe
@@ -23,6 +23,8 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
     lets them catch up lags by a message at first (REPL-19). The catch-up needs a replicated subscription. Without one,
     nothing more happens.
     """
+    for cluster in state().topics[name].lost:
+        yield RecoverCluster(cluster)
     yield ReadClusters(name)
     topic = state().topics[name]
     for (source, target), cuts in topic.cut.items():

@@ -56,7 +56,8 @@ class ReplicatedTopic:
     reconnected with messages to send, since its cluster loaded the topic. ``orphaned``: the links that had been cut
     when the topic was unloaded at their source, whose former replicator may have gone on, by a deviation. ``reads``:
     the read progress of dispatchers at each ack, since they began. ``reloaded``: the reloads of the topic in each
-    cluster. ``killed``: the clusters whose broker was killed and may have lost acks.
+    cluster. ``killed``: the clusters whose broker was killed and may have lost acks. ``lost``: those whose broker is
+    killed or frozen now, and which.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -81,6 +82,7 @@ class ReplicatedTopic:
     reloaded: Mapping[str, tuple[Reload, ...]] = field(default_factory=dict)
     is_settled: bool = False
     killed: frozenset[str] = frozenset()
+    lost: Mapping[str, str] = field(default_factory=dict)
     is_quiet: bool = False
     read: ClustersRead | None = None
 

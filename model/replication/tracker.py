@@ -18,7 +18,7 @@ from model.cluster_events import (
     ReplicatorsClosed,
     ReplicatorStalled,
 )
-from model.cluster_operations import AwaitIdle, CatchUp, CutLink, HealLink, ReadClusters
+from model.cluster_operations import AwaitIdle, CatchUp, CutLink, HealLink, LoseCluster, ReadClusters, RecoverCluster
 from model.deviations import DEVIATIONS
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, SNAPSHOT_CACHE_OUTRUN
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Stored, Subscribed
@@ -46,7 +46,9 @@ from model.vocabulary import Outcome
 Judged = Allowed[Replication] | Broken
 
 KEPT_BY_UNEQUAL_CLUSTERS = frozenset({"REPL-01", "REPL-10", "REPL-14", "REPL-18"})
-"""What clusters that are configured unequally keep, by REPL-20."""
+"""What clusters that are configured unequally, or are left without another one, keep by REPL-20."""
+KEPT_WITHOUT_A_CLUSTER = KEPT_BY_UNEQUAL_CLUSTERS | {"REPL-03", "REPL-20"}
+"""What is judged while a cluster is lost, whose log is known as it was before."""
 
 
 def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
@@ -95,6 +97,10 @@ def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> R
             return _closed(state, topic, cluster, outcome)
         case Unload(topic, cluster=str(cluster)):
             return _unloaded(state, topic, cluster)
+        case LoseCluster(cluster, how):
+            return _lost(state, cluster, how, outcome)
+        case RecoverCluster(cluster):
+            return _recovered(state, cluster, outcome)
         case Restart(cluster=str(cluster)):
             return _restarted(state, cluster)
         case Kill(cluster=str(cluster)):
@@ -275,6 +281,29 @@ def _restarted(state: Replication, cluster: str) -> Replication:
     return state.without_consumers(gone)
 
 
+def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Replication:
+    """A cluster's broker is gone, or frozen: its consumers are disconnected."""
+    gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
+    state = _killed(state.without_consumers(gone), cluster) if how == "kill" else state.without_consumers(gone)
+    for name, topic in state.topics.items():
+        state = state.with_topic(name, replace(topic.disturbed(), lost={**topic.lost, cluster: how}))
+        for link in topic.links if isinstance(outcome, LinkCut) else ():
+            state = _link_cut(state, link, outcome) if link[1] == cluster else state
+    return state
+
+
+def _recovered(state: Replication, cluster: str, outcome: Outcome) -> Replication:
+    """The broker of a lost cluster runs again; a killed one loads its topics."""
+    for name, topic in state.topics.items():
+        how = topic.lost.get(cluster)
+        left = {other: why for other, why in topic.lost.items() if other != cluster}
+        state = state.with_topic(name, replace(topic.disturbed(), lost=left))
+        for link in topic.links if how == "kill" else ():
+            state = _link_healed(state, link, outcome) if link[1] == cluster else state
+        state = _unloaded(state, name, cluster) if how == "kill" else state
+    return state
+
+
 def _killed(state: Replication, cluster: str) -> Replication:
     """A cluster's broker was killed, which loses acks that were not persisted."""
     for name, topic in state.topics.items():
@@ -377,14 +406,18 @@ def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]
 @carries("REPL-20")
 def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
     topic = state.topics.get(name)
+    if topic is not None and isinstance(outcome, ReplicatorStalled):
+        return _stalled(state, topic, outcome, known)
     if topic is None or not isinstance(outcome, ClustersRead):
         return Allowed(state)
-    topic = replace(topic, read=outcome, is_quiet=outcome.is_quiet)
+    topic = replace(topic, read=outcome, is_quiet=outcome.is_quiet and not topic.lost)
     logs = {cluster: Log(cluster, read) for cluster, read in outcome.clusters.items()}
     exercised: list[str] = []
     excused: list[str] = []
     deviations: set[str] = set()
     for rule, check in CHECKS:
+        if topic.lost and rule not in KEPT_WITHOUT_A_CLUSTER:
+            continue
         results = list(check(topic, logs))
         for one in results:
             match one:
@@ -402,7 +435,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
         # All results that hold are one check, and each deviation is another, whichever rule it is of.
         exercised += [rule] if None in results else []
         excused += [rule] * len({one.deviation for one in results if isinstance(one, Deviating)})
-    if topic.only_links and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
+    if (topic.only_links or topic.lost) and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
         exercised.append("REPL-20")
     met = tuple(sorted(deviations))
     return Allowed(state.with_topic(name, topic), tuple(exercised), met, tuple(excused), frozenset(met))

@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Literal
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -20,7 +21,9 @@ from model.cluster_operations import (
     CutLink,
     HealLink,
     HoldLink,
+    LoseCluster,
     ReadClusters,
+    RecoverCluster,
     ReleaseLink,
     SlowLink,
 )
@@ -361,6 +364,31 @@ class ClustersKillsMachine(ClustersMachine):
         cluster = self.at(place)
         self.do(Kill(cluster=cluster) if is_kill else Restart(cluster=cluster))
         self.gone(cluster)
+
+    @rule(
+        place=PLACES,
+        how=st.sampled_from(["kill", "kill", "freeze"]),
+        count=COUNTS,
+        moves=st.booleans(),
+        stays=st.sampled_from([False, False, True]),
+    )
+    def lose(self, place: int, how: Literal["kill", "freeze"], count: int, moves: bool, stays: bool) -> None:
+        """A cluster is gone, or frozen for a moment, while the others go on; in some examples to the end."""
+        lost = self.at(place)
+        self.do(LoseCluster(lost, how))
+        self.gone(lost)
+        for cluster in self.clusters:
+            if cluster != lost:
+                self.publish_at(cluster, count)
+                consumer = self.consumer("s0", self.clusters.index(cluster))
+                self.do(Receive(consumer, 100))
+                self.do(AckById(consumer, tuple(self.published[-count:])))
+                if moves:
+                    self.do(Unload(TOPIC, cluster=cluster))
+                    self.gone(cluster)
+        self.do(ReadClusters(TOPIC))
+        if not stays or how == "freeze":
+            self.do(RecoverCluster(lost))
 
 
 class ClustersIdleMachine(ClustersMachine):

@@ -73,8 +73,23 @@ class Reading:
         self._world = world
         self._labels = tuple(labels)
         self.topic: Final = topic
-        self._links = tuple(links)
+        self._all_links = tuple(links)
+        self._before: dict[str, ClusterRead] = {}
+        """What clusters had before they were lost."""
         self._entries: dict[tuple[str, Position], ClusterEntry] = {}
+
+    @property
+    def _links(self) -> tuple[Link, ...]:
+        """The links between clusters that are not lost."""
+        return tuple(link for link in self._all_links if self._world.lost.keys().isdisjoint(link))
+
+    @property
+    def _live(self) -> list[str]:
+        return [label for label in self._labels if label not in self._world.lost]
+
+    def remember(self, label: str) -> None:
+        """Keep what a cluster has, which is about to be lost."""
+        self._before[label] = self._cluster(label)
 
     def quiet(self, *, closed: Set[str] = frozenset()) -> ClustersRead:
         """Read everything once the topic is quiet.
@@ -102,13 +117,14 @@ class Reading:
 
     def _now(self, *, is_quiet: bool) -> ClustersRead:
         at_ms = now_ms()
-        read = {label: self._cluster(label) for label in self._labels}
+        live = self._live
+        read = {label: self._cluster(label) if label in live else self._before[label] for label in self._labels}
         return ClustersRead(
             clusters=read,
             reconnected=tuple(link for link in self._links if self.has_reconnected(link)),
             consumed=tuple(
                 (name, label)
-                for label in self._labels
+                for label in live
                 for name, stats in self._cluster_of(label).admin.stats(self.topic).subscriptions.items()
                 if stats.consumers and stats.consumers[0].available_permits > 0
             ),
@@ -139,7 +155,7 @@ class Reading:
     def ends(self) -> dict[str, Position]:
         """The position of the last entry of each cluster that has entries."""
         # Not the last confirmed position: in a new ledger that may be before the first entry, which no cursor reaches.
-        last = {label: last_stored(self._internal(label)) for label in self._labels}
+        last = {label: last_stored(self._internal(label)) for label in self._live}
         return {label: position for label, position in last.items() if position is not None}
 
     def left(self, ends: Mapping[str, Position]) -> dict[Link, Position]:
@@ -169,7 +185,7 @@ class Reading:
         return None if cursor is None else Position.parse(cursor.mark_delete_position)
 
     def _look(self) -> _Look:
-        stats = [self._internal(label) for label in self._labels]
+        stats = [self._internal(label) for label in self._live]
         logs = [
             (one.last_confirmed_entry, {name: cursor.mark_delete_position for name, cursor in one.cursors.items()})
             for one in stats

@@ -15,13 +15,13 @@ from typing import Final, assert_never
 
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
-from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, Link, ReplicationWorld, now_ms
-from conformance.lockstep.replication.catch_up import CatchUps
+from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, Link, Loss, ReplicationWorld, now_ms
+from conformance.lockstep.replication.catch_up import CatchUps, await_replicated
 from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.links import Links
 from conformance.lockstep.replication.sessions import NO_CONSUMER, ConsumerAtCluster, Sessions, TopicInClusters
 from conformance.wait import PAUSE_S, Deadline, wait_until
-from model.cluster_events import ReplicationSettings, ReplicatorsClosed
+from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings, ReplicatorsClosed
 from model.cluster_operations import (
     AwaitAnswered,
     AwaitIdle,
@@ -29,7 +29,9 @@ from model.cluster_operations import (
     AwaitTimedOut,
     CatchUp,
     LinkOperation,
+    LoseCluster,
     ReadClusters,
+    RecoverCluster,
 )
 from model.events import AnyOutcome, Created, Done, Skipped
 from model.operations import (
@@ -46,6 +48,7 @@ from model.operations import (
 from model.replication.evidence import SLACK_MS
 from model.subscription_operations import AckById, CloseConsumer, CrashConsumer, Receive, Subscribe
 
+_LOST: Final = Skipped("the cluster is lost")
 _NO_TOPIC: Final = Skipped("there is no such topic")
 
 TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
@@ -69,7 +72,13 @@ class ReplicationPerformer:
 
     def perform(self, operation: AnyOperation) -> AnyOutcome:
         """Carry out one operation and return the outcome."""
+        if operation.cluster in self._world.lost and not isinstance(operation, RecoverCluster):
+            return _LOST
         match operation:
+            case LoseCluster(cluster, how):
+                return self._lose(cluster, how)
+            case RecoverCluster(cluster):
+                return self._recover(cluster)
             case CreateTopic():
                 return self._create(operation)
             case CloseProducer(session):
@@ -92,8 +101,10 @@ class ReplicationPerformer:
                 return self._catch_up(operation, self._sessions.consumer(consumer))
             case ReadClusters(topic):
                 found = self._topics.get(topic)
-                return _NO_TOPIC if found is None else found.read_back() or Skipped("there is too much to read")
+                return _NO_TOPIC if found is None else self._read(found)
             case _ if isinstance(operation, LinkOperation):
+                if not self._world.lost.keys().isdisjoint((operation.source, operation.target)):
+                    return _LOST
                 return self._links.perform(operation)
             case AwaitTimedOut(cluster):
                 return self._await_timed_out(cluster)
@@ -138,6 +149,8 @@ class ReplicationPerformer:
         does nothing else. Without subscriptions, a reloaded topic has no such timer.
         """
         self._sessions.close()
+        for label in list(self._world.lost):
+            self._world.recover(label)
         self._world.clusters.heal_all()
         for topic in self._topics.values():
             for label in topic.labels:
@@ -167,6 +180,8 @@ class ReplicationPerformer:
             return NO_CONSUMER
         if not (consumer.is_replicated and consumer.topic.is_replicated):
             return Skipped("what is not replicated does not catch up")
+        if self._world.lost:
+            return _LOST
         return self._catch_ups.perform(operation, consumer)
 
     def _await_timed_out(self, cluster: str) -> AnyOutcome:
@@ -198,6 +213,45 @@ class ReplicationPerformer:
         self._sessions.drop(cluster, topic)
         topic.closed.discard(cluster)
         return Done()
+
+    def _read(self, topic: TopicInClusters) -> AnyOutcome:
+        """Read a topic. While a cluster is lost, the others must have replicated everything between them."""
+        if self._world.lost and not self._is_disturbed:
+            stalled = await_replicated(self._world, topic.reading, topic.labels)
+            if stalled is not None:
+                return stalled
+        return topic.read_back() or Skipped("there is too much to read")
+
+    @property
+    def _is_disturbed(self) -> bool:
+        """Whether a link is cut or held."""
+        clusters = self._world.clusters
+        return any(clusters.is_cut(*link) or clusters.is_held(*link) for link in permutations(clusters.labels, 2))
+
+    def _lose(self, cluster: str, how: Loss) -> AnyOutcome:
+        if self._world.lost or cluster not in self._world.clusters.labels:
+            return Skipped("there is no such cluster, or one is lost already")
+        topics = [topic for topic in self._topics.values() if cluster in topic.labels]
+        self._sessions.drop(cluster)
+        for topic in topics:
+            topic.closed.discard(cluster)
+            topic.reading.remember(cluster)
+        self._world.lose(cluster, how)
+        if how == "freeze":
+            return Done()
+        links = [(link, topic.name) for topic in topics for link in topic.links if link[1] == cluster]
+        self._world.await_all(
+            lambda: not any(self._world.is_connected(link, name) for link, name in links),
+            f"the others do not notice that cluster {cluster} is gone",
+        )
+        return LinkCut(now_ms())
+
+    def _recover(self, cluster: str) -> AnyOutcome:
+        if cluster not in self._world.lost:
+            return Skipped("the cluster is not lost")
+        until_ms = now_ms()
+        self._world.recover(cluster)
+        return LinkHealed(until_ms)
 
     def _bounce(self, cluster: str, *, is_kill: bool) -> AnyOutcome:
         if cluster not in self._world.clusters.labels:

@@ -27,7 +27,9 @@ from model.cluster_operations import (
     CutLink,
     HealLink,
     HoldLink,
+    LoseCluster,
     ReadClusters,
+    RecoverCluster,
     ReleaseLink,
     ReplicationOperation,
     SlowLink,
@@ -50,6 +52,10 @@ def action(operation: ReplicationOperation) -> tuple[str, str, str]:
             )
         case AwaitIdle(cluster, topic):
             return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
+        case LoseCluster(cluster, how=how):
+            return cluster, f"cluster {cluster}", "is killed, and stays so" if how == "kill" else "is frozen"
+        case RecoverCluster(cluster):
+            return cluster, f"cluster {cluster}", "runs again on its data"
         case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink() | CatchUp() | ReadClusters():
             return SUITE, "the suite", _action_of_suite(operation)
         case _:

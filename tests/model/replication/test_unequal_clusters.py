@@ -1,4 +1,4 @@
-"""Topics that are not replicated in all directions: what each cluster may have, and what is kept (REPL-20)."""
+"""Unequal clusters keep what REPL-20 names: replication one way, lost clusters, restricted messages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,40 @@ from dataclasses import replace
 
 import pytest
 
-from model.cluster_events import CaughtUp, ClusterCursor, SnapshotRequest, SnapshotResponse, SnapshotTaken
-from model.cluster_operations import CatchUp
-from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER
+from model.cluster_events import (
+    CaughtUp,
+    ClusterCursor,
+    LinkCut,
+    LinkHealed,
+    ReplicatorStalled,
+    SnapshotRequest,
+    SnapshotResponse,
+    SnapshotTaken,
+    SubscriptionUpdated,
+)
+from model.cluster_operations import CatchUp, LoseCluster, ReadClusters, RecoverCluster
+from model.deviations.replication import (
+    REQUEST_WITHOUT_REMOTE_CLUSTER,
+    UPDATE_CREATES_AT_LATEST,
+    UPDATE_PASSES_RESTRICTED_MESSAGES,
+)
+from model.events import Done
 from model.judgement import Allowed, Broken
+from model.operations import AnyOperation
 from model.replication.tracked import ClusterConsumer, ReplicatedTopic, Replication
 from model.replication.tracker import judge
-from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, broken, judged, replace_clusters
+from model.vocabulary import Outcome
+from tests.model.replication.test_small_logs import (
+    CURSORS,
+    THREE,
+    TOPIC,
+    Told,
+    at,
+    broken,
+    deviates,
+    judged,
+    replace_clusters,
+)
 
 CHAIN = replace(
     TOPIC,
@@ -101,3 +128,112 @@ def test_a_catch_up_acknowledges_only_what_came_to_its_cluster() -> None:
     )
     assert isinstance(at_c, Allowed)
     assert at_c.state.topics["t"].acknowledged("sub") == {"b0"}
+
+
+LOST = replace(
+    TOPIC, made=replace_clusters(TOPIC, ("A", "B", "C")), own={("sub", "A"): True}, acknowledged_at={}, is_settled=False
+)
+"""Three equal clusters."""
+
+
+def in_turn(topic: ReplicatedTopic, *happened: tuple[AnyOperation, Outcome]) -> Replication:
+    consumers = {"k": ClusterConsumer(cluster="C", topic="t", subscription="sub")}
+    state = Replication(topics={"t": topic}, consumers=consumers)
+    for operation, outcome in happened:
+        after = judge(state, operation, outcome, frozenset())
+        assert isinstance(after, Allowed)
+        state = after.state
+    return state
+
+
+def test_a_lost_cluster_is_judged_again_once_it_is_back() -> None:
+    lost = in_turn(LOST, (LoseCluster("C"), LinkCut(100)))
+    topic = lost.topics["t"]
+    assert (dict(topic.lost), sorted(topic.killed), list(lost.consumers)) == ({"C": "kill"}, ["C"], [])
+    assert topic.cut == {("A", "C"): ((100, None),), ("B", "C"): ((100, None),)}
+    back = in_turn(LOST, (LoseCluster("C"), LinkCut(100)), (RecoverCluster("C"), LinkHealed(900))).topics["t"]
+    assert (dict(back.lost), back.cut["A", "C"], len(back.reloaded["C"])) == ({}, ((100, 900),), 1)
+    thawed = in_turn(LOST, (LoseCluster("C", "freeze"), Done()), (RecoverCluster("C"), LinkHealed(900))).topics["t"]
+    assert (dict(thawed.lost), dict(thawed.cut), dict(thawed.reloaded), thawed.killed) == ({}, {}, {}, frozenset())
+
+
+def test_what_is_left_of_the_clusters_keeps_its_rules() -> None:
+    gone = replace(LOST, lost={"C": "kill"}, published={"A": ("a0",)})
+    logs: dict[str, list[Told]] = {"A": [("A", "a0")], "B": [("A", "a0")], "C": []}
+    verdict = judged(logs, topic=gone, cursors={})
+    assert isinstance(verdict, Allowed)
+    assert "REPL-20" in verdict.exercised
+    assert broken(judged({**logs, "B": [("A", "a1")]}, topic=gone, cursors={}))[0] == "REPL-01"
+    ahead = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 0))}
+    assert broken(judged(logs, topic=gone, cursors=ahead))[0] == "REPL-14"
+    begun: dict[str, list[Told]] = {**logs, "A": [("A", "a0"), ("A", SnapshotRequest("s", "A"))]}
+    unconnected = replace(gone, cut={("A", "C"): ((1, None),)})
+    rule, _ = broken(judged(begun, topic=unconnected, cursors={}, times_ms={0: 2, 1: 10}, at_ms=99))
+    assert rule == "REPL-03"
+
+
+def test_replication_between_the_clusters_that_are_left_goes_on() -> None:
+    state = Replication(topics={"t": replace(LOST, lost={"C": "kill"})})
+    stalled = ReplicatorStalled("A", "B", 30.0, ("a0",))
+    assert broken(judge(state, ReadClusters("t"), stalled, frozenset()))[0] == "REPL-01"
+
+
+def test_snapshots_are_not_judged_while_a_cluster_is_lost() -> None:
+    """The log of the lost cluster ends before it was lost, and others may have more of its responses."""
+    in_one_round = {**THREE, "A": [entry for number, entry in enumerate(THREE["A"]) if number != 4]}
+    topic = replace(LOST, published={"A": ("a0",)})
+    assert broken(judged(in_one_round, topic=topic, cursors={}))[0] == "REPL-09"
+    assert isinstance(judged(in_one_round, topic=replace(topic, lost={"C": "kill"}), cursors={}), Allowed)
+
+
+ONLY_IN_B: dict[str, list[Told]] = {
+    "A": [
+        ("A", "a0"),
+        ("A", SnapshotRequest("s", "A")),
+        ("B", SnapshotResponse("s", "B", at("B", 2))),
+        ("A", SnapshotTaken("s", at("A", 2), {"B": at("B", 2)})),
+        ("A", SubscriptionUpdated("sub", {"B": at("B", 2)})),
+    ],
+    "B": [
+        ("B", "b0"),
+        ("A", "a0"),
+        ("A", SnapshotRequest("s", "A")),
+        ("B", SnapshotResponse("s", "B", at("B", 2))),
+        ("A", SubscriptionUpdated("sub", {"B": at("B", 2)})),
+        ("B", "b1"),
+    ],
+}
+"""b0 and b1 stay in B. The update of A passes b0."""
+
+RESTRICTED = replace(
+    TOPIC,
+    published={"A": ("a0",), "B": ("b0", "b1")},
+    restricted={"b0": frozenset({"B"}), "b1": frozenset({"B"})},
+    is_settled=False,
+)
+
+
+def test_an_update_may_pass_only_messages_that_its_source_may_not_have() -> None:
+    cursors = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 2))}
+    because = deviates("REPL-14", UPDATE_PASSES_RESTRICTED_MESSAGES, ONLY_IN_B, topic=RESTRICTED, cursors=cursors)
+    assert because.startswith("B has b0 as acknowledged")
+    known = frozenset({UPDATE_PASSES_RESTRICTED_MESSAGES})
+    further = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 5))}
+    created_before = replace(RESTRICTED, own={("sub", "B"): True})
+    after_the_update = judged(ONLY_IN_B, topic=created_before, cursors=further, known=known)
+    may_be_there = replace(RESTRICTED, restricted={"b0": frozenset({"A", "B"}), "b1": frozenset({"B"})})
+    at_its_source = judged(ONLY_IN_B, topic=may_be_there, cursors=cursors, known=known)
+    for found in (after_the_update, at_its_source):
+        assert isinstance(found, Broken)
+        assert (found.rule, found.deviation) == ("REPL-14", None)
+
+
+def test_each_missed_message_needs_a_deviation_of_its_own() -> None:
+    """The update passes b0, which A may not have; B created the subscription at its end, and skipped b1."""
+    further = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 5))}
+    both = frozenset({UPDATE_PASSES_RESTRICTED_MESSAGES, UPDATE_CREATES_AT_LATEST})
+    assert isinstance(judged(ONLY_IN_B, topic=RESTRICTED, cursors=further, known=both), Allowed)
+    for known in both:
+        found = judged(ONLY_IN_B, topic=RESTRICTED, cursors=further, known=frozenset({known}))
+        assert isinstance(found, Broken)
+        assert {found.deviation} == both - {known}
