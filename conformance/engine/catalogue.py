@@ -179,8 +179,8 @@ DESCRIPTIONS: tuple[Description, ...] = (
     ),
     Description(
         name="clusters-kills",
-        summary="Kills and restarts clusters as well.",
-        decides=("REPL-01", "REPL-13", "REPL-14"),
+        summary="Kills, freezes and restarts clusters as well; one may be lost while the others go on.",
+        decides=("REPL-01", "REPL-03", "REPL-10", "REPL-13", "REPL-14", "REPL-18", "REPL-20"),
         needs=frozenset({Capability.CLUSTERS, Capability.KILL, Capability.RESTART}),
         share=5.0,
         steps=6,
