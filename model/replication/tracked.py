@@ -101,6 +101,11 @@ class ReplicatedTopic:
         """The clusters that one replicates the topic to."""
         return frozenset(target for source, target in self.links if source == cluster)
 
+    def is_followed(self, cluster: str) -> bool:
+        """Whether other clusters can follow one: each that it replicates to responds to it."""
+        remotes = self.remotes_of(cluster)
+        return bool(remotes) and all((remote, cluster) in self.links for remote in remotes)
+
     def published_for(self, cluster: str) -> frozenset[str]:
         """All messages that may be stored at a cluster."""
         sources = {cluster, *(source for source, target in self.links if target == cluster)}

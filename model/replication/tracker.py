@@ -342,6 +342,8 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
             topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
             state = state.with_consumer(name, replace(consumer, unacknowledged=()))
             state = state.with_topic(consumer.topic, topic)
+            if not topic.is_followed(consumer.cluster):
+                return Allowed(state)
             if lagged is not None:
                 return Allowed(state, ("REPL-12", "REPL-13"), (SNAPSHOT_CACHE_OUTRUN,))
             return Allowed(state, ("REPL-12", "REPL-13", *(("REPL-19",) if operation.lag else ())))

@@ -120,6 +120,7 @@ def test_a_catch_up_acknowledges_only_what_came_to_its_cluster() -> None:
     assert isinstance(caught, Allowed)
     topic: ReplicatedTopic = caught.state.topics["t"]
     assert topic.acknowledged("sub") == {"a0", "b0", "c0"}
+    assert caught.exercised == (), "nobody follows B"
     at_c = judge(
         Replication(topics={"t": CHAIN}, consumers={"k": replace(consumer, cluster="C")}),
         CatchUp("k", prefix="c"),
