@@ -23,11 +23,18 @@ _EXAMPLES = itertools.count(1)
 class Fixture:
     """A topic, and a consumer of its replicated subscription at cluster A."""
 
-    def __init__(self, world: ReplicationWorld, *, clusters: int = 2, is_replicated: bool = True) -> None:
+    def __init__(
+        self,
+        world: ReplicationWorld,
+        *,
+        clusters: int = 2,
+        is_replicated: bool = True,
+        links: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         self._performer = ReplicationPerformer(world, example=next(_EXAMPLES))
         self._sent = 0
         self.do(
-            CreateTopic(TOPIC, deduplication="namespace-off", clusters=clusters),
+            CreateTopic(TOPIC, deduplication="namespace-off", clusters=clusters, links=links),
             Subscribe(CONSUMER, TOPIC, SUBSCRIPTION, kind="Exclusive", cluster="A", is_replicated=is_replicated),
             OpenProducer(SESSION, TOPIC, "p", cluster="A"),
         )

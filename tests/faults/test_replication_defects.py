@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from threading import Event
+from typing import Literal
 
 import pytest
 
@@ -25,10 +26,20 @@ from conformance.lockstep.replication.cluster_reader import QUIET_TIMEOUT_S, Rea
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.sessions import ANSWER_TIMEOUT_S
 from model.cluster_events import CaughtUp, ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
-from model.cluster_operations import AwaitIdle, AwaitTimedOut, CatchUp, CutLink, HealLink, ReadClusters
-from model.events import Skipped
-from model.operations import CreateTopic
+from model.cluster_operations import (
+    AwaitIdle,
+    AwaitTimedOut,
+    CatchUp,
+    CutLink,
+    HealLink,
+    LoseCluster,
+    ReadClusters,
+    RecoverCluster,
+)
+from model.events import Done, Skipped
+from model.operations import CreateTopic, OpenProducer, Send
 from model.replication.logs import Log, is_passed
+from model.vocabulary import Entry, Message
 from tests.faults.experiments import Observation, seen
 from tests.faults.replication_effects import REPLICATION_EFFECTS, ReplicationEffect
 from tests.faults.replication_fixtures import CONSUMER, SUBSCRIPTION, TOPIC, Fixture
@@ -164,9 +175,37 @@ def test_catching_up_ends_with_the_run(world: ReplicationWorld, monkeypatch: pyt
     fixture.publish("m0")
     monkeypatch.setattr(world, "is_time_up", lambda: True)
     with pytest.raises(OutOfTime):
-        fixture.do(CatchUp(CONSUMER, prefix="c"))
+        fixture.do(CatchUp(CONSUMER, prefix="c", lag=1))
     monkeypatch.undo()
     assert isinstance(fixture.do(CatchUp(CONSUMER, prefix="d")), CaughtUp)
+    fixture.close()
+
+
+@pytest.mark.parametrize("how", ["kill", "freeze"])
+def test_the_clusters_that_are_left_go_on_without_a_lost_one(
+    world: ReplicationWorld, how: Literal["kill", "freeze"]
+) -> None:
+    fixture = Fixture(world, clusters=3)
+    lost = fixture.do(LoseCluster("C", how))
+    assert isinstance(lost, LinkCut if how == "kill" else Done)
+    fixture.publish("m0")
+    assert isinstance(fixture.do(OpenProducer("there", TOPIC, "there", cluster="C")), Skipped)
+    without = fixture.logs()
+    assert {label: log.messages() for label, log in without.items()} == {"A": ("m0",), "B": ("m0",), "C": ()}
+    assert isinstance(fixture.do(RecoverCluster("C")), LinkHealed)
+    eventually(lambda: fixture.logs()["C"].messages() == ("m0",), deadline_s=60)
+    fixture.close()
+
+
+def test_messages_go_only_where_their_cluster_replicates_to(world: ReplicationWorld) -> None:
+    fixture = Fixture(world, clusters=3, links=(("A", "B"), ("C", "A")))
+    fixture.publish("m0")
+    fixture.await_at_b("m0")
+    fixture.do(OpenProducer("there", TOPIC, "there", cluster="C"))
+    fixture.do(Send("there", (Entry((Message(1, "c0"),)),)))
+    eventually(lambda: "c0" in fixture.reading.messages("A"), deadline_s=60)
+    found = {label: sorted(log.messages()) for label, log in fixture.logs().items()}
+    assert found == {"A": ["c0", "m0"], "B": ["m0"], "C": ["c0"]}
     fixture.close()
 
 
