@@ -54,11 +54,11 @@ class Findings:
         base: Base,
         seeded: SeededDefect | None,
         is_interrupted: Callable[[], bool],
-        on_failure: Callable[[HarnessError], object],
+        on_failure: Callable[[HarnessError], bool],
         replayer_of: Callable[[Iterable[AnyOperation]], AbstractContextManager[Replayer]],
     ) -> None:
         """``rounds`` perform single replays, and ``replayer_of`` operations those of histories with them.
-        ``on_failure`` is called after a replay with a harness error.
+        ``on_failure`` is called after a replay with a harness error: whether the broker serves again.
         """
         self.plan = plan
         self.base = base
@@ -189,7 +189,7 @@ class Findings:
         self.emit_phase(f"making the history of {one.violation.rule} short")
         recording = self._recording(one.attempt)
         try:
-            shortest = self._shortest(one, recording)
+            shortest = self._shortest_once_more(one, recording)
             self._shortened += 1
         except HarnessError as harness_error:
             self.emit_harness_error(f"The history of {one.violation.rule} was not replayed: {harness_error}")
@@ -202,6 +202,15 @@ class Findings:
             self._doubted.append((one, shortest))
         if self._seeded is not None and shortest.tries:
             self._replay_soundly(one, shortest.attempt, self._seeded)
+
+    def _shortest_once_more(self, one: FoundViolation, recording: Recording | None) -> Shortest:
+        """The shortest history; if a replay fails, it is tried once more, on a broker that serves again."""
+        try:
+            return self._shortest(one, recording)
+        except HarnessError as harness_error:
+            if not self._on_failure(harness_error):
+                raise
+            return self._shortest(one, recording)
 
     def _recording(self, attempt: Attempt) -> Recording | None:
         limit_s = min(RECORDING_AT_MOST_S, self.shortening_s() / 4)

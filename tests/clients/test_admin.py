@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.client import Admin, AdminError
-from conformance.clients.admin.http import topic_path
+from conformance.clients.admin.http import AdminHttp, topic_path
 from conformance.clients.admin.types import (
     AcknowledgedRange,
     NamespacePolicies,
@@ -302,3 +305,46 @@ def test_acknowledged_ranges_are_parsed_as_the_broker_writes_them() -> None:
 def test_text_that_is_no_list_of_ranges_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="not a list"):
         parse_ranges(text)
+
+
+@contextmanager
+def closing_idle_connections() -> Iterator[tuple[str, list[str]]]:
+    """A server that closes each connection at its second request, without an answer; its address, and the requests."""
+    asked: list[str] = []
+
+    def serve(listening: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as lines:
+                for number in range(2):
+                    request = lines.readline().decode().strip()
+                    length = 0
+                    while (header := lines.readline().strip().lower()) not in (b"", b"\r\n"):
+                        length = int(header.partition(b":")[2]) if header.startswith(b"content-length") else length
+                    lines.read(length)
+                    if not request:
+                        break
+                    asked.append(request.rpartition(" ")[0])
+                    if number == 0:
+                        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_a_get_is_sent_again_if_its_idle_connection_was_closed_and_nothing_else_is() -> None:
+    with closing_idle_connections() as (url, asked):
+        http = AdminHttp(url, timeout_s=TIMEOUT_S)
+        assert [http.request("GET", "a").status, http.request("GET", "b").status] == [200, 200]
+        assert asked == ["GET /admin/v2/a", "GET /admin/v2/b", "GET /admin/v2/b"]
+        with pytest.raises(ConnectionLost):
+            http.request("POST", "c", {})
+        assert asked[3:] == ["POST /admin/v2/c"]
+        http.close()

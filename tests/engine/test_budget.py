@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
 from conformance.engine.shortener.attempt import Attempt, one_by_one
 from conformance.engine.shortener.replays import Shortest, only_recorded
+from conformance.harness_error import HarnessError
 from conformance.history.document import Step, Violation
 from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.lockstep import Lockstep
@@ -334,23 +335,51 @@ def test_each_further_history_may_be_shortened_for_half_as_long(
         limits.append(limit_s)
         return only_recorded(attempt, None)
 
+    its, one = shortening(monkeypatch, tmp_path, minimise)
+    for _ in range(3):
+        its.shorten(one)
+    assert limits == pytest.approx([250.0, 125.0, 62.5], abs=1.0)
+    assert budget.shortening_s(-1.0, 0) == 0.0
+
+
+def shortening(
+    monkeypatch: pytest.MonkeyPatch, report: Path, minimise: Callable[..., Shortest], *, is_served_after: bool = False
+) -> tuple[findings.Findings, FoundViolation]:
+    """The findings of a run with a thousand seconds left, and a violation whose history ``minimise`` makes short."""
     monkeypatch.setattr(findings, "shorten_recording", lambda *_, **__: None)
     monkeypatch.setattr(findings, "minimise", minimise)
     violation = Violation(rule="ACK-01", because="it does not hold", step=1)
-    one = FoundViolation("by hand", Attempt((), 0, violation), violation, tmp_path / "ACK-01-1.json")
+    one = FoundViolation("by hand", Attempt((), 0, violation), violation, report / "ACK-01-1.json")
+    broker = SimpleNamespace(log_tail=lambda: "the end of the log")
     its = findings.Findings(
-        Plan(broker="", seed=1, rules=frozenset(), report=tmp_path),
-        cast(rounds.Rounds, SimpleNamespace(attempt=None)),
-        events.Emitter(tmp_path / "events.jsonl", began=0.0),
+        Plan(broker="", seed=1, rules=frozenset(), report=report),
+        cast(rounds.Rounds, SimpleNamespace(attempt=None, world=SimpleNamespace(broker=broker))),
+        events.Emitter(report / "events.jsonl", began=0.0),
         began=time.monotonic(),
         deadline=time.monotonic() + 1000.0,
         base="quick",
         seeded=None,
         is_interrupted=lambda: False,
-        on_failure=lambda _: None,
+        on_failure=lambda _: is_served_after,
         replayer_of=lambda _: nullcontext(one_by_one(lambda _: one.attempt)),
     )
-    for _ in range(3):
-        its.shorten(one)
-    assert limits == pytest.approx([250.0, 125.0, 62.5], abs=1.0)
-    assert budget.shortening_s(-1.0, 0) == 0.0
+    return its, one
+
+
+@pytest.mark.parametrize(
+    ("failures", "is_served_after", "is_reported"), [(1, True, False), (2, True, True), (1, False, True)]
+)
+def test_a_history_is_replayed_once_more_if_the_broker_serves_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failures: int, is_served_after: bool, is_reported: bool
+) -> None:
+    left = [HarnessError("the broker is gone")] * failures
+
+    def minimise(attempt: Attempt, *_: object, **__: object) -> Shortest:
+        if left:
+            raise left.pop()
+        return only_recorded(attempt, None)
+
+    its, one = shortening(monkeypatch, tmp_path, minimise, is_served_after=is_served_after)
+    its.shorten(one)
+    told = [events.decode(line) for line in (tmp_path / "events.jsonl").read_bytes().splitlines()]
+    assert any(isinstance(event, events.HarnessErrorHappened) for event in told) == is_reported

@@ -1,7 +1,8 @@
 """The admin API over HTTP: requests with deadlines, answers as bytes or typed values, one kind of error.
 
 It reuses connections and retries nothing, because a failed request may have taken effect. It only tries the next
-address if one accepts no connection.
+address if one accepts no connection, and asks once more if the broker closed a connection instead of answering a GET:
+it may have closed one that was idle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError, TimeoutError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProtocolError, SSLError, TimeoutError
 from urllib3.util import Timeout
 
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
@@ -163,7 +164,7 @@ class AdminHttp:
         if token is not None:
             headers["authorization"] = f"Bearer {token.value}"
         for _ in range(_MOST_REDIRECTS):
-            response = self._pool.request(method, url, body=data, headers=headers, redirect=False)
+            response = self._sent(method, url, data, headers)
             place = response.get_redirect_location()
             if not place:
                 return response
@@ -171,6 +172,14 @@ class AdminHttp:
             if self._is_tls and urlsplit(url).scheme != "https":
                 raise HarnessError(f"{self._service} sends requests on to {url}, an address without TLS")
         raise HarnessError(f"{self._service} sent {method} {url} on more than {_MOST_REDIRECTS} times")
+
+    def _sent(self, method: str, url: str, data: bytes | None, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+        try:
+            return self._pool.request(method, url, body=data, headers=headers, redirect=False)
+        except ProtocolError:
+            if method != "GET":
+                raise
+            return self._pool.request(method, url, body=data, headers=headers, redirect=False)
 
     def _error(self, request: str, response: urllib3.BaseHTTPResponse) -> AdminError:
         role = None

@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import permutations
 from typing import Final, assert_never
 
+from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
 from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, Link, Loss, ReplicationWorld, now_ms
@@ -49,6 +50,7 @@ from model.replication.evidence import SLACK_MS
 from model.subscription_operations import AckById, CloseConsumer, CrashConsumer, Receive, Subscribe
 
 _LOST: Final = Skipped("the cluster is lost")
+_NEEDED: Final[dict[Loss, Capability]] = {"kill": Capability.KILL, "freeze": Capability.PAUSE}
 _NO_TOPIC: Final = Skipped("there is no such topic")
 
 TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
@@ -231,6 +233,8 @@ class ReplicationPerformer:
     def _lose(self, cluster: str, how: Loss) -> AnyOutcome:
         if self._world.lost or cluster not in self._world.clusters.labels:
             return Skipped("there is no such cluster, or one is lost already")
+        if _NEEDED[how] not in self._world.clusters.cluster(cluster).broker.capabilities:
+            return Skipped("this broker cannot be lost so")
         topics = [topic for topic in self._topics.values() if cluster in topic.labels]
         self._sessions.drop(cluster)
         for topic in topics:
