@@ -59,6 +59,19 @@ class ReleaseLink(Operation, frozen=True):
     target: str
 
 
+class SetLink(Operation, frozen=True):
+    """Have a cluster replicate a topic to another one from now on, or not, by the clusters of its namespace there.
+
+    Only for a topic that was created with ``links``, which has a namespace of its own. Done, once the cluster's
+    replicator is connected or gone.
+    """
+
+    source: str
+    target: str
+    topic: str
+    on: bool
+
+
 class LoseCluster(Operation, frozen=True):
     """A cluster's broker is killed, or frozen, and stays so until RecoverCluster or the end of the example.
 
@@ -146,6 +159,7 @@ LinkOperation = CutLink | HealLink | HoldLink | SlowLink | ReleaseLink
 
 ReplicationOperation = (
     LinkOperation
+    | SetLink
     | LoseCluster
     | RecoverCluster
     | AwaitMessage

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from itertools import permutations
 from typing import Final, Literal
 
 from msgspec import structs
@@ -67,7 +66,7 @@ class ReplicationWorld:
         """
         self._on_start = on_start
         self.is_time_up = is_time_up
-        self._namespaces: dict[tuple[tuple[str, ...], tuple[Link, ...], bool], str] = {}
+        self._namespaces: dict[tuple[tuple[str, ...], str, bool], str] = {}
         self.lost: Final[dict[str, Loss]] = {}
         """The clusters whose broker is killed or frozen, until it is recovered."""
         self._connections: Counter[tuple[Link, str]] = Counter()
@@ -103,19 +102,17 @@ class ReplicationWorld:
         """Whether a topic's replicator connected over a link more than once."""
         return self._connections[link, topic] > 1
 
-    def namespace(self, labels: Sequence[str], links: Sequence[Link], *, deduplication: bool) -> str:
-        """The namespace of topics that these clusters have and that these links replicate; made on first use."""
-        key = (tuple(labels), tuple(sorted(links)), deduplication)
+    def namespace(
+        self, labels: Sequence[str], links: Collection[Link], *, deduplication: bool, of: str | None = None
+    ) -> str:
+        """The namespace of topics that these clusters have and that these links replicate; made on first use.
+
+        ``of``: the one topic that has a namespace of its own, whose links may change.
+        """
+        key = (tuple(labels), of or ("all" if links else "alone"), deduplication)
         if key not in self._namespaces:
-            is_full = set(links) == set(permutations(labels, 2))
-            over = () if is_full else ["".join(link).lower() for link in sorted(links)] or ["alone"]
-            kind = "-".join([str(len(labels)), *over, *(["deduplicated"] if deduplication else [])])
-            among = {
-                label: tuple(
-                    self.clusters.cluster(other).name for other in labels if other == label or (label, other) in links
-                )
-                for label in labels
-            }
+            kind = "-".join([str(len(labels)), key[1], *(["deduplicated"] if deduplication else [])])
+            among = {label: self.names_among(label, links) for label in labels}
             namespace = self.clusters.create_namespace(kind, among)
             for label in labels:
                 admin = self.clusters.cluster(label).admin
@@ -123,6 +120,10 @@ class ReplicationWorld:
                 admin.set_namespace_deduplication(namespace, deduplication)
             self._namespaces[key] = namespace
         return self._namespaces[key]
+
+    def names_among(self, label: str, links: Collection[Link]) -> tuple[str, ...]:
+        """The names of a cluster and of those that these links replicate to from it."""
+        return tuple(self.clusters.cluster(other).name for other in LABELS if other == label or (label, other) in links)
 
     def replicators(self, labels: Sequence[str], topic: str) -> dict[Link, ReplicationStats]:
         """The stats of a topic's replicators in these clusters, by link, without those that are not loaded."""

@@ -49,11 +49,17 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
             if unknown := set(here) - topic.all_published:
                 yield f"{target} has {min(unknown)} of {source}, but it was never published there"
             yield from _repeated(topic, source, log)
-            if target != source and (source, target) not in topic.links:
+            if target != source and (source, target) not in topic.links_so_far:
                 yield f"{target} has {here[0]} of {source}, which does not replicate to it" if here else None
             elif target != source:
                 may_come = tuple(message for message in own if topic.may_be_at(message, target))
                 arrived = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
+                if (source, target) in topic.changed:
+                    unsure = topic.changed[source, target].union(() if (source, target) in topic.links else own)
+                    if arrived != tuple(message for message in may_come if message in arrived):
+                        yield f"{target} has {', '.join(arrived)} of {source}, but {source} has {', '.join(own)}"
+                    may_come = tuple(message for message in may_come if message not in unsure)
+                    arrived = tuple(message for message in arrived if message not in unsure)
                 yield from _as_there(topic, source, target, may_come, arrived)
 
 

@@ -25,7 +25,7 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
                 yield _moved(topic, log, cursor)
             if (cursor.subscription, cluster) in topic.own:
                 continue
-            may_come = any(target == cluster for _, target in topic.links)
+            may_come = any(target == cluster for _, target in topic.links_so_far)
             if not (may_come and topic.is_replicated_subscription(cursor.subscription)):
                 yield f"{cluster} has subscription {cursor.subscription} of another cluster, but it is not replicated"
     yield from _unasked_markers(topic, logs)
@@ -51,11 +51,11 @@ def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult
     """The markers of a topic that is to have none."""
     takes_part = not topic.own or any(topic.own.values())
     for cluster, log in logs.items():
-        is_alone = not topic.remotes_of(cluster)
+        is_alone = cluster not in {source for source, _ in topic.links_so_far}
         if takes_part and not is_alone:
             continue
         why = "the topic is not replicated" if is_alone else "no subscription is replicated"
-        is_reached = takes_part and any(target == cluster for _, target in topic.links)
+        is_reached = takes_part and any(target == cluster for _, target in topic.links_so_far)
         markers = [one for one in log.entries if one.marker is not None and not (is_reached and one.origin != cluster)]
         because = f"{why}, but the log of {cluster} has {len(markers)} markers"
         has_replicated = any(is_replicated for (_, at), is_replicated in topic.own.items() if at == cluster)

@@ -104,7 +104,7 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
         return
     read_ms = topic.read.at_ms if topic.read is not None else 0
     for (source, target), cuts in topic.cut.items():
-        if (source, target) not in topic.links:
+        if (source, target) not in topic.links or (source, target) in topic.changed:
             continue
         log = logs[source]
         for since_ms, until_ms in cuts:

@@ -45,6 +45,7 @@ Cuts = tuple[tuple[int, int | None], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedTopic:
     """One topic in all clusters. ``only_links``: the directions in which it is replicated, if not all.
+    ``changed``: of each direction that was added or removed, the messages that may or may not come.
 
     ``published``: by cluster, the stored business ids, in order. ``maybe_published``: those whose store is unknown.
     ``nearly_full``: those of both that may leave no room for the additions of replicators
@@ -66,7 +67,8 @@ class ReplicatedTopic:
     made: ReplicationSettings
     is_replicated: bool
     deduplication: bool
-    only_links: tuple[Link, ...] = ()
+    only_links: frozenset[Link] | None = None
+    changed: Mapping[Link, frozenset[str]] = field(default_factory=dict)
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     maybe_published: frozenset[str] = frozenset()
     nearly_full: frozenset[str] = frozenset()
@@ -95,7 +97,18 @@ class ReplicatedTopic:
         """The directions in which the topic is replicated."""
         if not self.is_replicated:
             return frozenset()
-        return frozenset(self.only_links or permutations(self.clusters, 2))
+        return frozenset(permutations(self.clusters, 2)) if self.only_links is None else self.only_links
+
+    @property
+    def links_so_far(self) -> frozenset[Link]:
+        """The directions in which it is or was replicated."""
+        return self.links.union(self.changed)
+
+    def with_link(self, link: Link, *, on: bool) -> ReplicatedTopic:
+        """A direction was added or removed: whether messages from before come is not known."""
+        links = self.links | {link} if on else self.links - {link}
+        before = self.maybe_published.union(self.published.get(link[0], ()))
+        return replace(self.disturbed(), only_links=links, changed={**self.changed, link: before})
 
     def remotes_of(self, cluster: str) -> frozenset[str]:
         """The clusters that one replicates the topic to."""
@@ -108,7 +121,7 @@ class ReplicatedTopic:
 
     def published_for(self, cluster: str) -> frozenset[str]:
         """All messages that may be stored at a cluster."""
-        sources = {cluster, *(source for source, target in self.links if target == cluster)}
+        sources = {cluster, *(source for source, target in self.links_so_far if target == cluster)}
         return self.maybe_published.union(*(self.published.get(source, ()) for source in sources))
 
     @property

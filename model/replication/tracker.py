@@ -18,7 +18,16 @@ from model.cluster_events import (
     ReplicatorsClosed,
     ReplicatorStalled,
 )
-from model.cluster_operations import AwaitIdle, CatchUp, CutLink, HealLink, LoseCluster, ReadClusters, RecoverCluster
+from model.cluster_operations import (
+    AwaitIdle,
+    CatchUp,
+    CutLink,
+    HealLink,
+    LoseCluster,
+    ReadClusters,
+    RecoverCluster,
+    SetLink,
+)
 from model.deviations import DEVIATIONS
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, SNAPSHOT_CACHE_OUTRUN
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Stored, Subscribed
@@ -97,6 +106,8 @@ def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> R
             return _closed(state, topic, cluster, outcome)
         case Unload(topic, cluster=str(cluster)):
             return _unloaded(state, topic, cluster)
+        case SetLink():
+            return _link_set(state, operation)
         case LoseCluster(cluster, how):
             return _lost(state, cluster, how, outcome)
         case RecoverCluster(cluster):
@@ -116,7 +127,7 @@ def _created(state: Replication, operation: CreateTopic, outcome: Outcome) -> Re
         made=outcome.replication,
         is_replicated=operation.is_replicated,
         deduplication=outcome.deduplication,
-        only_links=operation.links,
+        only_links=frozenset(operation.links) if operation.links else None,
     )
     return state.with_topic(operation.topic, topic)
 
@@ -231,6 +242,14 @@ def _acknowledged(state: Replication, operation: AckById, outcome: Outcome) -> R
     return state.with_topic(consumer.topic, topic)
 
 
+def _link_set(state: Replication, operation: SetLink) -> Replication:
+    topic = state.topics.get(operation.topic)
+    if topic is None:
+        return state
+    link = operation.source, operation.target
+    return state.with_topic(operation.topic, topic.with_link(link, on=operation.on))
+
+
 def _link_cut(state: Replication, link: tuple[str, str], outcome: Outcome) -> Replication:
     if not isinstance(outcome, LinkCut):
         return state
@@ -342,7 +361,7 @@ def _caught_up(state: Replication, operation: CatchUp, outcome: Outcome, known: 
             topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
             state = state.with_consumer(name, replace(consumer, unacknowledged=()))
             state = state.with_topic(consumer.topic, topic)
-            if not topic.is_followed(consumer.cluster):
+            if topic.changed or not topic.is_followed(consumer.cluster):
                 return Allowed(state)
             if lagged is not None:
                 return Allowed(state, ("REPL-12", "REPL-13"), (SNAPSHOT_CACHE_OUTRUN,))
@@ -418,7 +437,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
     excused: list[str] = []
     deviations: set[str] = set()
     for rule, check in CHECKS:
-        if topic.lost and rule not in KEPT_WITHOUT_A_CLUSTER:
+        if (topic.lost or topic.changed) and rule not in KEPT_WITHOUT_A_CLUSTER:
             continue
         results = list(check(topic, logs))
         for one in results:
@@ -437,7 +456,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
         # All results that hold are one check, and each deviation is another, whichever rule it is of.
         exercised += [rule] if None in results else []
         excused += [rule] * len({one.deviation for one in results if isinstance(one, Deviating)})
-    if (topic.only_links or topic.lost) and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
+    if (topic.only_links is not None or topic.lost) and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
         exercised.append("REPL-20")
     met = tuple(sorted(deviations))
     return Allowed(state.with_topic(name, topic), tuple(exercised), met, tuple(excused), frozenset(met))

@@ -25,6 +25,7 @@ from model.cluster_operations import (
     ReadClusters,
     RecoverCluster,
     ReleaseLink,
+    SetLink,
     SlowLink,
 )
 from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Unload
@@ -76,7 +77,7 @@ class ClustersMachine(LockstepMachine):
         self.subscribed = 0
         self.caught_up = 0
         self.are_subscriptions_replicated = True
-        self.links: tuple[tuple[str, str], ...] = ()
+        self.links: tuple[tuple[str, str], ...] | None = None
         """The only directions of replication, if not all."""
 
     @initialize(
@@ -238,13 +239,25 @@ class ClustersMachine(LockstepMachine):
             self.do(AckById(consumer, messages, cumulative=is_cumulative))
         self.do(ReadClusters(TOPIC))
 
+    @precondition(lambda self: self.links is not None)
+    @rule(here=PLACES, there=PLACES, count=COUNTS)
+    def change_link(self, here: int, there: int, count: int) -> None:
+        """A cluster no longer replicates the topic to another one, or does so again, or for the first time."""
+        link = self.at(here), self.at(there)
+        if link[0] != link[1] and self.links is not None:
+            self.publish_at(link[0], count)
+            is_on = link not in self.links
+            self.links = (*self.links, link) if is_on else tuple(one for one in self.links if one != link)
+            self.do(SetLink(*link, TOPIC, on=is_on))
+            self.publish_at(link[0], count)
+
     @rule(place=PLACES)
     def unload(self, place: int) -> None:
         """The topic is unloaded at a cluster."""
         self.do(Unload(TOPIC, cluster=self.at(place)))
         self.gone(self.at(place))
 
-    @precondition(lambda self: len(self.clusters) == len(CLUSTERS) and not self.links)
+    @precondition(lambda self: len(self.clusters) == len(CLUSTERS) and self.links is None)
     @rule(order=st.permutations(CLUSTERS))
     def answer_again(self, order: list[str]) -> None:
         """Of two clusters that are asked, one answers early, publishes, and sends its answer again in the second round;
@@ -306,7 +319,7 @@ class ClustersMachine(LockstepMachine):
                 deduplication="namespace-on" if deduplication else "namespace-off",
                 clusters=clusters,
                 is_replicated=is_replicated,
-                links=self.links,
+                links=self.links or (),
             )
         )
 

@@ -35,6 +35,7 @@ from model.cluster_operations import (
     LoseCluster,
     ReadClusters,
     RecoverCluster,
+    SetLink,
 )
 from model.events import Done, Skipped
 from model.operations import CreateTopic, OpenProducer, Send
@@ -206,6 +207,20 @@ def test_messages_go_only_where_their_cluster_replicates_to(world: ReplicationWo
     eventually(lambda: "c0" in fixture.reading.messages("A"), deadline_s=60)
     found = {label: sorted(log.messages()) for label, log in fixture.logs().items()}
     assert found == {"A": ["c0", "m0"], "B": ["m0"], "C": ["c0"]}
+    fixture.close()
+
+
+def test_a_cluster_replicates_from_when_its_namespace_says_so(world: ReplicationWorld) -> None:
+    fixture = Fixture(world, links=(("A", "B"),))
+    fixture.publish("m0")
+    fixture.await_at_b("m0")
+    assert isinstance(fixture.do(SetLink("A", "B", TOPIC, on=False)), Done)
+    fixture.publish("m1")
+    assert fixture.logs()["B"].messages() == ("m0",)
+    assert isinstance(fixture.do(SetLink("A", "B", TOPIC, on=True)), Done)
+    fixture.publish("m2")
+    fixture.await_at_b("m2")
+    assert isinstance(fixture.do(SetLink("A", "B", TOPIC, on=True)), Skipped)
     fixture.close()
 
 

@@ -106,6 +106,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     cluster_operations.AwaitMessage("B", "t0", "a1"),
     cluster_operations.AwaitAnswered("A", "t0", ("B", "C")),
     cluster_operations.AwaitIdle("A", "t0"),
+    cluster_operations.SetLink("A", "B", "t0", on=False),
     cluster_operations.LoseCluster("C"),
     cluster_operations.LoseCluster("C", "freeze"),
     cluster_operations.RecoverCluster("C"),

@@ -73,7 +73,7 @@ class Reading:
         self._world = world
         self._labels = tuple(labels)
         self.topic: Final = topic
-        self._all_links = tuple(links)
+        self.links = tuple(links)
         self._before: dict[str, ClusterRead] = {}
         """What clusters had before they were lost."""
         self._entries: dict[tuple[str, Position], ClusterEntry] = {}
@@ -81,7 +81,7 @@ class Reading:
     @property
     def _links(self) -> tuple[Link, ...]:
         """The links between clusters that are not lost."""
-        return tuple(link for link in self._all_links if self._world.lost.keys().isdisjoint(link))
+        return tuple(link for link in self.links if self._world.lost.keys().isdisjoint(link))
 
     @property
     def _live(self) -> list[str]:

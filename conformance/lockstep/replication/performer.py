@@ -15,7 +15,7 @@ from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
 from conformance.clients.admin.client import Admin
-from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, Link, Loss, ReplicationWorld, now_ms
 from conformance.lockstep.replication.catch_up import CatchUps, await_replicated
 from conformance.lockstep.replication.cluster_reader import Reading
@@ -33,6 +33,7 @@ from model.cluster_operations import (
     LoseCluster,
     ReadClusters,
     RecoverCluster,
+    SetLink,
 )
 from model.events import AnyOutcome, Created, Done, Skipped
 from model.operations import (
@@ -77,6 +78,8 @@ class ReplicationPerformer:
         if operation.cluster in self._world.lost and not isinstance(operation, RecoverCluster):
             return _LOST
         match operation:
+            case SetLink():
+                return self._set_link(operation)
             case LoseCluster(cluster, how):
                 return self._lose(cluster, how)
             case RecoverCluster(cluster):
@@ -168,12 +171,14 @@ class ReplicationPerformer:
         labels = self._world.clusters.labels[: operation.clusters]
         deduplication = operation.deduplication == "namespace-on"
         links = operation.links or tuple(permutations(labels, 2)) if operation.is_replicated else ()
-        namespace = self._world.namespace(labels, links, deduplication=deduplication)
+        own = f"of-{self._example}-{operation.topic}" if operation.links else None
+        namespace = self._world.namespace(labels, links, deduplication=deduplication, of=own)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         for label in labels:
             self._world.clusters.cluster(label).admin.ensure_topic(name)
         self._world.await_connected(links, name)
-        self._topics[operation.topic] = TopicInClusters(name, labels, Reading(self._world, labels, name, links), links)
+        reading = Reading(self._world, labels, name, links)
+        self._topics[operation.topic] = TopicInClusters(name, labels, reading, has_own_namespace=own is not None)
         settings = ReplicationSettings(labels, PERIOD_MS, TIMEOUT_MS, CACHED, self._world.largest_bytes)
         return Created(deduplication, self._world.snapshot_room, replication=settings)
 
@@ -214,6 +219,25 @@ class ReplicationPerformer:
         self._world.clusters.cluster(cluster).admin.unload(topic.name)
         self._sessions.drop(cluster, topic)
         topic.closed.discard(cluster)
+        return Done()
+
+    def _set_link(self, operation: SetLink) -> AnyOutcome:
+        topic, link = self._topics.get(operation.topic), (operation.source, operation.target)
+        if topic is None or not topic.has_own_namespace or not set(link) <= set(topic.labels):
+            return Skipped("there is no such topic with a namespace of its own")
+        if self._world.lost or self._is_disturbed or (link in topic.links) is operation.on:
+            return Skipped("a cluster is lost, a link is disturbed, or nothing would change")
+        links = {*topic.links, link} if operation.on else set(topic.links) - {link}
+        admin, names = self._world.clusters.cluster(link[0]).admin, self._world.names_among(link[0], links)
+        admin.set_replication_clusters(namespace_of(topic.name), names)
+        topic.reading.links = tuple(sorted(links))
+        if operation.on:
+            self._world.await_connected([link], topic.name)
+        else:
+            self._world.await_all(
+                lambda: link not in self._world.replicators(link[:1], topic.name),
+                f"cluster {link[0]} keeps its replicator to {link[1]}",
+            )
         return Done()
 
     def _read(self, topic: TopicInClusters) -> AnyOutcome:

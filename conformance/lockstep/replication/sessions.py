@@ -62,8 +62,13 @@ class TopicInClusters:
     name: str
     labels: tuple[str, ...]
     reading: Reading
-    links: tuple[Link, ...]
+    has_own_namespace: bool = False
     closed: set[str] = field(default_factory=set)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links that replicate it."""
+        return self.reading.links
 
     @property
     def is_replicated(self) -> bool:

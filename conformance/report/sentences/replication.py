@@ -32,6 +32,7 @@ from model.cluster_operations import (
     RecoverCluster,
     ReleaseLink,
     ReplicationOperation,
+    SetLink,
     SlowLink,
 )
 
@@ -52,6 +53,9 @@ def action(operation: ReplicationOperation) -> tuple[str, str, str]:
             )
         case AwaitIdle(cluster, topic):
             return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
+        case SetLink(source, target, topic, on):
+            does = "replicates" if on else "no longer replicates"
+            return source, f"cluster {source}", f"{does} topic {topic} to cluster {target}, by its namespace's policy"
         case LoseCluster(cluster, how=how):
             return cluster, f"cluster {cluster}", "is killed, and stays so" if how == "kill" else "is frozen"
         case RecoverCluster(cluster):

@@ -44,7 +44,7 @@ from tests.model.replication.test_small_logs import (
 CHAIN = replace(
     TOPIC,
     made=replace_clusters(TOPIC, ("A", "B", "C")),
-    only_links=(("A", "B"), ("B", "C")),
+    only_links=frozenset({("A", "B"), ("B", "C")}),
     published={"A": ("a0",), "B": ("b0",)},
     acknowledged_at={},
     own={("sub", "A"): True},
@@ -77,7 +77,7 @@ def test_a_message_that_a_link_should_have_replicated_is_missed() -> None:
 
 
 def test_equal_clusters_exercise_nothing_of_unequal_ones() -> None:
-    verdict = judged(THREE, topic=replace(CHAIN, only_links=()), cursors={})
+    verdict = judged(THREE, topic=replace(CHAIN, only_links=None), cursors={})
     assert isinstance(verdict, Broken) or "REPL-20" not in verdict.exercised
 
 
@@ -85,12 +85,12 @@ def test_a_snapshot_has_a_response_of_each_cluster_that_its_own_replicates_to() 
     asked: list[Told] = [("A", "a0"), ("A", SnapshotRequest("s", "A"))]
     response: Told = ("B", SnapshotResponse("s", "B", at("B", 1)))
     taken: Told = ("A", SnapshotTaken("s", at("A", 2), {"B": at("B", 1)}))
-    there_and_back = (("A", "B"), ("B", "A"))
+    there_and_back = frozenset({("A", "B"), ("B", "A")})
     published = {"A": ("a0",)}
     logs: dict[str, list[Told]] = {"A": [*asked, response, taken], "B": [*asked, response], "C": []}
     of_b = replace(CHAIN, only_links=there_and_back, published=published)
     assert isinstance(judged(logs, topic=of_b, cursors={}), Allowed)
-    of_both = replace(of_b, only_links=(*there_and_back, ("A", "C")))
+    of_both = replace(of_b, only_links=there_and_back | {("A", "C")})
     rule, because = broken(judged({**logs, "C": asked}, topic=of_both, cursors={}))
     assert (rule, "no position of C" in because) == ("REPL-09", True)
 
@@ -129,6 +129,19 @@ def test_a_catch_up_acknowledges_only_what_came_to_its_cluster() -> None:
     )
     assert isinstance(at_c, Allowed)
     assert at_c.state.topics["t"].acknowledged("sub") == {"b0"}
+
+
+def test_messages_from_around_a_change_of_a_link_may_or_may_not_come() -> None:
+    """c0 was published before A replicated to C, d0 after; b0 before B no longer did."""
+    changed = CHAIN.with_link(("B", "C"), on=False).with_link(("A", "C"), on=True).with_published("A", ("d0",))
+    changed = replace(changed, is_settled=True)
+    a, b = [*LOGS["A"], ("A", "d0")], [*LOGS["B"], ("A", "d0")]
+    for came in ([("A", "d0")], [("A", "a0"), ("A", "d0")], [("B", "b0"), ("A", "d0")]):
+        verdict = judged({"A": a, "B": b, "C": came}, topic=changed, cursors={})
+        assert isinstance(verdict, Allowed), verdict
+        assert "REPL-20" in verdict.exercised
+    for wrong in ([("A", "a0")], [("A", "d0"), ("A", "a0")], [("A", "d0"), ("A", "d0")]):
+        assert broken(judged({"A": a, "B": b, "C": wrong}, topic=changed, cursors={}))[0] == "REPL-01"
 
 
 LOST = replace(
