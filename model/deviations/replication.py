@@ -114,8 +114,8 @@ DEVIATIONS = (
         statement="Among three clusters, a response that a replicator sends again, or a second one because it sent the request again, counts for the second round. The snapshot covers a message of the third cluster that another one does not have, and a consumer that fails over there never receives it.",
         cause="ReplicatedSubscriptionsSnapshotBuilder.receivedSnapshotResponse marks a cluster as answered in either round, because requests and responses carry only the id of the snapshot. A replicator sends a response again if its link broke before the confirmation. With deduplication the repeated response is not stored, and cannot count.",
         side="broker",
-        releases=(">=2.11.0,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4"),
+        releases=(">=2.11.0,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "5.0.0-M1"),
         occurrence="On 4.0.8 in two of two plays with shipped settings. Exploring the model found it first.",
         shadow=Shadow(
             name="test_a_misled_snapshot_excuses_only_what_it_covers_too_early",

@@ -442,9 +442,9 @@ def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: s
     restricted = {label: topic.restricted_elsewhere(label) for label in logs}
     existed = topic.created_before_updates(subscription)
     return {
+        **misled(logs).get(subscription, {}),  # first, because it depends on more than the others
         **dict.fromkeys(skipped_where_created(logs, subscription, cluster, existed), UPDATE_CREATES_AT_LATEST),
         **dict.fromkeys(passed_without_having(logs, subscription, restricted), UPDATE_PASSES_RESTRICTED_MESSAGES),
-        **misled(logs).get(subscription, {}),
         **dict.fromkeys(passed_without_having(logs, subscription, too_large), TOO_LARGE_TO_REPLICATE),
     }
 
