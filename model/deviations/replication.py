@@ -76,8 +76,8 @@ DEVIATIONS = (
     Deviation(
         name=UPDATE_PASSES_RESTRICTED_MESSAGES,
         rule="REPL-14",
-        statement="An update acknowledges up to a position, including messages that are restricted to other clusters than its source. No consumer of the source ever receives them, and a consumer that fails over misses them.",
-        cause="A snapshot holds one position for each cluster, and ReplicatedSubscriptionsController.receiveSubscriptionUpdated acknowledges cumulatively up to it. Messages with a list of clusters (replicate_to) that omits the source of the update are before that position, but not in the source's log. PIP-33 does not mention them.",
+        statement="An update acknowledges up to a position, including messages that its source does not have: they are restricted to other clusters, or come from a cluster that does not replicate to it. No consumer of the source ever receives them, and a consumer that fails over misses them.",
+        cause="A snapshot holds one position for each cluster, and ReplicatedSubscriptionsController.receiveSubscriptionUpdated acknowledges cumulatively up to it. Messages with a list of clusters (replicate_to) that omits the source of the update are before that position, but not in the source's log. So are those of C where A, B and C replicate in a chain, and A publishes the update. PIP-33 does not mention them.",
         side="broker",
         releases=(">=2.10.1,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "5.0.0-M1", "2.10.1"),
@@ -85,7 +85,7 @@ DEVIATIONS = (
         shadow=Shadow(
             name="test_an_update_may_pass_only_messages_that_its_source_may_not_have",
             by="small history",
-            statement="A restricted message that the source of the update has is missed.",
+            statement="A restricted message that the source of the update has is missed, or one of a cluster that replicates to it.",
         ),
     ),
     Deviation(

@@ -439,12 +439,12 @@ def _missed(
 def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: str) -> Mapping[str, str]:
     """The messages that a deviation may acknowledge without a consumer, and its name."""
     too_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
-    restricted = {label: topic.restricted_elsewhere(label) for label in logs}
+    not_for = {label: topic.not_for(label).difference(logs[label].messages()) for label in logs}
     existed = topic.created_before_updates(subscription)
     return {
         **misled(logs).get(subscription, {}),  # first, because it depends on more than the others
         **dict.fromkeys(skipped_where_created(logs, subscription, cluster, existed), UPDATE_CREATES_AT_LATEST),
-        **dict.fromkeys(passed_without_having(logs, subscription, restricted), UPDATE_PASSES_RESTRICTED_MESSAGES),
+        **dict.fromkeys(passed_without_having(logs, subscription, not_for), UPDATE_PASSES_RESTRICTED_MESSAGES),
         **dict.fromkeys(passed_without_having(logs, subscription, too_large), TOO_LARGE_TO_REPLICATE),
     }
 

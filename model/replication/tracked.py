@@ -135,9 +135,15 @@ class ReplicatedTopic:
         added = {message: frozenset((cluster, *labels)) for message, labels in only_to if labels is not None}
         return replace(self, restricted={**self.restricted, **added}) if added else self
 
-    def restricted_elsewhere(self, cluster: str) -> frozenset[str]:
-        """The messages that may not be replicated to a cluster."""
-        return frozenset(message for message, clusters in self.restricted.items() if cluster not in clusters)
+    def not_for(self, cluster: str) -> frozenset[str]:
+        """The messages that need not be replicated to a cluster: restricted to others, or of a cluster that does not
+        replicate to it, or that did so only at times.
+        """
+        elsewhere = frozenset(message for message, clusters in self.restricted.items() if cluster not in clusters)
+        sources = set(self.clusters) - {cluster} if self.is_replicated else set()
+        unlinked = (self.published.get(one, ()) for one in sources if (one, cluster) not in self.links)
+        unsure = (self.changed.get((one, cluster), frozenset()) for one in sources)
+        return elsewhere.union(*unlinked, *unsure)
 
     @property
     def may_resend(self) -> bool:

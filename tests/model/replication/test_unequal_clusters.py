@@ -237,7 +237,10 @@ def test_an_update_may_pass_only_messages_that_its_source_may_not_have() -> None
     after_the_update = judged(ONLY_IN_B, topic=created_before, cursors=further, known=known)
     may_be_there = replace(RESTRICTED, restricted={"b0": frozenset({"A", "B"}), "b1": frozenset({"B"})})
     at_its_source = judged(ONLY_IN_B, topic=may_be_there, cursors=cursors, known=known)
-    for found in (after_the_update, at_its_source):
+    chain, logs = replace(RESTRICTED, restricted={}, only_links=CHAIN.only_links), {**ONLY_IN_B, "C": list[Told]()}
+    assert deviates("REPL-14", UPDATE_PASSES_RESTRICTED_MESSAGES, logs, topic=chain, cursors=cursors) == because
+    both_ways = judged(logs, topic=replace(chain, only_links=None), cursors=cursors, known=known)
+    for found in (after_the_update, at_its_source, both_ways):
         assert isinstance(found, Broken)
         assert (found.rule, found.deviation) == ("REPL-14", None)
 
