@@ -162,6 +162,10 @@ class ContainerBroker:
         with self._engine_asked_to("look at"):
             return self._state() == "running" and Probe(self.addresses.admin_url).version() is not None
 
+    def ended_with(self) -> int | None:
+        """Return None: the container engine may have ended it."""
+        return None
+
     def stop(self) -> None:
         """Kill the broker and remove its container with data and log."""
         container, claim = self._container, self._claim

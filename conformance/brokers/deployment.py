@@ -203,6 +203,10 @@ class Deployment:
         awake = self._awake()
         return bool(awake) and all(broker.is_alive() for broker in awake)
 
+    def ended_with(self) -> int | None:
+        """The exit status of the first broker whose process has ended."""
+        return next((status for broker in self.brokers if (status := broker.ended_with()) is not None), None)
+
     def log_tail(self, *, lines: int = 50) -> str:
         """Return the last lines of each broker's log, until the deployment is stopped."""
         return "\n".join(f"{broker.label}:\n{broker.log_tail(lines=lines)}" for broker in self.brokers)
@@ -481,6 +485,13 @@ class DeploymentBroker:
         members.zookeeper.await_return()
         are_running = members.zookeeper.is_running and any(one.is_running for one in members.bookies)
         return are_running and self.process.is_running and self.process.probe.clusters() is not None
+
+    def ended_with(self) -> int | None:
+        """The exit status of its process, if that has ended while the others run."""
+        members = self.deployment.members if self.deployment.is_started else None
+        if members is None or not members.zookeeper.is_running or not any(one.is_running for one in members.bookies):
+            return None
+        return self.process.process.exit_status()
 
     def stop(self) -> None:
         """Stop the whole deployment, and remove its run folder with data and logs."""

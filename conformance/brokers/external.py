@@ -88,6 +88,10 @@ class ExternalBroker:
         except HarnessError:
             return False
 
+    def ended_with(self) -> int | None:
+        """Return None: the suite does not see its process."""
+        return None
+
     def stop(self) -> None:
         """Do nothing: the suite did not start it."""
 

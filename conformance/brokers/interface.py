@@ -124,6 +124,9 @@ class Broker(Protocol):
     def is_alive(self) -> bool:
         """Whether the process (of a running cluster, the admin address) answers now."""
 
+    def ended_with(self) -> int | None:
+        """The exit status of a broker's process that ended by itself, if it can be known (negative: by that signal)."""
+
     def stop(self) -> None:
         """Stop it and remove its data. Safe to call twice."""
 

@@ -178,6 +178,10 @@ class StandaloneBroker:
             and Probe(self._site.addresses.admin_url).clusters() is not None
         )
 
+    def ended_with(self) -> int | None:
+        """The exit status of its process, if that has ended."""
+        return None if self._site is None else self._site.process.exit_status()
+
     def stop(self) -> None:
         """Kill the broker and remove its run folder with data and log."""
         if self._site is not None:

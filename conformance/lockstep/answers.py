@@ -6,6 +6,7 @@ are about the run, not about the broker.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -13,6 +14,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from conformance.brokers.interface import Broker
 from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.wire.pump import SecondAnswer
@@ -45,6 +47,10 @@ class DidNotReturn(LateToReturn):
     """A broker that was killed or restarted does not run again (SERVE-02)."""
 
 
+class EndedByItself(LateToReturn):
+    """The process of a broker ended although nothing was done to it (SERVE-02)."""
+
+
 class LateToDeliver(HarnessError):
     """Messages are not delivered in time (SERVE-03)."""
 
@@ -64,6 +70,23 @@ def expected_back() -> Iterator[None]:
 
 LATE: Final = (LateForStats, LateToReturn, LateToDeliver)
 """The exceptions that are raised where a broker misses a bound."""
+
+
+class Ends:
+    """Tells once that a broker's process has ended by itself; the next example cannot begin without it."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def told(self, broker: Broker) -> EndedByItself | None:
+        """That it has ended; None if it runs, if that was told, or if the machine killed it, as it has too little
+        memory.
+        """
+        status = None if self._is_told else broker.ended_with()
+        if status is None or status == -signal.SIGKILL:
+            return None
+        self._is_told = True
+        return EndedByItself(f"the broker's process ended by itself, with status {status}")
 
 
 class Answers:

@@ -23,7 +23,6 @@ from conformance.lockstep.answers import (
     BROKER_ERRORS,
     LATE,
     Answers,
-    DidNotReturn,
     expected_back,
     may_be_repeated,
     request_of,
@@ -145,10 +144,10 @@ class RealPerformer:
         try:
             performed = self._perform(operation)
         except (*BROKER_ERRORS, *LATE) as error:
-            self._world.assert_carried(is_gone=isinstance(error, DidNotReturn))
+            cause = self._world.carried(error)
             self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
-            self._answers.gave_up(error, request_of(operation), self._topic_of(operation))
-            performed = Performed(Abandoned(str(error)))
+            self._answers.gave_up(cause, request_of(operation), self._topic_of(operation))
+            performed = Performed(Abandoned(str(cause)))
         self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
         self._answers.notice_second(pump_of_this_thread().take_second_answers())
         return performed._replace(unexpected=self._answers.take())

@@ -22,7 +22,7 @@ from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
-from conformance.lockstep.answers import Answers, LateForStats
+from conformance.lockstep.answers import Answers, DidNotReturn, Ends, LateForStats
 from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicatedPlace, ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
@@ -102,6 +102,7 @@ class World:
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
         self.answers = Answers({})
         """The unexpected answers of the current operation."""
+        self._ends = Ends()
         self.is_storage_disturbed = False
         """Whether the current example disturbed the metadata store or a bookie, so that reads may have failed."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
@@ -439,6 +440,7 @@ class World:
     def broker_came_back(self, which: Broker | None = None) -> None:
         """The broker, or one of its brokers, was restarted: prepare the new process as the old one was."""
         self.forget_connections()
+        self._ends = Ends()
         self._on_start(which or self.broker)
 
     def forget_connections(self) -> None:
@@ -464,6 +466,12 @@ class World:
             self._store_message()
         except HarnessError as harness_error:
             raise NoAnswer(f"the broker does not store messages any more: {harness_error}") from harness_error
+
+    def carried(self, error: HarnessError) -> HarnessError:
+        """This error of the broker, or that it ended by itself. Raises HarnessError as :meth:`assert_carried`."""
+        ended = self._ends.told(self.broker)
+        self.assert_carried(is_gone=ended is not None or isinstance(error, DidNotReturn))
+        return ended or error
 
     def assert_carried(self, *, is_gone: bool = False) -> None:
         """Raise HarnessError if the broker's process is gone or the disk is full. ``is_gone``: it is known to be."""

@@ -19,6 +19,7 @@ from conformance.brokers.deployment import DeploymentBroker
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import Ends
 from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
 from tests.brokers.traces import Traces, all_traces, runs
 from tests.waits import eventually
@@ -138,6 +139,22 @@ def test_the_next_request_after_a_process_ended_is_a_harness_error_that_names_it
         whole = "The broker" if who == "broker" else f"The {who} of the broker"
         with pytest.raises(HarnessError, match=rf"^{whole} \S+ is not running, it ended with status -9\."):
             broker.restart()
+
+
+@pytest.mark.parametrize(("who", "is_told"), [("zookeeper", False), ("broker", True)])
+def test_only_a_broker_that_ended_while_the_others_run_has_ended_by_itself(
+    release: str, who: str, is_told: bool
+) -> None:
+    with started(parse_broker(release)) as broker:
+        assert broker.ended_with() is None
+        process: psutil.Process = getattr(traces(), who)
+        process.terminate()
+        eventually(lambda: not broker.is_alive())
+        if is_told:
+            eventually(lambda: broker.ended_with() is not None)
+        ends = Ends()
+        told = [ends.told(broker) for _ in range(2)]
+        assert [one is not None for one in told] == [is_told, False], "once"
 
 
 def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:

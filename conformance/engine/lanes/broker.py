@@ -54,6 +54,9 @@ class SharedBroker:
     def is_alive(self) -> bool:
         return self._answer("is_alive").is_alive
 
+    def ended_with(self) -> int | None:
+        return self._answer("is_alive").ended_with
+
     def stop(self) -> None:
         """Do nothing: the engine stops it."""
 

@@ -61,6 +61,9 @@ class WorldHost:
     def is_alive(self) -> bool:
         return self._world.broker.is_alive()
 
+    def ended_with(self) -> int | None:
+        return self._world.broker.ended_with()
+
     def bounce(self, bounce: Bounce) -> None:
         """Kill or restart the broker, and wait until it serves."""
         self._agents = ()

@@ -55,6 +55,9 @@ class Host(Protocol):
     def is_alive(self) -> bool:
         """Whether the broker's process answers."""
 
+    def ended_with(self) -> int | None:
+        """The exit status of its process, if that ended by itself."""
+
     def bounce(self, bounce: Bounce) -> None:
         """Kill or restart it, and wait until it serves."""
 
@@ -214,7 +217,8 @@ class Lanes:
             if ask.what == "agents":
                 lane.worker.send(HostAnswer(agents=self._host.load_agents()))
             else:
-                lane.worker.send(HostAnswer(is_alive=self._host.is_alive()))
+                alive, ended_with = self._host.is_alive(), self._host.ended_with()
+                lane.worker.send(HostAnswer(is_alive=alive, ended_with=ended_with))
         except HarnessError as harness_error:
             lane.worker.send(HostAnswer(failure=str(harness_error)))
 

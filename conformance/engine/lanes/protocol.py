@@ -93,9 +93,13 @@ class Do(LaneMessage, frozen=True):
 
 
 class HostAnswer(LaneMessage, frozen=True, kw_only=True):
-    """The answer to :class:`Ask`; ``failure``: why there is none. ``is_not_ready``: the broker does not run again."""
+    """The answer to :class:`Ask`; ``failure``: why there is none. ``is_not_ready``: the broker does not run again.
+
+    ``ended_with``: the exit status of a broker that ended by itself.
+    """
 
     is_alive: bool = True
+    ended_with: int | None = None
     agents: tuple[AgentAddress, ...] = ()
     failure: str | None = None
     is_not_ready: bool = False
