@@ -81,6 +81,7 @@ class Stage:
             capabilities=frozenset(Capability),
             log_tail=lambda: "the end of the log",
             is_alive=lambda: self.is_serving,
+            ended_with=lambda: None,
         )
         world = SimpleNamespace(
             broker=broker,

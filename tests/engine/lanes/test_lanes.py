@@ -129,6 +129,7 @@ def simulated_world(report: Path, *, returns: bool = True) -> World:
         restart=kill,
         start=lambda: None,
         is_alive=lambda: True,
+        ended_with=lambda: None,
         log_tail=lambda: "",
     )
     world = SimpleNamespace(
