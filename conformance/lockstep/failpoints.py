@@ -22,6 +22,11 @@ class Failpoints:
     def are_armed(self) -> bool:
         return bool(self._armed)
 
+    @property
+    def slow_s(self) -> float:
+        """The longest delay of an armed failpoint."""
+        return max((one.fault.delay_ms for _, _, armed in self._armed for one in armed), default=0) / 1000
+
     def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
         """Arm a failpoint on a topic, by its full name."""
         fault = FailpointOnTopic(kind, topic=topic, count=count, delay_ms=delay_ms, spared=spared)

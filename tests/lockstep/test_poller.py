@@ -40,6 +40,16 @@ def test_a_broker_becomes_quiet_at_a_poll_and_not_between_two_questions_about_it
     assert one.is_quiet
 
 
+def test_a_broker_is_quiet_only_once_what_a_failpoint_delays_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(poller, "time", SimpleNamespace(monotonic=lambda: now_s))
+    one = Poller(cast("Admin", _Unchanged()), "t0", "s0", (), slow_s=0.12)
+    one.poll()
+    for now_s, is_quiet in ((QUIET_S, False), (0.12, False), (0.12 + QUIET_S, True)):
+        one.poll()
+        assert one.is_quiet == is_quiet
+
+
 def test_what_was_read_is_due_and_pending_nowhere_is_in_the_replay_queue() -> None:
     cursor = CursorStats(mark_delete_position="1:-1", read_position="1:4", individually_deleted_messages="[(1:0..1:1]]")
     stats = InternalStats(last_confirmed_entry="1:5", ledgers=(LedgerStats(1),), cursors={"s0": cursor})

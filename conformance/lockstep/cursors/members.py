@@ -74,6 +74,7 @@ class Members:
             partial(self._positions.begun, topic),
             none_of if after_delays else partial(self._positions.not_due, topic),
             self._stuck.setdefault((topic, subscription), set()),
+            0.0 if self._world.failpoints is None else self._world.failpoints.slow_s,
         )
 
     # --------------------------------------------------------------------------------------------------------- coming

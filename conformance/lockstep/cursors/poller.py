@@ -146,6 +146,8 @@ class Poller:
     """Filters entries for delayed messages whose time may not have come; by default all are waited for."""
     undelivered: set[Position] = field(default_factory=set)
     """The chunks that were not dispatched in time; shared by all pollers of the subscription."""
+    slow_s: float = 0.0
+    """How long a failpoint delays what the broker does, so that its counts stay the same meanwhile."""
     polls: int = 0
     _counts: object = None
     _polled_s: float = 0.0
@@ -179,7 +181,7 @@ class Poller:
     @property
     def is_quiet(self) -> bool:
         """Whether at the last poll the counts had been the same for a while, and all messages had arrived."""
-        return self._polled_s - self._since_s >= QUIET_S
+        return self._polled_s - self._since_s >= QUIET_S + self.slow_s
 
     @property
     def misses_chunks(self) -> bool:
