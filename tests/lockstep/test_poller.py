@@ -45,7 +45,8 @@ def test_a_broker_is_quiet_only_once_what_a_failpoint_delays_is_over(monkeypatch
     monkeypatch.setattr(poller, "time", SimpleNamespace(monotonic=lambda: now_s))
     one = Poller(cast("Admin", _Unchanged()), "t0", "s0", (), slow_s=0.12)
     one.poll()
-    for now_s, is_quiet in ((QUIET_S, False), (0.12, False), (0.12 + QUIET_S, True)):
+    for at_s, is_quiet in ((QUIET_S, False), (0.12, False), (0.12 + QUIET_S, True)):
+        now_s = at_s
         one.poll()
         assert one.is_quiet == is_quiet
 
