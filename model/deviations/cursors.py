@@ -36,8 +36,8 @@ DEVIATIONS = (
         cause="ManagedCursorImpl.internalResetCursor changes the counter of consumed entries by all entries between the two mark-delete positions (4.0.8, lines 1491 to 1501). It then drops the ranges, which the counter had counted already. After a reset to a later position, ranges in between are counted twice. apache/pulsar#25047 corrects the ranges after the new position; 4.2.4 and 5.0.0-M1 have it.",
         upstream=("apache/pulsar#25047",),
         side="broker",
-        releases=(">=2.5.1,<=4.0.8",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.6.0", "2.5.1"),
+        releases=(">=2.5.1,<=4.0.8", "==2.5.0"),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.6.0", "2.5.1", "2.5.0"),
         shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
     Deviation(
@@ -120,8 +120,8 @@ DEVIATIONS = (
         statement="A graceful unload within about 10 ms of the first ack after a topic was loaded loses this ack, although the broker confirmed it.",
         cause="The first ack after a load opens a cursor ledger and waits for it as a pending operation. ManagedCursorImpl.asyncClose does not wait. It persists the mark-delete position of the last completed operation (lastMarkDeleteEntry), and the ranges from after the ack, which no longer contain what mark-delete passed. Flaky tests upstream show the race between closing and opening (apache/pulsar#18310, apache/pulsar#18362), but not this loss. 2.11.0, 3.3.6 and 4.2.4 have the same code.",
         side="broker",
-        releases=(">=2.10.0,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "2.10.1", "2.10.0"),
+        releases=(">=2.10.0,<=4.2.4", "==2.6.0"),
+        seen=("4.0.8", "3.3.6", "2.10.1", "2.10.0", "2.6.0"),
         shadow=Shadow(
             name="opening-loses-ranges",
             statement="The same unload loses the individually acknowledged entries, too.",
@@ -247,8 +247,8 @@ DEVIATIONS = (
         cause="PersistentSubscription.skipMessages and clearBacklog end in ManagedCursorImpl.asyncMarkDelete, which asks the same rate limiter as every ack, and completes at once if that rejects. The same as apache/pulsar#26484 for acks. Read in 2.6.0, 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1.",
         upstream=("apache/pulsar#26484",),
         side="broker",
-        releases=(">=2.6.0,<=5.0.0",),
-        seen=("4.0.8",),
+        releases=(">=2.6.0,<=5.0.0", "==2.5.1"),
+        seen=("4.0.8", "2.5.1"),
         occurrence="Every time, if an ack was persisted in the interval before it.",
         shadow=Shadow(
             name="skip-never-persisted",
@@ -295,8 +295,8 @@ DEVIATIONS = (
         statement="A subscription that is created at the earliest message is persisted at the end of the topic. If the topic is unloaded, or the broker killed, before the next ack is persisted, the messages from before it was created are not delivered.",
         cause="ManagedLedgerImpl.asyncOpenCursor persists the new cursor at the last position, and moves it to the first one in memory only (2.6.0, lines 741 to 748). From 2.7.4 on it persists the first one. Read in the byte code of 2.5.1 and 2.7.4, too.",
         side="broker",
-        releases=(">=2.5.1,<2.7.4",),
-        seen=("2.6.0", "2.5.1", "2.7.0", "2.7.1", "2.7.2", "2.6.2", "2.6.1"),
+        releases=(">=2.5.1,<2.7.4", "==2.5.0"),
+        seen=("2.6.0", "2.5.1", "2.7.0", "2.7.1", "2.7.2", "2.6.2", "2.6.1", "2.5.0"),
         gone=("4.0.8",),
         occurrence="Every time.",
         shadow=Shadow(

@@ -131,11 +131,7 @@ DEVIATIONS = (
         cause="ManagedCursorImpl.asyncMarkDelete sets lastMarkDeleteEntry without writing it if the rate is limited (line 1588, 2.6.0). The earlier mark-delete, which waited for a new ledger, then replaces it (internalMarkDelete, line 1641). The position in the stats is not that of lastMarkDeleteEntry. What is stored has its own position, so a recovery replays what it lacks. In 2.10.1 a later entry stays.",
         side="broker",
         releases=(">=2.5.1,<=2.9.0",),
-        seen=(
-            "2.6.0",
-            "2.8.1",
-            "2.9.0",
-        ),
+        seen=("2.6.0", "2.8.1", "2.9.0"),
         gone=("2.10.1", "4.0.8"),
         occurrence="In 4 of 10 replays. 2.5.1 and 2.7.4 have the same code.",
         shadow=Shadow(
@@ -166,8 +162,8 @@ DEVIATIONS = (
         cause="MessageDeduplication compares only the lowest id of a batch (4.0.8, lines 455 and 468). Upstream changed the Java client instead, which no longer builds such batches (apache/pulsar#6326). Other clients still do (apache/pulsar-client-go#1395). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         upstream=("apache/pulsar#6273",),
         side="broker",
-        releases=(">=2.5.1,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.6.0", "2.5.1"),
+        releases=(">=2.5.1,<=5.0.0", "==2.5.0"),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.6.0", "2.5.1", "2.5.0"),
         shadow=Shadow(name="unknown-stored", statement="A message whose duplicate status is unknown is stored."),
     ),
     Deviation(
@@ -188,8 +184,8 @@ DEVIATIONS = (
         statement="A source that resumes from the last sequence id in ProducerSuccess loses a message, because the write with that id failed afterwards.",
         cause="The consequence of pushed-id-in-producer-success. A source that resumes from its own last confirmed message is safe.",
         side="broker",
-        releases=(">=2.10.1,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+        releases=(">=2.10.1,<=5.0.0", "==2.5.1", "==2.6.0"),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.5.1", "2.6.0"),
         shadow=Shadow(
             name="test_a_source_loses_no_entry_before_a_stored_one_that_the_same_last_sequence_id_covers",
             by="small history",

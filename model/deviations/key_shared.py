@@ -378,8 +378,8 @@ DEVIATIONS = (
         cause="HashRangeExclusiveStickyKeyConsumerSelector.rangeMap has only the bounds of ranges, each with its consumer. select takes the nearest bound below a hash and the nearest one above it. If both belong to one consumer, it returns that consumer, whether or not they are the bounds of one range. Fixed by apache/pulsar#24730, in 4.0.7 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.0 to 4.0.7).",
         upstream=("apache/pulsar#24730",),
         side="broker",
-        releases=(">=2.6.0,<3.0.14", ">=3.1,<=3.3.6", ">=4.0.0,<=4.0.6"),
-        seen=("3.3.6",),
+        releases=(">=2.6.0,<3.0.14", ">=3.1,<=3.3.6", ">=4.0.0,<=4.0.6", "==2.5.0", "==2.5.1", "==2.5.2"),
+        seen=("3.3.6", "2.5.0", "2.5.1", "2.5.2"),
         gone=("4.0.8",),
         occurrence="Every time.",
         shadow=Shadow(

@@ -273,8 +273,8 @@ DEVIATIONS = (
         statement="A skip past the last message is answered with an internal error (500) if the topic's current ledger has no entries: in a topic without messages, or that was reloaded since the last one.",
         cause="ManagedLedgerImpl.getPositionAfterN returns the position before the first entry of the current ledger. That is after the last confirmed entry, of the ledger before, so ManagedCursorImpl.asyncMarkDelete refuses it (2.6.0, lines 1566 to 1572). 2.9.1 and 2.10.1 accept it if there is no entry in between. 2.7.4 has the same lines.",
         side="broker",
-        releases=(">=2.6.0,<=2.8.1",),
-        seen=("2.6.0", "2.7.4", "2.8.1", "2.7.1"),
+        releases=(">=2.6.0,<=2.8.1", "==2.5.0"),
+        seen=("2.6.0", "2.7.4", "2.8.1", "2.7.1", "2.5.0"),
         gone=("4.0.8",),
         occurrence="Every time.",
         shadow=Shadow(
