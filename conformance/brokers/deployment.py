@@ -481,17 +481,20 @@ class DeploymentBroker:
         """Whether ZooKeeper, a bookie and the broker run, and the broker answers; a frozen one does not."""
         if not self.deployment.is_started:
             return False
-        members = self.deployment.members
-        members.zookeeper.await_return()
-        are_running = members.zookeeper.is_running and any(one.is_running for one in members.bookies)
-        return are_running and self.process.is_running and self.process.probe.clusters() is not None
+        self.deployment.members.zookeeper.await_return()
+        return self._is_storage_running and self.process.is_running and self.process.probe.clusters() is not None
 
     def ended_with(self) -> int | None:
         """The exit status of its process, if that has ended while the others run."""
-        members = self.deployment.members if self.deployment.is_started else None
-        if members is None or not members.zookeeper.is_running or not any(one.is_running for one in members.bookies):
+        if not self.deployment.is_started or not self._is_storage_running:
             return None
         return self.process.process.exit_status()
+
+    @property
+    def _is_storage_running(self) -> bool:
+        """Whether ZooKeeper and a bookie run."""
+        members = self.deployment.members
+        return members.zookeeper.is_running and any(one.is_running for one in members.bookies)
 
     def stop(self) -> None:
         """Stop the whole deployment, and remove its run folder with data and logs."""

@@ -79,8 +79,9 @@ class Ends:
         self._is_told = False
 
     def told(self, broker: Broker) -> EndedByItself | None:
-        """That it has ended; None if it runs, if that was told, or if the machine killed it, as it has too little
-        memory.
+        """What to report once the process has ended by itself; None while it runs and after that was reported.
+
+        Also None after SIGKILL: that is how the machine ends a process when it runs out of memory.
         """
         status = None if self._is_told else broker.ended_with()
         if status is None or status == -signal.SIGKILL:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
@@ -174,12 +175,13 @@ class AdminHttp:
         raise HarnessError(f"{self._service} sent {method} {url} on more than {_MOST_REDIRECTS} times")
 
     def _sent(self, method: str, url: str, data: bytes | None, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+        send = partial(self._pool.request, method, url, body=data, headers=headers, redirect=False)
         try:
-            return self._pool.request(method, url, body=data, headers=headers, redirect=False)
+            return send()
         except ProtocolError:
             if method != "GET":
                 raise
-            return self._pool.request(method, url, body=data, headers=headers, redirect=False)
+            return send()
 
     def _error(self, request: str, response: urllib3.BaseHTTPResponse) -> AdminError:
         role = None
