@@ -14,6 +14,7 @@ from itertools import permutations
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies
@@ -125,7 +126,8 @@ class Clusters:
                 self._clusters[label] = self._met(label, broker)
             for source, target in permutations(self._clusters.values(), 2):
                 self._links[source.label, target.label] = self._linked(source, target)
-            self._wire()
+            for label in self._clusters:
+                self._set_up(label)
         except BaseException:
             self.stop()
             raise
@@ -137,6 +139,18 @@ class Clusters:
         self._refusing.clear()
         self._holding.clear()
         self._open.close()
+
+    def may_lose_data(self, label: str) -> bool:
+        """Whether a cluster can come back empty."""
+        return deployment_of(self._brokers[label]) is not None
+
+    def start_empty(self, label: str) -> None:
+        """Start a cluster again without its data, under its name; it is registered with the others as before."""
+        deployment = deployment_of(self._brokers[label])
+        if deployment is None:
+            raise HarnessError(f"The broker {self._brokers[label].name} cannot come back empty.")
+        deployment.start_empty()
+        self._set_up(label)
 
     def create_namespace(self, name: str, among: Mapping[str, Sequence[str]] | None = None) -> str:
         """Create a namespace that is replicated between all clusters; returns its full name.
@@ -207,13 +221,17 @@ class Clusters:
         """A proxy in front of a cluster for one other: a standalone broker does not redirect its clients."""
         record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
         host = source.broker.addresses.this_machine
-        link = self._open.enter_context(Proxy(target.broker.addresses.service, record=record, host=host))
-        source.admin.create_cluster(target.name, admin_url=target.broker.addresses.admin_url, service_url=link.url)
-        return link
+        return self._open.enter_context(Proxy(target.broker.addresses.service, record=record, host=host))
 
-    def _wire(self) -> None:
-        for cluster in self._clusters.values():
-            cluster.admin.create_tenant(self.tenant, clusters=self._names())
-            alone = self.create_namespace("ahead", {cluster.label: (cluster.name,)})
-            for number in range(_TOPICS_AHEAD * LABELS.index(cluster.label)):
-                cluster.admin.create_topic(f"persistent://{alone}/ahead-{number}")
+    def _set_up(self, label: str) -> None:
+        """Register the others with a new cluster, and create the tenant, and some topics that nobody uses."""
+        cluster = self.cluster(label)
+        for (source, target), link in self._links.items():
+            if source == label:
+                other = self.cluster(target)
+                admin_url = other.broker.addresses.admin_url
+                cluster.admin.create_cluster(other.name, admin_url=admin_url, service_url=link.url)
+        cluster.admin.create_tenant(self.tenant, clusters=self._names())
+        alone = self.create_namespace("ahead", {label: (cluster.name,)})
+        for number in range(_TOPICS_AHEAD * LABELS.index(label)):
+            cluster.admin.create_topic(f"persistent://{alone}/ahead-{number}")

@@ -84,9 +84,14 @@ class LoseCluster(Operation, frozen=True):
 
 
 class RecoverCluster(Operation, frozen=True):
-    """The broker of a lost cluster runs again, on its data. LinkHealed."""
+    """The broker of a lost cluster runs again, on its data. LinkHealed.
+
+    With ``is_empty``, a killed one has lost its data. Its namespaces and the example's topics were created again, and
+    the others' replicators are connected.
+    """
 
     cluster: str
+    is_empty: bool = False
 
 
 class AwaitMessage(Operation, frozen=True):

@@ -85,6 +85,7 @@ class Deployment:
         """Further settings of restarted brokers and bookies."""
         self.cluster: str | None = None
         self._members: DeploymentProcesses | None = None
+        self._ports: tuple[int, ...] = ()
         self._settings_of_bookies: Mapping[str, str] | None = None
 
     @property
@@ -171,6 +172,13 @@ class Deployment:
             else:
                 _end(started)
             raise
+
+    def start_empty(self) -> None:
+        """Kill all processes, remove their data, and start it again without any, with its name and addresses."""
+        self._ports = self.members.ports
+        self.members.close()
+        self._members = None
+        self.start()
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
         """Stop all brokers with SIGTERM, one after the other, and start them again with these settings."""
@@ -305,7 +313,7 @@ class Deployment:
     def _start_zookeeper(self) -> None:
         made = self.prepare()
         of_first = made[self.release.version]
-        self.cluster = self.settings.get("clusterName") or _NAMES.take()
+        self.cluster = self.cluster or self.settings.get("clusterName") or _NAMES.take()
         metadata = of_first.metadata(self.cluster)
         self._members = DeploymentProcesses(
             self.releases,
@@ -313,6 +321,7 @@ class Deployment:
             name=self.name,
             options=lambda release, kind: (*ATTACHABLE, *made[release.version].archive(kind)),
             size=self.size,
+            on=self._ports,
         )
         self._members.zookeeper.start(metadata)
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import permutations
 from typing import Final, Literal
 
 from msgspec import structs
@@ -49,6 +51,15 @@ CACHED: Final = int(QUICK["replicatedSubscriptionsSnapshotMaxCachedPerSubscripti
 Loss = Literal["kill", "freeze"]
 
 
+@dataclass(slots=True, kw_only=True)
+class _Namespace:
+    """A namespace in several clusters: its name in the tenant, and the links that replicate its topics."""
+
+    kind: str
+    links: frozenset[Link]
+    deduplication: bool
+
+
 class ReplicationWorld:
     """Three started clusters. Not for use by several threads at once."""
 
@@ -66,7 +77,7 @@ class ReplicationWorld:
         """
         self._on_start = on_start
         self.is_time_up = is_time_up
-        self._namespaces: dict[tuple[tuple[str, ...], str, bool], str] = {}
+        self._namespaces: dict[tuple[tuple[str, ...], str, bool], _Namespace] = {}
         self.lost: Final[dict[str, Loss]] = {}
         """The clusters whose broker is killed or frozen, until it is recovered."""
         self._connections: Counter[tuple[Link, str]] = Counter()
@@ -112,16 +123,30 @@ class ReplicationWorld:
         key = (tuple(labels), of or ("all" if links else "alone"), deduplication)
         if key not in self._namespaces:
             kind = "-".join([str(len(labels)), key[1], *(["deduplicated"] if deduplication else [])])
-            among = {label: self.names_among(label, links) for label in labels}
-            namespace = self.clusters.create_namespace(kind, among)
+            made = _Namespace(kind=kind, links=frozenset(links), deduplication=deduplication)
             for label in labels:
-                admin = self.clusters.cluster(label).admin
-                admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
-                admin.set_namespace_deduplication(namespace, deduplication)
-            self._namespaces[key] = namespace
-        return self._namespaces[key]
+                self._create(made, label)
+            self._namespaces[key] = made
+        return self._full_name(self._namespaces[key])
 
-    def names_among(self, label: str, links: Collection[Link]) -> tuple[str, ...]:
+    def set_link(self, namespace: str, link: Link, *, on: bool) -> None:
+        """Have the topics of a namespace, by its full name, replicated over a link from now on, or not."""
+        changed = next(one for one in self._namespaces.values() if self._full_name(one) == namespace)
+        changed.links = changed.links | {link} if on else changed.links - {link}
+        names = self._names_among(link[0], changed.links)
+        self.clusters.cluster(link[0]).admin.set_replication_clusters(namespace, names)
+
+    def _create(self, made: _Namespace, label: str) -> None:
+        """Create a namespace in one cluster."""
+        namespace = self.clusters.create_namespace(made.kind, {label: self._names_among(label, made.links)})
+        admin = self.clusters.cluster(label).admin
+        admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
+        admin.set_namespace_deduplication(namespace, made.deduplication)
+
+    def _full_name(self, made: _Namespace) -> str:
+        return f"{self.clusters.tenant}/{made.kind}"
+
+    def _names_among(self, label: str, links: Collection[Link]) -> tuple[str, ...]:
         """The names of a cluster and of those that these links replicate to from it."""
         return tuple(self.clusters.cluster(other).name for other in LABELS if other == label or (label, other) in links)
 
@@ -197,6 +222,10 @@ class ReplicationWorld:
         else:
             broker.pause()
 
+    def may_lose_data(self, label: str) -> bool:
+        """Whether a lost cluster can come back empty: not one that topics of other machines have as well."""
+        return label not in (HOME, AWAY) and self.lost[label] == "kill" and self.clusters.may_lose_data(label)
+
     def recover(self, label: str) -> None:
         """Have the broker of a lost cluster run again."""
         how, broker = self.lost.pop(label), self.clusters.cluster(label).broker
@@ -206,6 +235,29 @@ class ReplicationWorld:
             with expected_back():
                 broker.start()
             self._on_start(broker)
+
+    def recover_empty(self, label: str, topics: Mapping[str, Collection[Link]]) -> None:
+        """Have a killed cluster run again without its data, but with all namespaces and these topics.
+
+        ``topics``: the links that replicate each, which are connected then unless they are cut. The others cannot reach
+        the cluster before: a replicator that is told that there is no namespace gives up (4.0.8).
+        """
+        del self.lost[label]
+        to_it = [link for link in permutations(LABELS, 2) if link[1] == label and not self.clusters.is_cut(*link)]
+        for link in to_it:
+            self.clusters.cut(*link)
+        with expected_back():
+            self.clusters.start_empty(label)
+        self._on_start(self.clusters.cluster(label).broker)
+        for (labels, _, _), made in self._namespaces.items():
+            if label in labels:
+                self._create(made, label)
+        for topic in topics:
+            self.clusters.cluster(label).admin.ensure_topic(topic)
+        for link in to_it:
+            self.clusters.heal(*link)
+        for topic, links in topics.items():
+            self.await_connected([link for link in links if link in to_it], topic)
 
     def bounce(self, label: str, *, is_kill: bool) -> None:
         """Kill or restart a cluster's broker."""

@@ -9,6 +9,7 @@ REQUEST_WITHOUT_REMOTE_CLUSTER = "request-without-remote-cluster"
 UPDATE_CREATES_AT_LATEST = "update-creates-at-latest"
 UPDATE_LOST_BY_UNLOAD = "update-lost-by-unload"
 UPDATE_PASSES_RESTRICTED_MESSAGES = "update-passes-restricted-messages"
+UPDATE_PASSES_LOST_MESSAGES = "update-passes-lost-messages"
 CLOSED_REPLICATOR_READS_NO_REQUEST = "closed-replicator-reads-no-request"
 FIRST_ROUND_RESPONSE_COUNTS_TWICE = "first-round-response-counts-twice"
 SNAPSHOT_CACHE_KEEPS_OLDER = "snapshot-cache-keeps-older"
@@ -86,6 +87,21 @@ DEVIATIONS = (
             name="test_an_update_may_pass_only_messages_that_its_source_may_not_have",
             by="small history",
             statement="A restricted message that the source of the update has is missed, or one of a cluster that replicates to it.",
+        ),
+    ),
+    Deviation(
+        name=UPDATE_PASSES_LOST_MESSAGES,
+        rule="REPL-14",
+        statement="A cluster that lost its data and came back empty publishes updates that acknowledge in the other clusters what it had before the loss. No consumer acknowledged these messages, and after a failover none receives them.",
+        cause="A cluster takes part in snapshots again at once, and nothing in a marker tells that its log began anew. So the positions of the others in its snapshots are after messages that it had and does not have any more. As soon as its consumer acknowledges what came since, ReplicatedSubscriptionsController.receiveSubscriptionUpdated of the others acknowledges cumulatively up to these positions. PIP-33 does not mention the loss of a cluster's data.",
+        side="broker",
+        releases=(">=2.10.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "4.2.4", "2.10.1", "5.0.0-M1", "4.0.6"),
+        occurrence="In 34 of 35 replays on seven releases.",
+        shadow=Shadow(
+            name="test_an_update_of_an_emptied_cluster_may_pass_only_what_it_lost",
+            by="small history",
+            statement="A message that came to the cluster after its return is missed, or one from before that an update of before the loss passes.",
         ),
     ),
     Deviation(

@@ -25,6 +25,7 @@ from model.deviations.replication import (
     TOO_LARGE_TO_REPLICATE,
     UPDATE_CREATES_AT_LATEST,
     UPDATE_LOST_BY_UNLOAD,
+    UPDATE_PASSES_LOST_MESSAGES,
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
 from model.log import Position
@@ -43,7 +44,8 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
 
     A replicator that reconnected may have sent messages in flight twice, unless the topic is deduplicated.
     """
-    for target, log in logs.items():
+    for log in topic.left(logs):
+        target = log.cluster
         for source in topic.clusters:
             own, here = logs[source].messages(source), log.messages(source)
             if unknown := set(here) - topic.all_published:
@@ -54,6 +56,8 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRes
             elif target != source:
                 may_come = tuple(message for message in own if topic.may_be_at(message, target))
                 arrived = tuple(message for message in dict.fromkeys(here) if topic.may_be_at(message, target))
+                if (loss := topic.emptied.get(source)) is not None:
+                    arrived = tuple(message for message in arrived if message in own or message not in loss.messages)
                 if (source, target) in topic.changed:
                     unsure = topic.changed[source, target].union(() if (source, target) in topic.links else own)
                     if arrived != tuple(message for message in may_come if message in arrived):
@@ -104,7 +108,8 @@ def restricted_where_they_may_be(topic: ReplicatedTopic, logs: Logs) -> Iterator
     """A message that is restricted to some clusters is replicated to those, and to no other."""
     for message, clusters in topic.restricted.items():
         source = next((cluster for cluster, log in logs.items() if message in log.messages(cluster)), None)
-        for target, log in logs.items() if source is not None else ():
+        for log in topic.left(logs) if source is not None else ():
+            target = log.cluster
             if target != source and (source, target) not in topic.links:
                 continue  # REPL-01 judges this
             is_there = message in log.messages(source or "")
@@ -407,7 +412,7 @@ def _is_created_at_load(topic: ReplicatedTopic, log: Log, created: ClusterCursor
 @carries("REPL-14")
 def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Every acknowledged message was acknowledged by a consumer in some cluster, so a failover loses nothing."""
-    for log in logs.values():
+    for log in topic.left(logs):
         for cursor in log.read.cursors:
             passed = log.passed(cursor)
             if missed := passed - topic.acknowledged(cursor.subscription):
@@ -441,11 +446,14 @@ def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: s
     too_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
     not_for = {label: topic.not_for(label).difference(logs[label].messages()) for label in logs}
     existed = topic.created_before_updates(subscription)
+    lost = {label: topic.lost_for(label).difference(log.messages()) for label, log in logs.items()}
+    back_ms = min((loss.back_ms for loss in topic.emptied.values()), default=math.inf)
     return {
         **misled(logs).get(subscription, {}),  # first, because it depends on more than the others
         **dict.fromkeys(skipped_where_created(logs, subscription, cluster, existed), UPDATE_CREATES_AT_LATEST),
         **dict.fromkeys(passed_without_having(logs, subscription, not_for), UPDATE_PASSES_RESTRICTED_MESSAGES),
         **dict.fromkeys(passed_without_having(logs, subscription, too_large), TOO_LARGE_TO_REPLICATE),
+        **dict.fromkeys(passed_without_having(logs, subscription, lost, since_ms=back_ms), UPDATE_PASSES_LOST_MESSAGES),
     }
 
 
@@ -485,7 +493,7 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Check
 def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Once a consumer acknowledged all messages there is no backlog, even with markers."""
     read = topic.read
-    for log in logs.values():
+    for log in topic.left(logs):
         for cursor in log.read.cursors:
             is_read = read is not None and (cursor.subscription, log.cluster) in read.consumed
             everything = topic.acknowledged(cursor.subscription).issuperset(log.messages())

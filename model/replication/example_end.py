@@ -52,8 +52,9 @@ def _unused(topic: ReplicatedTopic, prefix: str) -> str:
 
 
 def _replicated(topic: ReplicatedTopic) -> tuple[str, str] | None:
-    """A subscription that a consumer created as replicated, and the cluster."""
-    return next((at for at, is_replicated in topic.own.items() if is_replicated), None)
+    """A subscription that a consumer created as replicated, and the cluster, which has kept its data."""
+    own = (at for at, is_replicated in topic.own.items() if is_replicated and at[1] not in topic.emptied)
+    return next(own, None)
 
 
 def _failing_over(topic: ReplicatedTopic, name: str, subscription: str, cluster: str) -> Iterator[AnyOperation]:

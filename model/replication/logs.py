@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -214,16 +215,21 @@ def skipped_where_created(logs: Logs, subscription: str, cluster: str, existed: 
     return skipped.get(cluster, frozenset()) | by_update.intersection(frozenset[str]().union(*skipped.values()))
 
 
-def passed_without_having(logs: Logs, subscription: str, lacking: Mapping[str, Set[str]]) -> frozenset[str]:
+def passed_without_having(
+    logs: Logs, subscription: str, lacking: Mapping[str, Set[str]], *, since_ms: float = -math.inf
+) -> frozenset[str]:
     """The messages that an update acknowledged in some cluster although its source does not have them.
 
-    ``lacking``: by cluster, the messages that it does not have for a known reason. Updates of the other clusters then
-    include them, too. An update may be in another cluster's log only: that of its source may have been read before.
+    ``lacking``: by cluster, the messages that it does not have for a known reason, from ``since_ms`` on (since 1970).
+    Updates of the other clusters then include them, too. An update may be in another cluster's log only: that of its
+    source may have been read before.
     """
     found: set[str] = set()
     for entry in (entry for log in logs.values() for entry in log.entries):
         update = entry.marker
         if isinstance(update, SubscriptionUpdated) and update.subscription == subscription:
+            if entry.published_ms < since_ms:
+                continue
             for cluster, position in update.positions.items():
                 found.update(logs[cluster].up_to(position).intersection(lacking[entry.origin]))
     return frozenset(found)

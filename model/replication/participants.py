@@ -18,7 +18,8 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckRe
 
     A subscription that is not replicated exists in no other cluster. Updates of its name do not move it.
     """
-    for cluster, log in logs.items():
+    for log in topic.left(logs):
+        cluster = log.cluster
         for cursor in log.read.cursors:
             is_plain = not cursor.is_replicated and topic.own.get((cursor.subscription, cluster)) is False
             if is_plain and topic.is_replicated_subscription(cursor.subscription):
@@ -50,7 +51,8 @@ def _moved(topic: ReplicatedTopic, log: Log, cursor: ClusterCursor) -> CheckResu
 def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """The markers of a topic that is to have none."""
     takes_part = not topic.own or any(topic.own.values())
-    for cluster, log in logs.items():
+    for log in topic.left(logs):
+        cluster = log.cluster
         is_alone = cluster not in {source for source, _ in topic.links_so_far}
         if takes_part and not is_alone:
             continue

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from model.cluster_events import LinkHealed
+from model.cluster_operations import LoseCluster, RecoverCluster
 from model.deduplication import topic_observer
 from model.deduplication.producer_state import Circumstances
 from model.deduplication.topic_observer import TopicView
@@ -38,8 +40,10 @@ def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: 
             return _sent(state, state.producers[operation.session], operation, outcome)
         case Unload(topic, cluster=str(cluster)):
             return Allowed(_recovered(state, [(topic, cluster)]))
-        case Restart(cluster=str(cluster)) | Kill(cluster=str(cluster)):
+        case Restart(cluster=str(cluster)) | Kill(cluster=str(cluster)) | LoseCluster(cluster, how="kill"):
             return Allowed(_recovered(state, [at for at in state.views if at[1] == cluster]))
+        case RecoverCluster(cluster, is_empty=True) if isinstance(outcome, LinkHealed):
+            return Allowed(_forgotten(state, cluster))
         case _:
             return Allowed(state)
 
@@ -58,6 +62,16 @@ def _judged(state: Replication, topic: str, cluster: str, judged: Allowed[TopicV
         return judged
     views = {**state.views, (topic, cluster): judged.state}
     return judged.of(replace(state, views=views))
+
+
+def _forgotten(state: Replication, cluster: str) -> Replication:
+    """A cluster has lost its data, and knows no producer."""
+    new = {
+        at: TopicView(enabled=view.enabled, snapshot_room=NO_ROOM, known=view.known)
+        for at, view in state.views.items()
+        if at[1] == cluster
+    }
+    return replace(state, views={**state.views, **new})
 
 
 def _recovered(state: Replication, places: Iterable[tuple[str, str]]) -> Replication:

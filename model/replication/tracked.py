@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Final
@@ -12,7 +12,7 @@ from model.cluster_operations import ReplicationOperation
 from model.deduplication.topic_observer import TopicView
 from model.log import Position
 from model.operations import CreateTopic
-from model.replication.logs import Log, Reload, updated_to
+from model.replication.logs import Log, Logs, Reload, updated_to
 from model.vocabulary import Entry, Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
@@ -38,6 +38,14 @@ class ReadAhead:
     last: Position
 
 
+@dataclass(frozen=True, slots=True)
+class DataLoss:
+    """A cluster lost its data: the messages that it may have had, and when it started again (ms since 1970)."""
+
+    messages: frozenset[str]
+    back_ms: int
+
+
 Cuts = tuple[tuple[int, int | None], ...]
 """The periods in which a link was not connected, in milliseconds since 1970; None until it heals."""
 
@@ -58,7 +66,7 @@ class ReplicatedTopic:
     when the topic was unloaded at their source, whose former replicator may have gone on, by a deviation. ``reads``:
     the read progress of dispatchers at each ack, since they began. ``reloaded``: the reloads of the topic in each
     cluster. ``killed``: the clusters whose broker was killed and may have lost acks. ``lost``: those whose broker is
-    killed or frozen now, and which.
+    killed or frozen now, and which. ``emptied``: those that came back without their data, the last time.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -85,6 +93,7 @@ class ReplicatedTopic:
     is_settled: bool = False
     killed: frozenset[str] = frozenset()
     lost: Mapping[str, str] = field(default_factory=dict)
+    emptied: Mapping[str, DataLoss] = field(default_factory=dict)
     is_quiet: bool = False
     read: ClustersRead | None = None
 
@@ -109,6 +118,24 @@ class ReplicatedTopic:
         links = self.links | {link} if on else self.links - {link}
         before = self.maybe_published.union(self.published.get(link[0], ()))
         return replace(self.disturbed(), only_links=links, changed={**self.changed, link: before})
+
+    def without_data_of(self, cluster: str, since_ms: int) -> ReplicatedTopic:
+        """A cluster came back without its data: whether more of its messages from before come is not known."""
+        loss = DataLoss(self.all_published, since_ms)
+        before = {link: self.all_published for link in self.links_so_far if link[0] == cluster}
+        return replace(self, emptied={**self.emptied, cluster: loss}, changed={**self.changed, **before})
+
+    def lost_for(self, cluster: str) -> frozenset[str]:
+        """The messages that a cluster need not have because it, or their own cluster, lost its data."""
+        found: set[str] = set()
+        for emptied, loss in self.emptied.items():
+            own = self.maybe_published.union(self.published.get(emptied, ()))
+            found |= loss.messages if emptied == cluster else loss.messages & own
+        return frozenset(found)
+
+    def left(self, logs: Logs) -> Iterator[Log]:
+        """The logs of the clusters that have kept their data (REPL-20)."""
+        return (log for log in logs.values() if log.cluster not in self.emptied)
 
     def remotes_of(self, cluster: str) -> frozenset[str]:
         """The clusters that one replicates the topic to."""
@@ -142,7 +169,7 @@ class ReplicatedTopic:
         elsewhere = frozenset(message for message, clusters in self.restricted.items() if cluster not in clusters)
         sources = set(self.clusters) - {cluster} if self.is_replicated else set()
         unlinked = (self.published.get(one, ()) for one in sources if (one, cluster) not in self.links)
-        unsure = (self.changed.get((one, cluster), frozenset()) for one in sources)
+        unsure = (self.changed.get((one, cluster), frozenset()) for one in sources if one not in self.emptied)
         return elsewhere.union(*unlinked, *unsure)
 
     @property

@@ -30,7 +30,7 @@ from model.cluster_operations import (
 )
 from model.deviations import DEVIATIONS
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, SNAPSHOT_CACHE_OUTRUN
-from model.events import Acknowledged, Created, ReceivedMessages, Sent, Stored, Subscribed
+from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
@@ -110,8 +110,8 @@ def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> R
             return _link_set(state, operation)
         case LoseCluster(cluster, how):
             return _lost(state, cluster, how, outcome)
-        case RecoverCluster(cluster):
-            return _recovered(state, cluster, outcome)
+        case RecoverCluster():
+            return _recovered(state, operation, outcome)
         case Restart(cluster=str(cluster)):
             return _restarted(state, cluster)
         case Kill(cluster=str(cluster)):
@@ -302,6 +302,8 @@ def _restarted(state: Replication, cluster: str) -> Replication:
 
 def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Replication:
     """A cluster's broker is gone, or frozen: its consumers are disconnected."""
+    if isinstance(outcome, Skipped):
+        return state
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     state = _killed(state.without_consumers(gone), cluster) if how == "kill" else state.without_consumers(gone)
     for name, topic in state.topics.items():
@@ -311,8 +313,11 @@ def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Repli
     return state
 
 
-def _recovered(state: Replication, cluster: str, outcome: Outcome) -> Replication:
-    """The broker of a lost cluster runs again; a killed one loads its topics."""
+def _recovered(state: Replication, operation: RecoverCluster, outcome: Outcome) -> Replication:
+    """The broker of a lost cluster runs again; a killed one loads its topics, unless it has lost them."""
+    cluster = operation.cluster
+    if not isinstance(outcome, LinkHealed):
+        return state
     for name, topic in state.topics.items():
         how = topic.lost.get(cluster)
         left = {other: why for other, why in topic.lost.items() if other != cluster}
@@ -320,6 +325,8 @@ def _recovered(state: Replication, cluster: str, outcome: Outcome) -> Replicatio
         for link in topic.links if how == "kill" else ():
             state = _link_healed(state, link, outcome) if link[1] == cluster else state
         state = _unloaded(state, name, cluster) if how == "kill" else state
+        if operation.is_empty and cluster in topic.clusters:
+            state = state.with_topic(name, state.topics[name].without_data_of(cluster, outcome.until_ms))
     return state
 
 
@@ -437,7 +444,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
     excused: list[str] = []
     deviations: set[str] = set()
     for rule, check in CHECKS:
-        if (topic.lost or topic.changed) and rule not in KEPT_WITHOUT_A_CLUSTER:
+        if (topic.lost or topic.changed or topic.emptied) and rule not in KEPT_WITHOUT_A_CLUSTER:
             continue
         results = list(check(topic, logs))
         for one in results:
@@ -456,7 +463,8 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
         # All results that hold are one check, and each deviation is another, whichever rule it is of.
         exercised += [rule] if None in results else []
         excused += [rule] * len({one.deviation for one in results if isinstance(one, Deviating)})
-    if (topic.only_links is not None or topic.lost) and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
+    is_unequal = topic.only_links is not None or topic.lost or topic.emptied
+    if is_unequal and not KEPT_BY_UNEQUAL_CLUSTERS.isdisjoint(exercised):
         exercised.append("REPL-20")
     met = tuple(sorted(deviations))
     return Allowed(state.with_topic(name, topic), tuple(exercised), met, tuple(excused), frozenset(met))

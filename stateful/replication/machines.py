@@ -388,10 +388,20 @@ class ClustersKillsMachine(ClustersMachine):
         how=st.sampled_from(["kill", "kill", "freeze"]),
         count=COUNTS,
         moves=st.booleans(),
-        stays=st.sampled_from([False, False, True]),
+        returns=st.sampled_from(["", "", "empty", "late"]),
     )
-    def lose(self, place: int, how: Literal["kill", "freeze"], count: int, moves: bool, stays: bool) -> None:
-        """A cluster is gone, or frozen for a moment, while the others go on; in some examples to the end."""
+    def lose(
+        self,
+        place: int,
+        how: Literal["kill", "freeze"],
+        count: int,
+        moves: bool,
+        returns: Literal["", "empty", "late"],
+    ) -> None:
+        """A cluster is gone, or frozen for a moment, while the others go on; in some examples to the end.
+
+        A cluster that was killed may come back empty.
+        """
         lost = self.at(place)
         self.do(LoseCluster(lost, how))
         self.gone(lost)
@@ -405,8 +415,10 @@ class ClustersKillsMachine(ClustersMachine):
                     self.do(Unload(TOPIC, cluster=cluster))
                     self.gone(cluster)
         self.do(ReadClusters(TOPIC))
-        if not stays or how == "freeze":
-            self.do(RecoverCluster(lost))
+        if returns == "empty" and how == "kill":
+            self.do(RecoverCluster(lost, is_empty=True))
+        if returns != "late" or how == "freeze":
+            self.do(RecoverCluster(lost))  # unless it is back
 
 
 class ClustersIdleMachine(ClustersMachine):

@@ -205,6 +205,15 @@ def replicating(count: int) -> Callable[[Fixture], Observation]:
     return experiment
 
 
+def going_on_without_c(fixture: Fixture) -> Observation:
+    """Cut the link from A to C, and publish twice at A: whether B receives the second message."""
+    fixture.do(CutLink("A", "C"))
+    fixture.publish("m0")
+    becomes(lambda: "m0" in fixture.reading.messages("B"), within_s=5)  # by the read that waits for it
+    fixture.publish("m1")
+    return becomes(lambda: "m1" in fixture.reading.messages("B"), within_s=5)
+
+
 REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "response-position-too-high": ReplicationEffect(answering, True, False),
     "cache-cleared-by-ack": ReplicationEffect(lagging, True, False),
@@ -216,6 +225,7 @@ REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "handled-by-every-replicator": ReplicationEffect(its_answers, 2, 4, clusters=3),
     "individual-ack-publishes": ReplicationEffect(acknowledging(2, "m1"), False, True),
     "late-response-accepted": ReplicationEffect(answering_late, (True, False), (True, True)),
+    "lost-cluster-holds-up-others": ReplicationEffect(going_on_without_c, True, False, clusters=3),
     "marker-delivered": ReplicationEffect(delivering, False, True),
     "markers-unacknowledged": ReplicationEffect(counting, False, True),
     "missing-not-created": ReplicationEffect(updating, (True, ["m0"]), None),

@@ -110,6 +110,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     cluster_operations.LoseCluster("C"),
     cluster_operations.LoseCluster("C", "freeze"),
     cluster_operations.RecoverCluster("C"),
+    cluster_operations.RecoverCluster("C", is_empty=True),
     operations.Unload("t0", cluster="A"),
     operations.Restart(cluster="A"),
     operations.Kill(cluster="A"),

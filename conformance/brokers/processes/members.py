@@ -38,9 +38,14 @@ class DeploymentProcesses:
         options: Callable[[Release, Kind], Sequence[str]],
         size: Size = SMALLEST,
         deadline_s: float = 120.0,
+        on: Sequence[int] = (),
     ) -> None:
-        """Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports."""
-        ports = iter(free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
+        """``on``: the ports, if not any free ones.
+
+        Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports.
+        """
+        self.ports: Final = tuple(on or free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
+        ports = iter(self.ports)
         self.run: Final = RunFolder()
 
         def site_of(release: Release) -> Site:

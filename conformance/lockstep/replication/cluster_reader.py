@@ -91,6 +91,10 @@ class Reading:
         """Keep what a cluster has, which is about to be lost."""
         self._before[label] = self._cluster(label)
 
+    def forget(self, label: str) -> None:
+        """A cluster has lost what it had."""
+        self._entries = {at: entry for at, entry in self._entries.items() if at[0] != label}
+
     def quiet(self, *, closed: Set[str] = frozenset()) -> ClustersRead:
         """Read everything once the topic is quiet.
 

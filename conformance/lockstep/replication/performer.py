@@ -82,8 +82,8 @@ class ReplicationPerformer:
                 return self._set_link(operation)
             case LoseCluster(cluster, how):
                 return self._lose(cluster, how)
-            case RecoverCluster(cluster):
-                return self._recover(cluster)
+            case RecoverCluster(cluster, is_empty):
+                return self._recover(cluster, is_empty=is_empty)
             case CreateTopic():
                 return self._create(operation)
             case CloseProducer(session):
@@ -189,6 +189,8 @@ class ReplicationPerformer:
             return Skipped("what is not replicated does not catch up")
         if self._world.lost:
             return _LOST
+        if consumer.cluster in consumer.topic.emptied:
+            return Skipped("nobody can follow a cluster that lost its data")
         return self._catch_ups.perform(operation, consumer)
 
     def _await_timed_out(self, cluster: str) -> AnyOutcome:
@@ -228,8 +230,7 @@ class ReplicationPerformer:
         if self._world.lost or self._is_disturbed or (link in topic.links) is operation.on:
             return Skipped("a cluster is lost, a link is disturbed, or nothing would change")
         links = {*topic.links, link} if operation.on else set(topic.links) - {link}
-        admin, names = self._world.clusters.cluster(link[0]).admin, self._world.names_among(link[0], links)
-        admin.set_replication_clusters(namespace_of(topic.name), names)
+        self._world.set_link(namespace_of(topic.name), link, on=operation.on)
         topic.reading.links = tuple(sorted(links))
         if operation.on:
             self._world.await_connected([link], topic.name)
@@ -274,11 +275,19 @@ class ReplicationPerformer:
         )
         return LinkCut(now_ms())
 
-    def _recover(self, cluster: str) -> AnyOutcome:
+    def _recover(self, cluster: str, *, is_empty: bool) -> AnyOutcome:
         if cluster not in self._world.lost:
             return Skipped("the cluster is not lost")
+        if is_empty and not self._world.may_lose_data(cluster):
+            return Skipped("the cluster cannot come back empty")
         until_ms = now_ms()
-        self._world.recover(cluster)
+        if not is_empty:
+            self._world.recover(cluster)
+            return LinkHealed(until_ms)
+        topics = [topic for topic in self._topics.values() if cluster in topic.labels]
+        self._world.recover_empty(cluster, {topic.name: topic.links for topic in topics})
+        for topic in topics:
+            topic.lose_data(cluster)
         return LinkHealed(until_ms)
 
     def _bounce(self, cluster: str, *, is_kill: bool) -> AnyOutcome:

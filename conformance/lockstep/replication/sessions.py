@@ -57,6 +57,7 @@ class TopicInClusters:
     """A topic of the example: its real name, the same everywhere, and its clusters.
 
     ``closed``: the clusters that closed their replicators while it was idle, and have had no producer since.
+    ``emptied``: those that lost their data.
     """
 
     name: str
@@ -64,6 +65,12 @@ class TopicInClusters:
     reading: Reading
     has_own_namespace: bool = False
     closed: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
+
+    def lose_data(self, cluster: str) -> None:
+        """A cluster lost its data."""
+        self.emptied.add(cluster)
+        self.reading.forget(cluster)
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -76,9 +83,13 @@ class TopicInClusters:
         return bool(self.links)
 
     def followers_of(self, cluster: str) -> list[str]:
-        """The clusters whose subscriptions can follow one's: all that it replicates to, if each of them responds."""
+        """The clusters whose subscriptions can follow one's: those it replicates to, if all of them respond.
+
+        One that lost its data need not have the subscription.
+        """
         remotes = [target for source, target in self.links if source == cluster]
-        return remotes if all((remote, cluster) in self.links for remote in remotes) else []
+        is_followed = all((remote, cluster) in self.links for remote in remotes)
+        return [remote for remote in remotes if remote not in self.emptied] if is_followed else []
 
     def read_back(self) -> ClustersRead | None:
         """Read the topic in all clusters once it is quiet; None if it cannot be read in time."""

@@ -58,8 +58,8 @@ def action(operation: ReplicationOperation) -> tuple[str, str, str]:
             return source, f"cluster {source}", f"{does} topic {topic} to cluster {target}, by its namespace's policy"
         case LoseCluster(cluster, how=how):
             return cluster, f"cluster {cluster}", "is killed, and stays so" if how == "kill" else "is frozen"
-        case RecoverCluster(cluster):
-            return cluster, f"cluster {cluster}", "runs again on its data"
+        case RecoverCluster(cluster, is_empty):
+            return cluster, f"cluster {cluster}", "comes back empty" if is_empty else "runs again on its data"
         case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink() | CatchUp() | ReadClusters():
             return SUITE, "the suite", _action_of_suite(operation)
         case _:

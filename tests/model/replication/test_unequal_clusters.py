@@ -18,16 +18,20 @@ from model.cluster_events import (
     SubscriptionUpdated,
 )
 from model.cluster_operations import CatchUp, LoseCluster, ReadClusters, RecoverCluster
+from model.deduplication.topic_observer import TopicView
 from model.deviations.replication import (
     REQUEST_WITHOUT_REMOTE_CLUSTER,
     UPDATE_CREATES_AT_LATEST,
+    UPDATE_PASSES_LOST_MESSAGES,
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
-from model.events import Done
+from model.events import Done, Skipped
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
-from model.replication.tracked import ClusterConsumer, ReplicatedTopic, Replication
+from model.replication.example_end import winding_up_clusters
+from model.replication.tracked import ClusterConsumer, DataLoss, ReplicatedTopic, Replication
 from model.replication.tracker import judge
+from model.subscription_operations import Subscribe
 from model.vocabulary import Outcome
 from tests.model.replication.test_small_logs import (
     CURSORS,
@@ -254,3 +258,100 @@ def test_each_missed_message_needs_a_deviation_of_its_own() -> None:
         found = judged(ONLY_IN_B, topic=RESTRICTED, cursors=further, known=frozenset({known}))
         assert isinstance(found, Broken)
         assert {found.deviation} == both - {known}
+
+
+EMPTIED: dict[str, list[Told]] = {
+    "A": [
+        ("A", "a0"),
+        ("C", SnapshotRequest("s", "C")),
+        ("A", SnapshotResponse("s", "A", at("A", 1))),
+        ("A", "a1"),
+        ("C", SubscriptionUpdated("sub", {"A": at("A", 1)})),
+    ],
+    "B": [("A", "a0"), ("A", "a1")],
+    "C": [
+        ("C", SnapshotRequest("s", "C")),
+        ("A", SnapshotResponse("s", "A", at("A", 1))),
+        ("A", "a1"),
+        ("C", SubscriptionUpdated("sub", {"A": at("A", 1)})),
+    ],
+}
+"""C had a0 before it lost its data. The update that it publishes after its return (1200 ms) passes a0 at A."""
+BEFORE = replace(LOST, published={"A": ("a0",)}, own={("sub", "A"): True, ("sub", "B"): True})
+
+
+def test_an_update_of_an_emptied_cluster_may_pass_only_what_it_lost() -> None:
+    cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 2))}
+    back = BEFORE.without_data_of("C", 1000).with_published("A", ("a1",))
+    because = deviates("REPL-14", UPDATE_PASSES_LOST_MESSAGES, EMPTIED, topic=back, cursors=cursors)
+    assert because.startswith("A has a0 as acknowledged")
+    known = frozenset({UPDATE_PASSES_LOST_MESSAGES, UPDATE_PASSES_RESTRICTED_MESSAGES})
+    later, of_nothing = DataLoss(frozenset({"a0"}), 1500), DataLoss(frozenset(), 1000)
+    updated_before = judged(EMPTIED, topic=replace(back, emptied={"C": later}), cursors=cursors, known=known)
+    came_later = judged(EMPTIED, topic=replace(back, emptied={"C": of_nothing}), cursors=cursors, known=known)
+    again: dict[str, list[Told]] = {**EMPTIED, "C": [("A", "a0"), *EMPTIED["C"]]}
+    came_again = judged(again, topic=back, cursors=cursors, known=known)
+    beyond = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 4))}
+    too_far = judged(EMPTIED, topic=back, cursors=beyond, known=known)
+    for found in (updated_before, came_later, came_again, too_far):
+        assert isinstance(found, Broken)
+        assert (found.rule, found.deviation) == ("REPL-14", None)
+
+
+def test_what_an_emptied_cluster_had_may_be_gone_but_not_what_the_others_had() -> None:
+    """c0 was published at C before the loss, c1 after it."""
+    back = replace(BEFORE.with_published("C", ("c0",)).without_data_of("C", 1000).with_published("C", ("c1",)), own={})
+    back = replace(back, is_settled=True)
+    logs: dict[str, list[Told]] = {"A": [("A", "a0"), ("C", "c1")], "B": [("A", "a0"), ("C", "c1")], "C": [("C", "c1")]}
+    for of_a in (logs["A"], [("A", "a0"), ("C", "c0"), ("C", "c1")]):
+        verdict = judged({**logs, "A": of_a}, topic=back, cursors={})
+        assert isinstance(verdict, Allowed), verdict
+        assert {"REPL-01", "REPL-20"} <= set(verdict.exercised)
+    for of_b in ([("C", "c1")], [("A", "a0")], [("A", "a0"), ("C", "c1"), ("C", "c1")]):
+        assert broken(judged({**logs, "B": of_b}, topic=back, cursors={}))[0] == "REPL-01"
+    assert broken(judged({**logs, "C": []}, topic=back, cursors={}))[0] == "REPL-01", "c1 is from after the loss"
+
+
+@pytest.mark.parametrize(("message", "is_explained"), [("c0", True), ("b0", False)])
+def test_an_update_of_another_cluster_may_pass_what_the_emptied_one_published(message: str, is_explained: bool) -> None:
+    """B has a message from before the loss of C that A does not have, and an update of A passes it."""
+    published = {"A": ("a0",), "B": ("b0",), "C": ("c0",)}
+    back = replace(BEFORE, published=published).without_data_of("C", 1000)
+    requests: list[Told] = [("A", SnapshotRequest(name, "A")) for name in "stu"]
+    logs: dict[str, list[Told]] = {
+        "A": [("A", "a0"), *requests, ("A", SubscriptionUpdated("sub", {"B": at("B", 0)}))],
+        "B": [(message[0].upper(), message)],
+        "C": [],
+    }
+    cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 0))}
+    found = judged(logs, topic=back, cursors=cursors, known=frozenset({UPDATE_PASSES_RESTRICTED_MESSAGES}))
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-14", UPDATE_PASSES_LOST_MESSAGES if is_explained else None)
+
+
+def test_a_cluster_comes_back_empty_only_as_far_as_it_did() -> None:
+    lost = (LoseCluster("C"), LinkCut(100))
+    back = in_turn(LOST, lost, (RecoverCluster("C", is_empty=True), LinkHealed(900))).topics["t"]
+    assert (dict(back.lost), back.emptied["C"].back_ms) == ({}, 900)
+    still = in_turn(LOST, lost, (RecoverCluster("C", is_empty=True), Skipped("it cannot"))).topics["t"]
+    assert (dict(still.lost), dict(still.emptied)) == ({"C": "kill"}, {})
+    there = in_turn(LOST, (LoseCluster("C"), Skipped("it cannot"))).topics["t"]
+    assert dict(there.lost) == {}
+
+
+def test_the_catch_up_at_the_end_is_at_a_cluster_that_kept_its_data() -> None:
+    at_c = replace(LOST.without_data_of("C", 900), own={("sub", "C"): True, ("sub", "B"): True})
+    last = [
+        operation
+        for operation in winding_up_clusters(lambda: Replication(topics={"t": at_c}), "t")
+        if isinstance(operation, Subscribe)
+    ]
+    assert [one.cluster for one in last] == ["B"]
+
+
+def test_an_emptied_cluster_knows_no_producer() -> None:
+    view = TopicView(enabled=True, snapshot_room=6, last_position=at("C", 3))
+    state = Replication(topics={"t": replace(LOST, lost={"C": "kill"})}, views={("t", "C"): view, ("t", "A"): view})
+    after = judge(state, RecoverCluster("C", is_empty=True), LinkHealed(900), frozenset())
+    assert isinstance(after, Allowed)
+    assert (after.state.views["t", "C"].last_position, after.state.views["t", "A"].last_position) == (None, at("C", 3))
