@@ -11,7 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from typing import Final
 
-from model.cluster_operations import AwaitAnswered, AwaitMessage, AwaitTimedOut, ReadClusters
+from model.cluster_operations import (
+    AwaitAnswered,
+    AwaitMessage,
+    AwaitTimedOut,
+    LoseCluster,
+    ReadClusters,
+    RecoverCluster,
+)
 from model.events import AnyOutcome, Created, Skipped
 from model.operations import (
     AnyOperation,
@@ -49,7 +56,7 @@ READS: Final = (
     ReadStoredCursor,
 )
 """The operations that only look, or wait; what follows them follows the operation before."""
-KILLS: Final = (Kill, Restart, TakeOver, FreezeOwner)
+KILLS: Final = (Kill, Restart, TakeOver, FreezeOwner, LoseCluster)
 """The operations that take a broker away."""
 _KILLS: Final = frozenset(one.__name__ for one in KILLS)
 NOTHING: Final = "nothing"
@@ -60,8 +67,10 @@ def kind_of(operation: AnyOperation) -> str:
     """The kind of an operation: its name, and what it does to a broker or the network."""
     name = type(operation).__name__
     match operation:
-        case TakeOver(how=how) | FreezeOwner(how=how):
+        case TakeOver(how=how) | FreezeOwner(how=how) | LoseCluster(how=how):
             return f"{name} ({how})"
+        case RecoverCluster(is_empty=True):
+            return f"{name} (empty)"
         case SetFailpoint(kind=kind):
             return f"{name} ({kind})"
         case InjectNetworkFault(fault=fault):

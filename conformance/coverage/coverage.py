@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
 import msgspec
 
@@ -22,6 +22,10 @@ TRIES: Final = 5
 """After a rule was preferred so often for a choice and drew another one, it is no longer preferred for it."""
 
 
+Choice = Annotated[str, msgspec.Meta(pattern="^[^:]+: [^>]+ > [^>]+( > [^>]+)?$")]
+Opening = Annotated[str, msgspec.Meta(pattern="^[^>]+ > [^>]+$")]
+
+
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     """The choices of an example or a run.
 
@@ -29,9 +33,9 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     rule of a machine began with, and how often, written ``machine.rule > kind``.
     """
 
-    choices: dict[str, int] = {}
-    tried: dict[str, int] = {}
-    openings: dict[str, int] = {}
+    choices: dict[Choice, int] = {}
+    tried: dict[Choice, int] = {}
+    openings: dict[Opening, int] = {}
 
     def __add__(self, other: Drawn) -> Drawn:
         return Drawn(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.coverage.choices import Choices, kind_of
+from conformance.coverage.choices import Choices, is_kill, kind_of
+from model.cluster_operations import LoseCluster, RecoverCluster
 from model.events import Created, Done, Skipped, Subscribed
 from model.operations import AnyOperation, CreateTopic, InjectNetworkFault, Kill, OpenProducer, Send, TakeOver
 from model.subscription_operations import Nack, ReadCursor, Receive, Skip, Subscribe
@@ -83,3 +84,5 @@ def test_the_choices_that_may_be_next_are_counted_once_they_are_drawn() -> None:
 def test_faults_of_different_kinds_are_different_operations() -> None:
     assert kind_of(TakeOver("t0", "kill")) != kind_of(TakeOver("t0", "unload"))
     assert kind_of(InjectNetworkFault("t0", CutAfter(1))) == "InjectNetworkFault (CutAfter)"
+    assert kind_of(RecoverCluster("C", is_empty=True)) != kind_of(RecoverCluster("C"))
+    assert [is_kill(kind_of(one)) for one in (LoseCluster("C", "freeze"), RecoverCluster("C"))] == [True, False]

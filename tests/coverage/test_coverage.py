@@ -45,7 +45,10 @@ def test_a_file_has_what_was_written(tmp_path: Path) -> None:
     assert (drawn + drawn).choices == {"Shared: Skip > Kill": 4}
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"choices": 3}', b"\xff"])
+OTHER_FILES = [b"", b"[]", b'{"choices": 3}', b"\xff", b'{"choices": {"x": 1}}', b'{"openings": {"x": 1}}']
+
+
+@pytest.mark.parametrize("content", OTHER_FILES)
 def test_a_file_of_another_kind_is_refused_with_its_name(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "other.json"
     file.write_bytes(content)
