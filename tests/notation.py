@@ -6,6 +6,7 @@
 |---|---|
 | ``t on``, ``t off``, ``t topic-on`` | topic t is created, with this policy of the topic or of its namespace |
 | ``t disables``, ``t enables``, ``t enables-in-flight`` | its namespace's policy changes |
+| ``t enables-itself`` | it gets a policy of its own |
 | ``p opens 4``, ``p opens 4 official`` | a new session of producer p learns this last sequence id |
 | ``p sends 1@0 2-3@2:1 2=dup 4=? 5=Code`` | entries, each with its answer: stored, duplicate, unknown, refused |
 | ``p sends 1 2-3`` | the same, with the answers not awaited |
@@ -146,6 +147,8 @@ def _of_topic(verb: str, how: str | None = None) -> tuple[AnyOperation, AnyOutco
             on = verb != "disables"
             policy = SetDeduplication(TOPIC, "namespace", on=on, in_flight=verb.endswith("in-flight"))
             return policy, DeduplicationSet(on)
+        case "enables-itself":
+            return SetDeduplication(TOPIC, "topic", on=True), DeduplicationSet(True)
         case "skips":
             return Skip(TOPIC, SUBSCRIPTION, 1), Done()
         case "moves":

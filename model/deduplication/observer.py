@@ -311,10 +311,15 @@ def recover(
         states.append(_recovered(_forgetting_the_last(state)))
     states += [after for found in states if (after := chunks.recovered(found)) is not None]
     if may_race:
-        states = [replace(one, may_be_recovering=True, may_be_set_back=True, raced=len(one.entries)) for one in states]
+        states = [recovered_twice(one) for one in states]
     if may_be_unknown:
         states += [replace(found, pushed=NONE, persisted=NONE, since=len(found.entries)) for found in states]
     return tuple(states)
+
+
+def recovered_twice(state: ProducerState) -> ProducerState:
+    """The broker may replay the entries twice at once (`second-recovery-not-awaited`)."""
+    return replace(state, may_be_recovering=True, may_be_set_back=True, raced=len(state.entries))
 
 
 def has_recovered(state: ProducerState) -> tuple[ProducerState, ...]:

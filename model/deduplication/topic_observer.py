@@ -313,6 +313,13 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
     return Allowed(replace(after, reloads=view.reloads + 1))
 
 
+def given_policy(view: TopicView) -> TopicView:
+    """The topic got a policy of its own, perhaps while it was being loaded: then it may start a second recovery."""
+    if view.enabled and view.reloads and view.loaded_ms is None:
+        view = view.on_each_state(lambda state: (observer.recovered_twice(state),))
+    return replace(view, has_policy=True)
+
+
 def has_recovered(view: TopicView, now_ms: float) -> TopicView:
     """The view at a time: a topic that was loaded more than ``RECOVERY_MS`` ago has recovered."""
     if view.loaded_ms is None or now_ms <= view.loaded_ms + RECOVERY_MS:

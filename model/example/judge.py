@@ -295,7 +295,7 @@ def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) 
         return _on_topic(state, name, judged)
     if not isinstance(outcome, DeduplicationSet) or view is None:
         return Allowed(state)
-    view = replace(view, has_policy=view.has_policy or operation.scope == "topic")
+    view = topic_observer.given_policy(view) if operation.scope == "topic" else view
     return _on_topic(state, name, topic_observer.switched(view, on=outcome.deduplication))
 
 

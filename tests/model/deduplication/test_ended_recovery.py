@@ -35,6 +35,26 @@ def test_soon_after_a_topic_is_loaded_a_missing_sequence_id_is_a_deviation() -> 
     assert "DEDUP-12" in allowed.excused
 
 
+@pytest.mark.parametrize(
+    ("between", "is_allowed"),
+    [
+        ("t unloads; t enables-itself; p opens 1", True),
+        ("t unloads; p opens 2; t enables-itself; p opens 1", False),
+        ("t enables-itself; p opens 1", False),
+        ("t unloads; t enables; p opens 1", False),
+    ],
+    ids=["while it loads", "when it is loaded", "without a reload", "of the namespace"],
+)
+def test_a_policy_that_a_topic_gets_while_it_loads_may_start_a_second_recovery(between: str, is_allowed: bool) -> None:
+    """Seen on 4.0.8: the topic was loaded by the request for its status, which then changed."""
+    verdict = judged(known=DEVIATIONS)
+    for happened in steps(f"t on; p opens -1; p sends 1@0 2@1; {between}"):
+        assert isinstance(verdict, Allowed), verdict
+        verdict = judge(verdict.state, happened[0], happened[1], at=Interval(LOADED_MS, LOADED_MS))
+    is_excused = isinstance(verdict, Allowed) and verdict.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+    assert is_excused is is_allowed
+
+
 def stored_again_after(wait_ms: float, again: str) -> Allowed[Example] | Broken:
     """What is judged if a producer stores an entry after the reload, and so long after that sends ``again``."""
     history = f"t topic-on; p opens -1; p sends 1@0 2@1; t unloads; p opens 2; p sends 3@2; p sends {again}"
