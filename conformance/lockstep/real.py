@@ -523,7 +523,7 @@ class RealPerformer:
         return Performed(LogRead(log), late)
 
     def close(self) -> None:
-        """End all sessions and disarm all failpoints."""
+        """End all sessions, disarm all failpoints, and have the topics deleted."""
         if self._world.failpoints is not None:
             self._world.failpoints.clear()
         self._owners.close()
@@ -536,3 +536,5 @@ class RealPerformer:
         self._chunks.close()
         for elsewhere in (one for one in (self._at_home, self._replication_performer, self._replica) if one):
             elsewhere.close()
+        if not self._world.is_home:  # there they are replicated
+            self._world.ended_topics.delete(self._topics.values())

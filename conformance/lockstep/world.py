@@ -29,6 +29,7 @@ from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import Dispatchers, settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
+from conformance.tenancy.ended_topics import EndedTopics
 from conformance.tenancy.place import LanePlace, RunPlace
 from conformance.wait import wait_until
 from conformance.workers.protocol import read_report
@@ -106,6 +107,7 @@ class World:
         self.is_storage_disturbed = False
         """Whether the current example disturbed the metadata store or a bookie, so that reads may have failed."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
+        self.ended_topics: Final = EndedTopics(lambda: self.broker.addresses.admin)
         self._place = place
         self.dispatchers = Dispatchers(broker)
         self._numbers = itertools.count(1)
@@ -408,13 +410,10 @@ class World:
     def status_when_switched(self, name: str, *, on: bool) -> str:
         """The topic's deduplicationStatus, once it is as it should be or the bound has passed."""
 
-        def status() -> str:
-            return str(self.admin.stats(name).deduplication_status)
-
-        if wait_until(lambda: status() == STATUS[on], POLICY_TIMEOUT_S):
+        if wait_until(lambda: self.admin.stats(name).deduplication_status == STATUS[on], POLICY_TIMEOUT_S):
             return STATUS[on]
         self.assert_alive()
-        return status()
+        return str(self.admin.stats(name).deduplication_status)
 
     def restore_default(self) -> None:
         """Undo the settings of earlier examples, with a restart if necessary."""
@@ -535,4 +534,5 @@ class World:
         self.forget_connections()
         self._end_clusters()
         self.starter.close()
+        self.ended_topics.close()
         self.admin.close()

@@ -1,0 +1,41 @@
+"""Deletes the topics of examples that have ended, while others run.
+
+Without that a broker keeps some thousand topics of a long run in its heap, and does little but collect garbage. Topics
+that cannot be deleted at the moment, because their broker is gone or frozen, stay until the end of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from conformance.clients.admin.client import Admin
+from conformance.clients.security.service import Service
+from conformance.harness_error import HarnessError
+
+
+class EndedTopics:
+    """Deletes topics one after the other, in a thread of its own."""
+
+    def __init__(self, service: Callable[[], Service]) -> None:
+        """``service``: where the admin API is now."""
+        self._service = service
+        self._thread: Final = ThreadPoolExecutor(1, thread_name_prefix="ended-topics")
+
+    def delete(self, topics: Iterable[str]) -> None:
+        """Delete topics, by their full names, as soon as those before are deleted."""
+        if named := tuple(topics):
+            self._thread.submit(self._delete, named)
+
+    def close(self) -> None:
+        """Leave the topics that are not deleted yet."""
+        self._thread.shutdown(cancel_futures=True)
+
+    def _delete(self, topics: Iterable[str]) -> None:
+        # Not with the admin API of examples: an error here is no answer to an operation.
+        with Admin(self._service()) as admin:
+            for topic in topics:
+                with contextlib.suppress(HarnessError):
+                    admin.delete_topic(topic, force=True)
