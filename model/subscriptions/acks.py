@@ -132,8 +132,8 @@ def _no_longer_counted(
 ) -> Consumption:
     """The broker no longer counts messages that a consumer acknowledged. It may subtract the rest of a batch again.
 
-    If the last parts were acknowledged by their ids, no ack of this consumer contains all parts of the batch. It then
-    stays pending, and the parts are subtracted with each further ack.
+    If any parts were acknowledged by their ids, no ack of this consumer contains all parts of the batch. It then stays
+    pending, and the parts are subtracted with each further ack.
     """
     messages = list(messages)
     positions = {place.position for _, place in messages}
@@ -148,7 +148,7 @@ def _no_longer_counted(
         consumer,
         parts_recounted=consumer.parts_recounted + recounted,
         acked_in_parts=acked_in_parts,
-        acked_by_id=before.acked_by_id | in_parts if by_id else before.acked_by_id,
+        acked_by_id=before.acked_by_id.union((subscription.topic, at) for at in positions if by_id),
         left_parts=_left_parts(state, before, subscription, messages),
     )
     counted = {place.position for topic, place in consumer.acked_by_others if topic == subscription.topic}

@@ -81,7 +81,7 @@ class Consumer:
     acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
     """The batches that it acknowledged in several acks, and not again since."""
     acked_by_id: frozenset[tuple[str, Position]] = frozenset()
-    """Those whose last parts it acknowledged by their ids; the broker keeps them as pending at it."""
+    """The entries of which it acknowledged messages by their ids; the broker keeps such batches as pending at it."""
 
     @property
     def subscriptions(self) -> tuple[SubscriptionId, ...]:

@@ -229,6 +229,9 @@ def test_parts_are_counted_off_again_once_if_a_batch_was_acknowledged_in_parts_a
     assert shared.deviation_met(*given, in_parts[0], by_id, again, too_low, known=known)
     lower_still = counts(-2, backlog=2, mark_delete=shared.at(0))
     assert shared.deviation_met(*given, in_parts[0], by_id, again, again, lower_still, known=known), "each time"
+    first_by_id: Happened = (AckById("c1", ("b1",)), Acknowledged((first,), receipt=True))
+    twice = (shared.acknowledged(second), shared.acknowledged(second))
+    assert shared.deviation_met(*given, first_by_id, in_parts[1], *twice, lower_still, known=known), "in either order"
 
 
 # ----------------------------------------------------------------------------- acks that outlive their consumer
