@@ -143,6 +143,8 @@ class Keyed:
     replayed: frozenset[Position] = frozenset()
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None
+    read_ahead: frozenset[Position] = frozenset()
+    """Entries that a read which outlived the last consumers dispatched before earlier ones of their keys."""
 
     @property
     def has_left(self) -> bool:

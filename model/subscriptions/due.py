@@ -10,7 +10,7 @@ from immutables import Map
 
 from model.deviations import preferred, requires
 from model.deviations.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
-from model.deviations.key_shared import UNCLAIMED_MESSAGE_DROPPED
+from model.deviations.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIMED_MESSAGE_DROPPED
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
@@ -221,11 +221,12 @@ def _arrived_one(
     if isinstance(placed, Broken):
         return placed
     judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
-    return (
-        judged
-        if isinstance(judged, Broken)
-        else judged.of(_got(judged.state, subscription, name, dispatched)).after(placed)
-    )
+    if isinstance(judged, Broken):
+        return judged
+    keyed = judged.state.keyed_of(subscription).delivered(dispatched.position, name)
+    if PENDING_READ_OUTLIVES_CONSUMERS in placed.deviations:
+        keyed = replace(keyed, read_ahead=keyed.read_ahead | {dispatched.position})
+    return judged.of(judged.state.with_keyed(subscription, keyed)).after(placed)
 
 
 def _placed(
@@ -267,10 +268,6 @@ def _moved(state: Consumption, subscription: SubscriptionId, name: str, position
     if waited_for == name:
         return ("KEY-07",)
     return ("KEY-03", "KEY-05") if hashed in keyed.blocked else ("KEY-03",)
-
-
-def _got(state: Consumption, subscription: SubscriptionId, name: str, dispatched: Delivery) -> Consumption:
-    return state.with_keyed(subscription, state.keyed_of(subscription).delivered(dispatched.position, name))
 
 
 # ------------------------------------------------------------------------------------------- what must be dispatched

@@ -192,10 +192,12 @@ def _ahead_of_the_log(
     if not earlier or _was_nacked(state, subscription, position):
         return None
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
-    may_be_read_to = state.keyed_of(subscription).may_be_read_to
-    if may_be_read_to is not None and position <= may_be_read_to:
+    keyed = state.keyed_of(subscription)
+    unread = all(place.position not in keyed.got for _, place in earlier)
+    is_read = keyed.may_be_read_to is not None and position <= keyed.may_be_read_to
+    if is_read or (position in keyed.read_ahead and unread):  # its consumer may have left, so that it is replayed
         return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
-    if state.keyed_of(subscription).dropped.issuperset(place.position for _, place in earlier):
+    if keyed.dropped.issuperset(place.position for _, place in earlier):
         return DEVIATIONS[UNCLAIMED_MESSAGE_DROPPED].broken(because, "KEY-02")
     others = (consumer for other, consumer in state.consumers_of(subscription) if other != name)
     is_in_queue = any(consumer.client == "official" and consumer.keeps_keys for consumer in others)

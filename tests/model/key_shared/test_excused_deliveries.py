@@ -126,6 +126,18 @@ def test_a_pending_read_has_no_message_that_was_sent_after_the_last_consumer_lef
     assert broken(*once, gathers(share("e", 2, 1)), known=DEVIATIONS) == "KEY-02", "nothing was being read"
 
 
+def test_a_message_of_a_pending_read_overtakes_unread_ones_again_when_its_consumer_has_left() -> None:
+    """Seen on 4.0.8: the third message came early; it is replayed before the second one is read again."""
+    known = PENDING_READ_OUTLIVES_CONSUMERS
+    begin = [*sent(A, A, A), *joins("c"), gathers(share("c", 1)), permits("c"), leaves("c"), *joins("d")]
+    early = [*begin, gathers(share("d", 3, 1)), *joins("e"), gathers(share("d"), share("e")), leaves("d")]
+    assert broken(*early, gathers(share("e", 1, 3, 2)), known=known) is None
+    in_order = [*begin, gathers(share("d", 1)), *joins("e"), gathers(share("d"), share("e")), leaves("d")]
+    assert broken(*in_order, gathers(share("e", 1, 3, 2)), known=DEVIATIONS) == "KEY-02", "it did not come early"
+    both = [*begin, gathers(share("d", 3, 1, 2)), *joins("e"), gathers(share("d"), share("e")), leaves("d")]
+    assert broken(*both, gathers(share("e", 1, 3, 2)), known=DEVIATIONS) == "KEY-06", "the second one was read"
+
+
 def test_without_permits_the_rest_of_a_pending_read_is_dispatched_before_what_is_read_again() -> None:
     known = PENDING_READ_OUTLIVES_CONSUMERS
     begin = [*sent(A, A, A), *joins("c"), gathers(share("c", 1)), permits("c"), leaves("c"), *joins("d")]
