@@ -41,6 +41,26 @@ class Deadline:
         return time.monotonic() >= self._at_s
 
 
+class Patience:
+    """A deadline that begins anew with each progress: on a slow machine much may come late, and one by one.
+
+    It passes ``timeout_s`` after the last progress, and at the latest after ten times as long.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s: Final = timeout_s
+        self._at_most: Final = Deadline.after(10 * timeout_s)
+        self._next = Deadline.after(timeout_s)
+
+    def progressed(self) -> None:
+        """Something came."""
+        self._next = Deadline.after(self._timeout_s)
+
+    @property
+    def passed(self) -> bool:
+        return self._next.passed or self._at_most.passed
+
+
 def wait_until(condition: Callable[[], T], timeout: Deadline | float, *, pause_s: float = PAUSE_S) -> T:
     """Call ``condition`` until it returns something true or the time is over; returns its last value.
 

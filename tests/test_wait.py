@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ServerRefused
 from conformance.lockstep.answers import may_be_repeated
-from conformance.wait import Deadline, retry, wait_until
+from conformance.wait import Deadline, Patience, retry, wait_until
 
 
 class Answers:
@@ -74,3 +76,19 @@ def test_after_the_deadline_the_condition_is_called_once_and_its_value_is_return
 def test_a_condition_that_becomes_true_during_the_last_pause_counts() -> None:
     looks = iter([False, True])
     assert wait_until(lambda: next(looks), 0.01, pause_s=0.05)
+
+
+def test_patience_ends_after_a_while_without_progress_and_at_last_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    patience = Patience(5)
+
+    def passed_at(now_s: float, *, progress: bool) -> bool:
+        clock[0] = now_s
+        passed = patience.passed
+        if progress:
+            patience.progressed()
+        return passed
+
+    assert [passed_at(now_s, progress=now_s < 110) for now_s in (104, 108, 112, 118)] == [False, False, False, True]
+    assert [passed_at(now_s, progress=True) for now_s in range(118, 153)][-3:] == [True, True, True]

@@ -23,7 +23,7 @@ from conformance.clients.wire import read_log as logs
 from conformance.lockstep.chunking.consumers import ChunkConsumer
 from conformance.lockstep.chunking.producers import CraftingSession, WatchedSession
 from conformance.lockstep.world import World
-from conformance.wait import Deadline
+from conformance.wait import Deadline, Patience
 from model.chunking import dispatch
 from model.chunking.producers import numbered
 from model.events import (
@@ -74,7 +74,7 @@ from model.traffic import LoggedPart, Part
 from model.vocabulary import Compression
 
 GATHER_TIMEOUT_S: Final = 5.0
-"""How long due messages may take."""
+"""How long due messages may take, each after the one before it."""
 STALLED_TIMEOUT_S: Final = 0.5
 """The same for a subscription that missed due messages before."""
 GRACE_S: Final = 0.5
@@ -267,13 +267,13 @@ class Chunks:
         if not consumers:
             return Skipped("no consumer is subscribed")
         key = (topic, subscription)
-        deadline = Deadline.after(STALLED_TIMEOUT_S if key in self._stalled else GATHER_TIMEOUT_S)
+        patience = Patience(STALLED_TIMEOUT_S if key in self._stalled else GATHER_TIMEOUT_S)
         log = tuple(self._log(topic))
         while True:
-            self._receive(topic, subscription, log, deadline)
+            self._receive(topic, subscription, log, patience)
             before, log = log, tuple(self._log(topic))
             # Sends in flight of a crashed producer may be stored only now.
-            if log == before or deadline.passed:
+            if log == before or patience.passed:
                 break
         if self._due(topic, subscription, log):
             self._stalled.add(key)
@@ -281,20 +281,21 @@ class Chunks:
         drains = self._world.dispatchers.drains_on(topic) if is_key_shared else None
         return DueReceived(traffic=tuple(consumer.traffic() for consumer in consumers), log=log, drains=drains)
 
-    def _receive(self, topic: str, subscription: str, log: tuple[LoggedPart, ...], deadline: Deadline) -> None:
-        """Receive until all due messages of this log have arrived, or the deadline has passed."""
+    def _receive(self, topic: str, subscription: str, log: tuple[LoggedPart, ...], patience: Patience) -> None:
+        """Receive until all due messages of this log have arrived, or none has come for too long."""
         consumers = self._on(topic, subscription)
         grace = Deadline.after(GRACE_S)
         while True:
             came = [consumer.take_in() for consumer in consumers]
             if any(came):
                 grace = Deadline.after(GRACE_S)
+                patience.progressed()
             is_all_sent = not self._due(topic, subscription, log)
             if is_all_sent and all(consumer.is_explained for consumer in consumers):
                 return
             if is_all_sent and grace.passed and all(consumer.may_be_explained for consumer in consumers):
                 return
-            if deadline.passed:
+            if patience.passed:
                 return
             time.sleep(_PAUSE_S)
 

@@ -23,7 +23,7 @@ from conformance.lockstep.cursors.members import Members
 from conformance.lockstep.cursors.poller import PAUSE_S, Poller, SubscriptionView, stats_of
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.world import World
-from conformance.wait import Deadline
+from conformance.wait import Patience
 from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceived, Refused, Skipped, Starved
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES
 from model.key_shared.liveness import Open, Receiver, due
@@ -119,8 +119,8 @@ class KeyShares:
                     return Refused(refused.code, refused.message)
         differing = self._world.dispatchers.drains_on(topic)
         drains = self._world.has_draining_hashes if differing is None else differing
-        began, deadline = time.monotonic(), Deadline.after(GATHER_TIMEOUT_S + self._world.failed_reads_s)
-        polls = 0
+        began, patience = time.monotonic(), Patience(GATHER_TIMEOUT_S + self._world.failed_reads_s)
+        polls = came = 0
         while True:
             view, polls = poller.poll(), polls + 1
             if view is None:
@@ -129,7 +129,10 @@ class KeyShares:
             missing = self._missing(gathered, members, poller, view, drains=drains)
             if missing is None:
                 break
-            if deadline.passed and polls >= LOOKS:
+            before, came = came, sum(len(one.messages) for one in gathered.consumers)
+            if came != before:
+                patience.progressed()
+            if patience.passed and polls >= LOOKS:
                 self._given_up[topic, subscription].add(missing)
                 break
             time.sleep(PAUSE_S)
