@@ -107,7 +107,9 @@ class World:
         self.is_storage_disturbed = False
         """Whether the current example disturbed the metadata store or a bookie, so that reads may have failed."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
-        self.ended_topics: Final = EndedTopics(lambda: self.broker.addresses.admin)
+        self.ended_topics: Final = EndedTopics(
+            lambda: self.broker.addresses.admin, is_of_one_topic=self.is_of_one_topic
+        )
         self._place = place
         self.dispatchers = Dispatchers(broker)
         self._numbers = itertools.count(1)

@@ -1,4 +1,4 @@
-"""Deletes the topics of examples that have ended, while others run.
+"""Deletes the topics of examples that have ended, with the namespaces of one topic, while others run.
 
 Without that a broker keeps some thousand topics of a long run in its heap, and does little but collect garbage. Topics
 that cannot be deleted at the moment, because their broker is gone or frozen, stay until the end of the run.
@@ -12,16 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import namespace_of
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
+from conformance.tenancy.removal import remove_namespaces
 
 
 class EndedTopics:
     """Deletes topics one after the other, in a thread of its own."""
 
-    def __init__(self, service: Callable[[], Service]) -> None:
-        """``service``: where the admin API is now."""
+    def __init__(self, service: Callable[[], Service], *, is_of_one_topic: Callable[[str], bool]) -> None:
+        """``service``: where the admin API is now; ``is_of_one_topic``: whether a namespace goes with its topic."""
         self._service = service
+        self._is_of_one_topic = is_of_one_topic
         self._thread: Final = ThreadPoolExecutor(1, thread_name_prefix="ended-topics")
 
     def delete(self, topics: Iterable[str]) -> None:
@@ -39,3 +42,5 @@ class EndedTopics:
             for topic in topics:
                 with contextlib.suppress(HarnessError):
                     admin.delete_topic(topic, force=True)
+                    if self._is_of_one_topic(namespace_of(topic)):
+                        remove_namespaces(admin, [namespace_of(topic)])

@@ -27,3 +27,14 @@ def test_the_topics_of_an_example_are_gone_soon_after_its_end_and_no_others(worl
     assert isinstance(running.perform(Send("p", (Entry((Message(2, "n"),)),))).outcome, Sent)
     running.close()
     eventually(lambda: not both & set(world.admin.topics(namespace)))
+
+
+def test_a_namespace_of_one_topic_goes_with_it(world: World) -> None:
+    performer = RealPerformer(world)
+    tenant, _, _ = world.namespace_for("namespace-on").partition("/")
+    before = set(world.admin.namespaces(tenant))
+    performer.perform(CreateTopic("t", deduplication="own-namespace-on"))
+    own = set(world.admin.namespaces(tenant)) - before
+    assert len(own) == 1
+    performer.close()
+    eventually(lambda: not own & set(world.admin.namespaces(tenant)))
