@@ -8,10 +8,14 @@ from model.cluster_operations import HOME
 from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY, NEW_MESSAGE_OVERTAKES_REPLAY
 from model.events import Cleared, Done
 from model.judgement import Broken
+from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.log import Position
 from model.operations import ClearFailpoints, SetFailpoint
+from model.vocabulary import HashRange
 from tests.model.key_shared.test_order import (
     ALL,
+    HASH_A,
+    HASH_B,
     NONE,
     ONE,
     OTHER,
@@ -73,6 +77,30 @@ def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_mes
         "nothing waits for replay"
     )
     assert broken(*begin, new_message, waiting(first, in_replay=2), permits("c"), raced, known=known) == "KEY-13"
+
+
+def test_a_look_ahead_may_also_follow_blocked_messages_that_are_replayed() -> None:
+    """Seen on 4.0.8: permits had a blocked message replayed, and a redelivery was requested milliseconds later."""
+    known = LOOK_AHEAD_SKIPS_REPLAY
+    of_d, of_c = (HashRange(1, HASH_B),), (HashRange(HASH_B + 1, AUTO_SPLIT_HASHES.last),)
+    assert HASH_B < HASH_A, "c has the first key, and d the second one"
+
+    def looked(*numbers: int, permits: int = 0, in_replay: int = 1) -> Happened:
+        shares = share("c", *numbers, ranges=of_c, permits=permits), share("d", ranges=of_d)
+        return waiting(gathers(*shares), in_replay=in_replay)
+
+    begin = [*sent(A, B), *joins("c", "d"), looked(1)]
+    quiet, stalled = looked(), looked(permits=1, in_replay=2)
+    twice = [permits("c"), quiet, fails("c", 1)]
+    answer = judged(*begin, *twice, stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    assert broken(*begin, *twice, stalled, known=known) is None
+    assert broken(*begin, quiet, fails("c", 1), stalled, known=known) == "KEY-08", "nothing had been replayed"
+    later = [permits("c"), quiet, quiet, fails("c", 1)]
+    assert broken(*begin, *later, stalled, known=known) == "KEY-08", "the replay has ended"
+    nothing = [permits("c"), looked(in_replay=0), fails("c", 1)]
+    assert broken(*begin, *nothing, stalled, known=known) == "KEY-08", "nothing was blocked"
 
 
 def test_a_marker_is_a_new_message_too_at_any_time() -> None:
