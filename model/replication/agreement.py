@@ -10,8 +10,8 @@ The logs do not show everything, such as which replicator handled a response. Th
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SubscriptionUpdated
 from model.deviations.replication import (
@@ -429,31 +429,36 @@ def _missed(
     Several deviations may each have acknowledged some of them.
     """
     explained = _explained(topic, logs, log.cluster, cursor.subscription)
-    first: dict[str | None, str] = {}
+    first: dict[frozenset[str], str] = {}
     for entry in log.entries:
         if entry.message in missed:
-            first.setdefault(explained.get(entry.message), entry.message)
-    for deviation, message in first.items() if None not in first else [(None, first[None])]:
+            names = frozenset(name for name, messages in explained.items() if entry.message in messages)
+            first.setdefault(names, entry.message)
+    unexplained = first.get(frozenset())
+    for names, message in first.items() if unexplained is None else [(frozenset[str](), unexplained)]:
         because = (
             f"{log.cluster} has {message} as acknowledged for {cursor.subscription} (mark-delete "
             f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
         )
-        yield because if deviation is None else Deviating(deviation, because)
+        yield Deviating(min(names), because, names) if names else because
 
 
-def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: str) -> Mapping[str, str]:
-    """The messages that a deviation may acknowledge without a consumer, and its name."""
+def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: str) -> Mapping[str, Set[str]]:
+    """By deviation, the messages that it may acknowledge without a consumer."""
     too_large = {label: topic.nearly_full.difference(log.messages()) for label, log in logs.items()}
     not_for = {label: topic.not_for(label).difference(logs[label].messages()) for label in logs}
-    existed = topic.created_before_updates(subscription)
     lost = {label: topic.lost_for(label).difference(log.messages()) for label, log in logs.items()}
     back_ms = min((loss.back_ms for loss in topic.emptied.values()), default=math.inf)
+    existed = topic.created_before_updates(subscription)
+    by_snapshots: defaultdict[str, set[str]] = defaultdict(set)
+    for message, name in misled(logs).get(subscription, {}).items():
+        by_snapshots[name].add(message)
     return {
-        **misled(logs).get(subscription, {}),  # first, because it depends on more than the others
-        **dict.fromkeys(skipped_where_created(logs, subscription, cluster, existed), UPDATE_CREATES_AT_LATEST),
-        **dict.fromkeys(passed_without_having(logs, subscription, not_for), UPDATE_PASSES_RESTRICTED_MESSAGES),
-        **dict.fromkeys(passed_without_having(logs, subscription, too_large), TOO_LARGE_TO_REPLICATE),
-        **dict.fromkeys(passed_without_having(logs, subscription, lost, since_ms=back_ms), UPDATE_PASSES_LOST_MESSAGES),
+        **by_snapshots,
+        UPDATE_CREATES_AT_LATEST: skipped_where_created(logs, subscription, cluster, existed),
+        UPDATE_PASSES_RESTRICTED_MESSAGES: passed_without_having(logs, subscription, not_for),
+        TOO_LARGE_TO_REPLICATE: passed_without_having(logs, subscription, too_large),
+        UPDATE_PASSES_LOST_MESSAGES: passed_without_having(logs, subscription, lost, since_ms=back_ms),
     }
 
 

@@ -11,10 +11,11 @@ SLACK_MS = 2000
 
 
 class Deviating(Struct, frozen=True):
-    """An observation that only a deviation explains: its name, and why."""
+    """An observation that only a deviation explains: its name, and why; ``others`` would explain it as well."""
 
     deviation: str
     because: str
+    others: frozenset[str] = frozenset()
 
 
 class Excused(Struct, frozen=True):

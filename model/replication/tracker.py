@@ -28,7 +28,7 @@ from model.cluster_operations import (
     RecoverCluster,
     SetLink,
 )
-from model.deviations import DEVIATIONS
+from model.deviations import DEVIATIONS, preferred
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, SNAPSHOT_CACHE_OUTRUN
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
 from model.judgement import Allowed, Broken
@@ -455,7 +455,8 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
                     excused.append(rule)
                 case str():
                     return Broken(rule, one)
-                case Deviating(deviation, because):
+                case Deviating(because=because):
+                    deviation = preferred({one.deviation, *one.others}, known)
                     if deviation not in known:
                         entry = DEVIATIONS[deviation]
                         return entry.broken(because, rule if rule in entry.also else None)

@@ -355,3 +355,13 @@ def test_an_emptied_cluster_knows_no_producer() -> None:
     after = judge(state, RecoverCluster("C", is_empty=True), LinkHealed(900), frozenset())
     assert isinstance(after, Allowed)
     assert (after.state.views["t", "C"].last_position, after.state.views["t", "A"].last_position) == (None, at("C", 3))
+
+
+@pytest.mark.parametrize("known", [UPDATE_PASSES_LOST_MESSAGES, UPDATE_PASSES_RESTRICTED_MESSAGES])
+def test_of_two_deviations_that_explain_a_message_one_needs_to_be_known(known: str) -> None:
+    """C lost its data, and a0 was not for C in any case."""
+    back = replace(BEFORE.without_data_of("C", 1000), restricted={"a0": frozenset("AB")}).with_published("A", ("a1",))
+    cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 2))}
+    found = judged(EMPTIED, topic=back, cursors=cursors, known=frozenset({known}))
+    assert isinstance(found, Allowed)
+    assert found.deviations == (known,)
