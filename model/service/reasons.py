@@ -182,7 +182,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     finds_nothing = (is_skip_of_nothing or is_reset_of_nothing) and answer.message == NO_ELEMENT
     if answer.topic in reasons.reopened and (is_without or finds_nothing):
         return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
-    if answer.topic in reasons.reopened and PEEK in answer.request and NO_SUCH_ENTRY in answer.message:
+    looks_for_entry = PEEK in answer.request or RESET in answer.request
+    if answer.topic in reasons.reopened and looks_for_entry and NO_SUCH_ENTRY in answer.message:
         return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)
     is_race = any(error in answer.message for error in OF_RACING_METADATA)
     if answer.topic in reasons.rolling and is_race and not answer.is_last:

@@ -73,11 +73,9 @@ def judge(
         is_cumulative = isinstance(operation, Acknowledge | AckById) and operation.cumulative
         if is_cumulative and MARKED_POSITION in outcome.message:
             return requires(ACK_BELOW_MARK_DELETE_REFUSED, None, known, because)
-        if isinstance(operation, PeekMessage) and _is_reopened(consumption, operation):
+        if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
             causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
             return requires(preferred(causes, known), None, known, because)
-        if isinstance(operation, ResetCursor) and _is_reopened(consumption, operation):
-            return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
         if isinstance(operation, Skip):
             is_empty = _is_empty(consumption, operation)
             if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from msgspec.structs import replace as replace_struct
 
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
@@ -28,6 +29,7 @@ from model.events import (
 from model.example import Example
 from model.log import Position
 from model.operations import (
+    AnyOperation,
     ReadSnapshot,
     Send,
     SetDeduplication,
@@ -186,12 +188,22 @@ def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered
         assert unexcused(knowing_all(*history), skip, given_up, other) is None
 
 
-def test_a_peek_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
+@pytest.mark.parametrize(
+    ("operation", "request_sent"),
+    [
+        (PeekMessage("t0", "s0", 1), "GET subscription/s0/position/1"),
+        (ResetCursor("t0", "s0", "b8", by_time=True), "POST subscription/s2/resetcursor/1795816106224"),
+    ],
+    ids=["peek", "reset to a time"],
+)
+def test_looking_for_an_entry_fails_only_on_a_terminated_topic_that_was_reloaded(
+    operation: AnyOperation, request_sent: str
+) -> None:
     terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
     history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
-    peek, why = PeekMessage("t0", "s0", 1), "Incorrect parameter input error code: -14"
+    peek, why = operation, "Incorrect parameter input error code: -14"
     refused = Refused("500", "--- An unexpected error occurred in the server ---")
-    answer = ErrorAnswer("admin", "GET subscription/s0/position/1 of topic t0", "500", why, "t0", is_last=False)
+    answer = ErrorAnswer("admin", f"{request_sent} of topic t0", "500", why, "t0", is_last=False)
     assert deviation_of(after(*history), peek, refused, answer) == TERMINATED_LAST_LEDGER_NOT_SKIPPED
     assert set(met(knowing_all(*history), peek, refused, answer)) == {TERMINATED_LAST_LEDGER_NOT_SKIPPED}
     for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
