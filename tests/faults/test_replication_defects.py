@@ -195,6 +195,27 @@ def test_the_clusters_that_are_left_go_on_without_a_lost_one(
     assert {label: log.messages() for label, log in without.items()} == {"A": ("m0",), "B": ("m0",), "C": ()}
     assert isinstance(fixture.do(RecoverCluster("C")), LinkHealed)
     eventually(lambda: fixture.logs()["C"].messages() == ("m0",), deadline_s=60)
+    if how == "kill":
+        fixture.do(LoseCluster("C"))
+        read = fixture.do(ReadClusters(TOPIC))
+        assert isinstance(read, ClustersRead)
+        assert ("A", "C") in read.reconnected, "its messages may have been sent twice, whether or not it is there"
+    fixture.close()
+
+
+def test_a_cluster_that_comes_back_empty_has_what_is_published_from_then_on(world: ReplicationWorld) -> None:
+    fixture = Fixture(world, clusters=3)
+    fixture.publish("m0")
+    eventually(lambda: "m0" in fixture.reading.messages("C"), deadline_s=60)
+    fixture.do(LoseCluster("C"))
+    assert isinstance(fixture.do(RecoverCluster("C", is_empty=True)), LinkHealed)
+    fixture.publish("m1")
+    eventually(lambda: fixture.logs()["C"].messages() == ("m1",), deadline_s=60)
+    assert isinstance(fixture.do(RecoverCluster("C", is_empty=True)), Skipped)
+    assert fixture.logs()["A"].messages() == ("m0", "m1")
+    fixture.do(LoseCluster("B"))
+    assert isinstance(fixture.do(RecoverCluster("B", is_empty=True)), Skipped), "other machines have topics there"
+    assert isinstance(fixture.do(RecoverCluster("B")), LinkHealed)
     fixture.close()
 
 

@@ -125,7 +125,7 @@ class Reading:
         read = {label: self._cluster(label) if label in live else self._before[label] for label in self._labels}
         return ClustersRead(
             clusters=read,
-            reconnected=tuple(link for link in self._links if self.has_reconnected(link)),
+            reconnected=tuple(link for link in self.links if self.has_reconnected(link)),
             consumed=tuple(
                 (name, label)
                 for label in live
