@@ -241,7 +241,8 @@ class ReplicatedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConsumer:
-    """A consumer: its cluster, topic and subscription, and its unacknowledged messages with their positions.
+    """A consumer: its cluster, topic and subscription, and its unacknowledged messages with their positions, of which a
+    message has two that a replicator sent twice.
 
     ``passed``: the position of its subscription according to updates, if all had taken effect when it subscribed.
     """

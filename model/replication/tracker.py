@@ -200,11 +200,8 @@ def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
         if (because := _given_again(topic, consumer, consumer.passed, outcome)) is not None:
             return Broken("REPL-15", because)
         exercised = (*exercised, "REPL-15")
-    unacknowledged = {
-        **dict(consumer.unacknowledged),
-        **{given.business_id: given.position for given in outcome.messages},
-    }
-    consumer = replace(consumer, unacknowledged=tuple(unacknowledged.items()))
+    came = ((given.business_id, given.position) for given in outcome.messages)
+    consumer = replace(consumer, unacknowledged=tuple(dict.fromkeys((*consumer.unacknowledged, *came))))
     return Allowed(state.with_consumer(name, consumer), exercised)
 
 
@@ -227,17 +224,18 @@ def _acknowledged(state: Replication, operation: AckById, outcome: Outcome) -> R
     consumer = state.consumers.get(operation.consumer)
     if consumer is None:
         return state
-    has = dict(consumer.unacknowledged)
-    named = [has[message] for message in operation.ids if message in has]
+    has = consumer.unacknowledged
+    named = [at for message, at in has if message in operation.ids]
     last = max(named, default=None) if operation.cumulative else None
-    done = {message for message, at in has.items() if at in named or (last is not None and at <= last)}
-    left = tuple((message, at) for message, at in has.items() if message not in done)
+    left = tuple((message, at) for message, at in has if at not in named and (last is None or at > last))
+    done = {message for message, at in has if (message, at) not in left}
     state = state.with_consumer(operation.consumer, replace(consumer, unacknowledged=left))
     topic = state.topics[consumer.topic].disturbed()
     topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, frozenset(done))
     if isinstance(outcome, Acknowledged) and has:
         at = (consumer.subscription, consumer.cluster)
-        ahead = ReadAhead(begun_ms=outcome.begun_ms, first=min(has.values()), last=max(has.values()))
+        positions = [at for _, at in has]
+        ahead = ReadAhead(begun_ms=outcome.begun_ms, first=min(positions), last=max(positions))
         topic = replace(topic, reads={**topic.reads, at: (*topic.reads.get(at, ()), ahead)})
     return state.with_topic(consumer.topic, topic)
 

@@ -60,6 +60,10 @@ ONE_WAY = {
     ),
 }
 """By the number of clusters: the directions of replication, not all of which there are (REPL-20)."""
+Returns = Literal["", "empty", "late"]
+HOW_LOST: st.SearchStrategy[Literal["kill", "freeze"]] = st.sampled_from(["kill", "kill", "freeze"])
+RETURNS: st.SearchStrategy[Returns] = st.sampled_from(["", "", "empty", "late"])
+"""How a cluster that was killed returns: on its data, empty, or only at the end of the example."""
 LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
 """Which of the messages that were published last: 0 is the last one."""
 
@@ -114,6 +118,12 @@ class ClustersMachine(LockstepMachine):
             self.publish_at("A", 1, only_to=("B",))
         if is_late:
             self.outlast(0, 1, first)
+        if self.links is not None and data.draw(st.booleans()):
+            self.change_link(0, 1, first)
+        self.begun(data)
+
+    def begun(self, data: st.DataObject) -> None:
+        """The example has begun."""
 
     @rule(place=PLACES, count=COUNTS)
     def publish(self, place: int, count: int) -> None:
@@ -374,7 +384,13 @@ class ClustersMachine(LockstepMachine):
 
 
 class ClustersKillsMachine(ClustersMachine):
-    """Besides, clusters go away and come back."""
+    """Besides, clusters go away and come back; in one of three examples at once."""
+
+    def begun(self, data: st.DataObject) -> None:
+        """A cluster is lost while only little has happened, the last one in most cases: it may come back empty."""
+        if data.draw(st.sampled_from([False, False, True])):
+            place = data.draw(st.sampled_from([-1, -1, 0]))
+            self.lose(place, data.draw(HOW_LOST), 1, data.draw(st.booleans()), data.draw(RETURNS))
 
     @rule(place=PLACES, is_kill=st.booleans())
     def bounce(self, place: int, is_kill: bool) -> None:
@@ -385,19 +401,12 @@ class ClustersKillsMachine(ClustersMachine):
 
     @rule(
         place=PLACES,
-        how=st.sampled_from(["kill", "kill", "freeze"]),
+        how=HOW_LOST,
         count=COUNTS,
         moves=st.booleans(),
-        returns=st.sampled_from(["", "", "empty", "late"]),
+        returns=RETURNS,
     )
-    def lose(
-        self,
-        place: int,
-        how: Literal["kill", "freeze"],
-        count: int,
-        moves: bool,
-        returns: Literal["", "empty", "late"],
-    ) -> None:
+    def lose(self, place: int, how: Literal["kill", "freeze"], count: int, moves: bool, returns: Returns) -> None:
         """A cluster is gone, or frozen for a moment, while the others go on; in some examples to the end.
 
         A cluster that was killed may come back empty.

@@ -25,13 +25,13 @@ from model.deviations.replication import (
     UPDATE_PASSES_LOST_MESSAGES,
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
-from model.events import Done, Skipped
+from model.events import Acknowledged, Delivery, Done, ReceivedMessages, Skipped
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.replication.example_end import winding_up_clusters
 from model.replication.tracked import ClusterConsumer, DataLoss, ReplicatedTopic, Replication
 from model.replication.tracker import judge
-from model.subscription_operations import Subscribe
+from model.subscription_operations import AckById, Receive, Subscribe
 from model.vocabulary import Outcome
 from tests.model.replication.test_small_logs import (
     CURSORS,
@@ -365,3 +365,24 @@ def test_of_two_deviations_that_explain_a_message_one_needs_to_be_known(known: s
     found = judged(EMPTIED, topic=back, cursors=cursors, known=frozenset({known}))
     assert isinstance(found, Allowed)
     assert found.deviations == (known,)
+
+
+@pytest.mark.parametrize(("number", "acknowledged"), [(1, {"a0", "a1"}), (2, {"a0", "a1", "a2"})])
+def test_a_cumulative_ack_acknowledges_messages_whose_first_copy_it_passes(number: int, acknowledged: set[str]) -> None:
+    """Seen on 4.0.8: a killed cluster sent a0 again, behind a2 and after a1 was acknowledged cumulatively."""
+    state = Replication(
+        topics={"t": replace(LOST, published={"A": ("a0", "a1", "a2")})},
+        consumers={"k": ClusterConsumer(cluster="B", topic="t", subscription="sub")},
+    )
+    stored = ("a0", "a1", "a2", "a0")
+    given = tuple(Delivery(at("B", index), -1, 0, message) for index, message in enumerate(stored))
+    for operation, outcome in (
+        (Receive("k", 100), ReceivedMessages(given[:3])),
+        (Receive("k", 100), ReceivedMessages(given[3:])),
+        (AckById("k", (f"a{number}",), cumulative=True), Acknowledged(given[number : number + 1], begun_ms=1)),
+    ):
+        after = judge(state, operation, outcome, frozenset())
+        assert isinstance(after, Allowed), after
+        state = after.state
+    assert state.topics["t"].acknowledged("sub") == acknowledged
+    assert ("a0", at("B", 3)) in state.consumers["k"].unacknowledged
