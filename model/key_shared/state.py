@@ -144,7 +144,7 @@ class Keyed:
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None
     is_replaying: bool = False
-    """At the last look a read of blocked messages in the replay queue may not have ended."""
+    """At the last look a read of blocked messages in the replay queue may not have ended (draining hashes)."""
     read_ahead: frozenset[Position] = frozenset()
     """Entries that a read which outlived the last consumers dispatched before earlier ones of their keys."""
 

@@ -150,6 +150,7 @@ def _all_seen(
     Then no order is judged.
     """
     keyed, is_withheld = state.keyed_of(subscription), outcome.withheld is not None
+    drains = state.topics[subscription.topic].drains
     left = (place.position for _, place in state.all_left(subscription))
     may_receive_more = any(map(state.topics[subscription.topic].is_not_due, left))
     permits = Map({read.consumer: read.permits for read in outcome.consumers})
@@ -173,7 +174,7 @@ def _all_seen(
         last=state.log(subscription.topic).last if has_dispatched or keyed.last is None else keyed.last,
         read_to=state.log(subscription.topic).last if outcome.is_waiting else keyed.read_to,
         is_woken=is_withheld and keyed.is_woken,
-        is_replaying=keyed.is_woken and not has_dispatched and outcome.in_replay > len(keyed.stalled),
+        is_replaying=drains and keyed.is_woken and not has_dispatched and outcome.in_replay > len(keyed.stalled),
         permitted=keyed.permitted if is_withheld else frozenset(),
         permits=permits,
         is_last_gone=keyed.is_last_gone and not is_any_ready,
