@@ -15,6 +15,7 @@ REPLICATOR_RESENDS_IN_A_LOOP = "replicator-resends-in-a-loop"
 ORPHAN_REPLICATOR_KEEPS_NAME = "orphan-replicator-keeps-name"
 UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
+TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS = "terminated-empty-topic-refuses-subscriptions"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
 PEEK_CREATES_SUBSCRIPTION = "peek-creates-subscription"
@@ -265,6 +266,21 @@ DEVIATIONS = (
             name="test_a_missing_current_ledger_fails_requests_of_a_terminated_topic_only",
             by="small history",
             statement="A request for the stats or for a message fails before the topic is terminated and reloaded, or with another error. A message is not dispatched before any of the last ledger is due for redelivery.",
+        ),
+    ),
+    Deviation(
+        name=TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
+        rule="SERVE-01",
+        statement="After a topic without messages was terminated and reloaded, a consumer of a new subscription is refused with UnknownError or not answered, and a request to create one is not answered.",
+        cause="Such a topic has no ledger. PersistentTopic.getDurableSubscription opens a cursor, for which ManagedLedgerImpl.getFirstPosition asks an empty map for its first key (4.0.8, line 3984). Nothing completes the request of the admin API after that exception, which has no message.",
+        side="broker",
+        releases=(">=2.7.4,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "4.2.4", "5.0.0-M1", "4.0.4", "2.11.0", "2.10.1", "2.7.4"),
+        occurrence="Every time, in 4 steps. Until 2.11.0 the consumer is not answered, and from 3.3.6 on refused.",
+        shadow=Shadow(
+            name="test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messages",
+            by="small history",
+            statement="A consumer is refused so on a topic that has a message, or that was not terminated, or not reloaded.",
         ),
     ),
     Deviation(

@@ -25,6 +25,7 @@ from model.deviations.service import (
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_RACE_WITH_RECENTLY_JOINED,
+    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
     TOPIC_POLICIES_LOAD_LATE,
@@ -44,7 +45,7 @@ from model.service.unexpected import (
     Silence,
     Unexpected,
 )
-from model.subscription_operations import Skip
+from model.subscription_operations import CreateSubscription, Skip, Subscribe
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
 """The errors with which releases refuse clients while they load a topic; the client retries."""
@@ -60,6 +61,7 @@ RESET: Final = "/resetcursor/"
 SKIP_ENTRIES: Final = "/skip/"
 NOT_CONNECTED: Final = "do not connect"
 SKIP: Final = Skip.__name__
+NEW_SUBSCRIPTIONS: Final = (CreateSubscription.__name__, Subscribe.__name__)
 OPEN_PRODUCER: Final = OpenProducer.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
@@ -206,6 +208,8 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
     because = f"{silence.request} is not answered: {silence.why}"
     if silence.topic in reasons.reopened and silence.request == SKIP:
         return requires(SKIP_PAST_TERMINATED_END_LOOPS, None, reasons.known, because)
+    if silence.topic in reasons.reopened & reasons.empty and silence.request.startswith(NEW_SUBSCRIPTIONS):
+        return requires(TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS, None, reasons.known, because)
     if reasons.returns and silence.request.startswith(OPEN_PRODUCER):
         return requires(RECONNECT_NEVER_ANSWERED, None, reasons.known, because)
     return Broken("SERVE-01", because)

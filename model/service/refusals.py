@@ -16,6 +16,7 @@ from model.deviations.service import (
     KEY_SHARED_POLICIES_MIXED,
     RECONNECT_OVERFLOWS_STACK,
     SKIP_OF_EMPTY_TOPIC_FAILS,
+    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
@@ -76,11 +77,13 @@ def judge(
         if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
             causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
             return requires(preferred(causes, known), None, known, because)
+        if isinstance(operation, Subscribe) and _has_no_ledger(consumption, operation) and not outcome.message:
+            return requires(TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS, None, known, because)
         if isinstance(operation, Skip):
             is_empty = _is_empty(consumption, operation)
             if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:
                 return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, known, because)
-            if is_empty and _is_reopened(consumption, operation):
+            if _has_no_ledger(consumption, operation):
                 return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
         return Broken("SERVE-01", because)
     match operation:
@@ -101,12 +104,17 @@ def judge(
             return NOT_JUDGED
 
 
-def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip) -> bool:
+def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip | Subscribe) -> bool:
     """Whether the topic was terminated and reloaded. The error that came first says more, and is judged elsewhere."""
     return operation.topic in consumption.topics and consumption.topics[operation.topic].is_reopened
 
 
-def _is_empty(consumption: Consumption, operation: Skip) -> bool:
+def _has_no_ledger(consumption: Consumption, operation: Skip | Subscribe) -> bool:
+    """Whether the topic was terminated and reloaded without a message."""
+    return _is_empty(consumption, operation) and _is_reopened(consumption, operation)
+
+
+def _is_empty(consumption: Consumption, operation: Skip | Subscribe) -> bool:
     return operation.topic in consumption.topics and not consumption.topics[operation.topic].log.ledgers
 
 

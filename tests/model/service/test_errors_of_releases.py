@@ -14,6 +14,7 @@ from model.deviations.service import (
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_RACE_WITH_RECENTLY_JOINED,
+    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TOPIC_POLICIES_LOAD_LATE,
 )
@@ -39,6 +40,7 @@ from model.operations import (
 from model.service.unexpected import ANSWERED, ErrorAnswer, Silence
 from model.subscription_operations import (
     CloseConsumer,
+    CreateSubscription,
     Expire,
     PeekMessage,
     Permit,
@@ -222,3 +224,30 @@ def test_only_a_new_topic_may_be_unknown_to_one_of_several_brokers() -> None:
     assert unexcused(used, set_policy, late, unknown) is None
     assert unexcused(new, set_policy, late, replace_struct(unknown, is_of_several=False)) is None
     assert unexcused(new, set_policy, late, replace_struct(unknown, code="500")) is None
+
+
+def test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messages() -> None:
+    terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
+    empty: tuple[Happened, ...] = (CREATED, OPENED, terminated, unload)
+    sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
+    name = TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS
+    subscribe, refused, given_up = (
+        Subscribe("c1", "t0", "s1", kind="Shared"),
+        Refused("UnknownError", ""),
+        Abandoned(""),
+    )
+    silences: tuple[tuple[AnyOperation, Silence], ...] = (
+        (subscribe, Silence("binary", "Subscribe of c1", "no answer in time", "t0")),
+        (CreateSubscription("t0", "s1"), Silence("admin", "CreateSubscription", "no answer in time", "t0")),
+    )
+    assert deviation_of(after(*empty), subscribe, refused) == name
+    assert met(knowing_all(*empty), subscribe, refused) == (name,)
+    for operation, silence in silences:
+        assert met(knowing_all(*empty), operation, given_up, silence) == (name,)
+    not_reloaded = (CREATED, OPENED, terminated)
+    for history in ((CREATED, OPENED, sent, terminated, unload), (CREATED, OPENED, unload), not_reloaded):
+        assert deviation_of(knowing_all(*history), subscribe, refused) is None
+        for operation, silence in silences:
+            assert unexcused(knowing_all(*history), operation, given_up, silence) is None
+    another = replace_struct(refused, message="another reason")
+    assert deviation_of(knowing_all(*empty), subscribe, another) is None
