@@ -60,7 +60,7 @@ class Positions:
                 self._store(topic, answer.position, entry)
                 self._keys[topic, answer.position] = key_of(entry, producer)
 
-    def read_back(self, topic: str, log: Iterable[LoggedEntry]) -> None:
+    def read_back(self, topic: str, log: Sequence[LoggedEntry]) -> None:
         """Record what was read from a log. Receipts name only the sequence id, which all chunks of a message share, so
         with duplicates among these it may be another one that was stored."""
         names = {at.position: name for name, at in self._found.items() if at.topic == topic and at.batch_size == 0}
@@ -70,6 +70,8 @@ class Positions:
         for one in others:
             self._store(topic, one.position, one.entry)
             self._keys[topic, one.position] = key_of(one.entry, one.producer)
+        for one in log:  # those that another cluster's producers sent, or whose receipt was lost
+            self._keys.setdefault((topic, one.position), key_of(one.entry, one.producer))
 
     def _store(self, topic: str, position: Position, entry: Entry) -> None:
         if entry.chunk is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.lockstep.positions import Positions
 from model.events import Duplicate, LoggedEntry, Stored
+from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.log import Position
 from model.vocabulary import ChunkNumber, Entry, Message
 
@@ -34,3 +35,12 @@ def test_the_log_of_another_topic_corrects_nothing() -> None:
     positions.read_back("persistent://t/n/t1", [LoggedEntry(Position(1, 0), "p", chunk(1))])
     assert positions.find("w.0", topic=TOPIC) is not None
     assert positions.find("w.1", topic=TOPIC) is None
+
+
+def test_the_log_shows_the_keys_of_messages_that_others_sent() -> None:
+    """Of a producer at another cluster there are no answers. The message is due all the same."""
+    positions, sent = Positions(), Entry((Message(1, "r1", "k"),))
+    positions.read_back(TOPIC, [LoggedEntry(Position(1, 0), "p", sent)])
+    assert positions.has_key(TOPIC, Position(1, 0))
+    assert positions.hash_of(TOPIC, Position(1, 0), AUTO_SPLIT_HASHES) is not None
+    assert positions.hash_of(TOPIC, Position(1, 1), AUTO_SPLIT_HASHES) is None
