@@ -143,6 +143,8 @@ class Keyed:
     replayed: frozenset[Position] = frozenset()
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None
+    is_asked: bool = False
+    """A consumer requested redelivery since the last look."""
     is_replaying: bool = False
     """At the last look a read of blocked messages in the replay queue may not have ended (draining hashes)."""
     read_ahead: frozenset[Position] = frozenset()

@@ -174,6 +174,7 @@ def _all_seen(
         last=state.log(subscription.topic).last if has_dispatched or keyed.last is None else keyed.last,
         read_to=state.log(subscription.topic).last if outcome.is_waiting else keyed.read_to,
         is_woken=is_withheld and keyed.is_woken,
+        is_asked=False,
         is_replaying=drains and keyed.is_woken and not has_dispatched and outcome.in_replay > len(keyed.stalled),
         permitted=keyed.permitted if is_withheld else frozenset(),
         permits=permits,
@@ -440,7 +441,7 @@ def _may_be_passed_over(
 
     Then the broker waits for a new entry, and all due entries are in the replay queue. This happens in four ways. The
     broker read a new entry although it had a reason to read the replay queue. Or it still read blocked messages there
-    when it had another reason to. Or it set its flag to skip a replay, the
+    when redelivery was requested. Or it set its flag to skip a replay, the
     last consumer with permits left before a read cleared the flag, and the next permit triggered a read that skipped
     the replay. Or it replayed a delayed message that is blocked, of which it knew no hash; then due ones that are
     delayed may not be in the replay queue yet.
@@ -449,7 +450,7 @@ def _may_be_passed_over(
     log = state.log(subscription.topic)
     has_read_new_message = log.has_markers or keyed.read_to != log.last  # a marker is new at any time
     is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
-    is_raced = keyed.is_woken and (has_read_new_message or keyed.is_replaying)
+    is_raced = keyed.is_woken and (has_read_new_message or (keyed.is_replaying and keyed.is_asked))
     is_skipped = is_raced or (is_skip_kept and keyed.is_permitted)
     if outcome.is_waiting and outcome.in_replay and _is_delayed_message_blocked(state, subscription, owed):
         return True

@@ -99,6 +99,9 @@ def test_a_look_ahead_may_also_follow_blocked_messages_that_are_replayed() -> No
     assert broken(*begin, quiet, fails("c", 1), stalled, known=known) == "KEY-08", "nothing had been replayed"
     later = [permits("c"), quiet, quiet, fails("c", 1)]
     assert broken(*begin, *later, stalled, known=known) == "KEY-08", "the replay has ended"
+    not_asked = looked(permits=1, in_replay=2)
+    unread = [*sent(A, B), *joins("c", "d"), looked(), permits("d"), looked(), permits("c")]
+    assert broken(*unread, not_asked, known=known) == "KEY-13", "no redelivery was requested"
     nothing = [permits("c"), looked(in_replay=0), fails("c", 1)]
     assert broken(*begin, *nothing, stalled, known=known) == "KEY-08", "nothing was blocked"
 
