@@ -51,7 +51,7 @@ def run(
     scenario: str,
     *arguments: str,
     folder: Path,
-    deadline_s: float = 30.0,
+    deadline_s: float = 180.0,
     environment: Mapping[str, str] | None = None,
 ) -> Ran:
     """Run a command to its end."""
@@ -61,7 +61,7 @@ def run(
     )
 
 
-def ended(command: subprocess.Popen[str], *, began: float, deadline_s: float = 30.0) -> Ran:
+def ended(command: subprocess.Popen[str], *, began: float, deadline_s: float = 180.0) -> Ran:
     """What a started command left, when it has ended."""
     try:
         out, err = command.communicate(timeout=deadline_s)

@@ -11,6 +11,7 @@ import pytest
 
 from model.rules.catalogue import select
 from tests.cli.command_line import are_gone, ended, engine_pids, interrupt, run, start
+from tests.cli.scripted_engine import FOREVER_S
 from tests.waits import eventually
 
 DEDUPLICATION = select("DEDUP")
@@ -22,8 +23,9 @@ def seconds_since_start(report: Path) -> float:
 
 
 def test_the_budget_is_kept_if_the_engine_hangs(tmp_path: Path) -> None:
+    began = time.monotonic()
     ran = run("hangs", "check", "--budget", "20s", "--report", "report", folder=tmp_path)
-    assert 18 <= seconds_since_start(tmp_path / "report") < 60, "not before, and not when the engine sees fit"
+    assert 20 <= time.monotonic() - began < FOREVER_S / 2, "not before, and not when the engine sees fit"
     assert "was not finished at the end of its budget of 20 s, and did not stop either" in " ".join(ran.out.split())
     assert ran.status == 2
     assert are_gone(engine_pids(tmp_path / "report"))
