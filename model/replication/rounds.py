@@ -80,20 +80,23 @@ def is_overtaken(logs: Logs, log: Log, snapshot: SnapshotSeen, answers: Sequence
 def are_too_slow(log: Log, others: Set[str], *, timeout_ms: float) -> bool:
     """Whether replication takes too long for a snapshot: its rounds would not end within the timeout.
 
-    Snapshots without a result that all other clusters answered once show that: nine of ten in the later half of those
-    since the last complete one. A response arrived after the cluster's own entries before it.
+    Snapshots without a result that all other clusters answered once show that: nine of ten in the later half of the
+    most that there were in a row, without the last eighth. Once nothing more is published, replication recovers, and
+    later ones have a result again. A response arrived after the cluster's own entries before it.
     """
-    last = max((one.requests[0] for one in log.snapshots if one.taken_index is not None), default=-1)
     rounds = 2 if len(others) > 1 else 1
-    took: list[float] = []
+    in_a_row: list[list[float]] = [[]]
     for snapshot in log.snapshots:
         first = {answer.cluster: answer.index for answer in reversed(snapshot.answers)}
-        if snapshot.requests[0] <= last or first.keys() < others:
+        if snapshot.taken_index is not None:
+            in_a_row.append([])
+        if snapshot.taken_index is not None or first.keys() < others:
             continue
         before = log.entries[: max(first.values())]
         arrived_ms = max(entry.published_ms for entry in before if entry.origin == log.cluster)
-        took.append(arrived_ms - log.entries[snapshot.requests[0]].published_ms)
-    later = took[len(took) // 2 :]
+        in_a_row[-1].append(arrived_ms - log.entries[snapshot.requests[0]].published_ms)
+    took = max(in_a_row, key=len)
+    later = took[len(took) // 2 : len(took) - len(took) // 8]
     slow = sum(rounds * one > timeout_ms for one in later)
     return slow >= max(FEWEST_SLOW, MOST_ARE_SLOW * len(later))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import itemgetter
@@ -15,6 +16,7 @@ from model.cluster_events import (
     Lagging,
     SnapshotRequest,
     SnapshotResponse,
+    SnapshotTaken,
 )
 from model.cluster_operations import CatchUp
 from model.deduplication.topic_observer import TopicView
@@ -99,8 +101,11 @@ def test_a_send_says_where_its_messages_may_be() -> None:
     assert after.state.topics["t"].restricted == {"m2": frozenset("AB"), "m3": frozenset("A")}
 
 
-def left_behind(*took_ms: int, is_answered: bool = True) -> Allowed[Replication] | Broken:
-    """A catch-up in which no cluster followed. Each snapshot of A was answered after so long, and none completed."""
+def left_behind(*took_ms: int, is_answered: bool = True, recovers: bool = False) -> Allowed[Replication] | Broken:
+    """A catch-up in which no cluster followed. Each snapshot of A was answered after so long, and none completed.
+
+    ``recovers``: the last one was complete.
+    """
     told: list[tuple[int, Told]] = []
     for number, took in enumerate(took_ms):
         began_ms, name = number * PERIOD_MS, f"s{number}"
@@ -108,6 +113,11 @@ def left_behind(*took_ms: int, is_answered: bool = True) -> Allowed[Replication]
         if is_answered:
             told.append((began_ms + took, ("A", f"c{number}")))  # an entry of A, which is as late
             told.append((began_ms + took + 1, ("B", SnapshotResponse(name, "B", at("B", 0)))))
+    if recovers:
+        at_last = itertools.count(1 + max(when for when, _ in told))
+        told.append((next(at_last), ("A", SnapshotRequest("last", "A"))))
+        told.append((next(at_last), ("B", SnapshotResponse("last", "B", at("B", 0)))))
+        told.append((next(at_last), ("A", SnapshotTaken("last", at("A", len(told) - 1), {"B": at("B", 0)}))))
     told.sort(key=itemgetter(0))
     times = {number: time_ms for number, (time_ms, _) in enumerate(told)}
     here = ClusterRead(entries=log("A", [one for _, one in told], times_ms=times), cursors=())
@@ -124,6 +134,8 @@ def test_nothing_can_follow_while_replication_is_too_slow_for_a_snapshot() -> No
     assert isinstance(excused, Allowed)
     assert excused.excused == ("REPL-13", "REPL-19")
     assert {"c0", "c5"} <= excused.state.topics["t"].all_published, "they are in the log, so they were published"
+    assert isinstance(left_behind(*[slow] * 15, fast), Allowed), "replication recovers at the end"
+    assert isinstance(left_behind(*[slow] * 5, recovers=True), Allowed)
     for judged_after in (
         left_behind(*[slow] * 5, fast),
         left_behind(slow, slow),
