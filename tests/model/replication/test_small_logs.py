@@ -192,7 +192,7 @@ def and_then(logs: Mapping[str, list[Told]], cluster: str, *more: Told) -> dict[
 
 
 def test_correct_logs_exercise_their_rules() -> None:
-    found = judged(TWO)
+    found = judged(TWO, is_quiet=True)
     assert isinstance(found, Allowed)
     assert set(found.exercised) >= {
         "REPL-01", "REPL-04", "REPL-05", "REPL-09", "REPL-10", "REPL-12", "REPL-13", "REPL-14"
@@ -486,4 +486,5 @@ def test_a_cluster_with_acks_that_no_consumer_sent_is_ahead() -> None:
 
 def test_a_backlog_of_markers_breaks_the_rule() -> None:
     counted = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 4), backlog=2)}
-    assert broken(judged(TWO, cursors=counted))[0] == "REPL-10"
+    assert broken(judged(TWO, cursors=counted, is_quiet=True))[0] == "REPL-10"
+    assert isinstance(judged(TWO, cursors=counted), Allowed), "more markers may have been written meanwhile"
