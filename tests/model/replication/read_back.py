@@ -45,6 +45,7 @@ def as_read(setup: Setup, world: World) -> tuple[ReplicatedTopic, Logs]:
             for one in cluster.subscriptions
             if one.connected and one.read > cluster.last
         ),
+        is_quiet=is_quiet(world),
     )
     topic = ReplicatedTopic(
         made=ReplicationSettings(tuple(setup.clusters), period_ms=STEP_MS, timeout_ms=NEVER_MS, cached=setup.cached),
