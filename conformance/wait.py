@@ -42,9 +42,9 @@ class Deadline:
 
 
 class Patience:
-    """A deadline that begins anew with each progress: on a slow machine much may come late, and one by one.
+    """A deadline that every sign of progress extends, because messages may arrive slowly on a busy machine.
 
-    It passes ``timeout_s`` after the last progress, and at the latest after ten times as long.
+    It passes ``timeout_s`` after the last progress, and at the latest after ten times ``timeout_s``.
     """
 
     def __init__(self, timeout_s: float) -> None:

@@ -321,7 +321,7 @@ class Deployment:
             name=self.name,
             options=lambda release, kind: (*ATTACHABLE, *made[release.version].archive(kind)),
             size=self.size,
-            on=self._ports,
+            ports=self._ports,
         )
         self._members.zookeeper.start(metadata)
 

@@ -129,12 +129,16 @@ class ReplicationWorld:
             self._namespaces[key] = made
         return self._full_name(self._namespaces[key])
 
-    def set_link(self, namespace: str, link: Link, *, on: bool) -> None:
-        """Have the topics of a namespace, by its full name, replicated over a link from now on, or not."""
+    def set_link(self, namespace: str, link: Link, *, on: bool) -> frozenset[Link]:
+        """Have the topics of a namespace, by its full name, replicated over a link from now on, or not.
+
+        Returns all links that replicate them.
+        """
         changed = next(one for one in self._namespaces.values() if self._full_name(one) == namespace)
         changed.links = changed.links | {link} if on else changed.links - {link}
         names = self._names_among(link[0], changed.links)
         self.clusters.cluster(link[0]).admin.set_replication_clusters(namespace, names)
+        return changed.links
 
     def _create(self, made: _Namespace, label: str) -> None:
         """Create a namespace in one cluster."""
@@ -239,8 +243,8 @@ class ReplicationWorld:
     def recover_empty(self, label: str, topics: Mapping[str, Collection[Link]]) -> None:
         """Have a killed cluster run again without its data, but with all namespaces and these topics.
 
-        ``topics``: the links that replicate each, which are connected then unless they are cut. The others cannot reach
-        the cluster before: a replicator that is told that there is no namespace gives up (4.0.8).
+        ``topics``: the links that replicate each, which are connected then unless they are cut. They are cut until the
+        namespaces exist: a replicator whose producer fails with `Namespace not found` does not retry (4.0.8).
         """
         del self.lost[label]
         to_it = [link for link in permutations(LABELS, 2) if link[1] == label and not self.clusters.is_cut(*link)]

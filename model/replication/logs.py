@@ -227,9 +227,9 @@ def passed_without_having(
     found: set[str] = set()
     for entry in (entry for log in logs.values() for entry in log.entries):
         update = entry.marker
+        if entry.published_ms < since_ms:
+            continue
         if isinstance(update, SubscriptionUpdated) and update.subscription == subscription:
-            if entry.published_ms < since_ms:
-                continue
             for cluster, position in update.positions.items():
                 found.update(logs[cluster].up_to(position).intersection(lacking[entry.origin]))
     return frozenset(found)

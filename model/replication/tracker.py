@@ -228,13 +228,13 @@ def _acknowledged(state: Replication, operation: AckById, outcome: Outcome) -> R
     named = [at for message, at in has if message in operation.ids]
     last = max(named, default=None) if operation.cumulative else None
     left = tuple((message, at) for message, at in has if at not in named and (last is None or at > last))
-    done = {message for message, at in has if (message, at) not in left}
+    done = {message for message, _ in frozenset(has).difference(left)}
     state = state.with_consumer(operation.consumer, replace(consumer, unacknowledged=left))
     topic = state.topics[consumer.topic].disturbed()
     topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, frozenset(done))
     if isinstance(outcome, Acknowledged) and has:
         at = (consumer.subscription, consumer.cluster)
-        positions = [at for _, at in has]
+        positions = [position for _, position in has]
         ahead = ReadAhead(begun_ms=outcome.begun_ms, first=min(positions), last=max(positions))
         topic = replace(topic, reads={**topic.reads, at: (*topic.reads.get(at, ()), ahead)})
     return state.with_topic(consumer.topic, topic)

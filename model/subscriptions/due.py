@@ -441,10 +441,10 @@ def _may_be_passed_over(
 
     Then the broker waits for a new entry, and all due entries are in the replay queue. This happens in four ways. The
     broker read a new entry although it had a reason to read the replay queue. Or it still read blocked messages there
-    when redelivery was requested. Or it set its flag to skip a replay, the
-    last consumer with permits left before a read cleared the flag, and the next permit triggered a read that skipped
-    the replay. Or it replayed a delayed message that is blocked, of which it knew no hash; then due ones that are
-    delayed may not be in the replay queue yet.
+    when redelivery was requested. Or it set its flag to skip a replay, the last consumer with permits left before a
+    read cleared the flag, and the next permit triggered a read that skipped the replay. Or it replayed a delayed
+    message that is blocked, of which it knew no hash; then due ones that are delayed may not be in the replay queue
+    yet.
     """
     keyed = state.keyed_of(subscription)
     log = state.log(subscription.topic)

@@ -89,8 +89,15 @@ def nacked(state: Consumption, subscription: SubscriptionId, messages: Collectio
         return state
     keyed = state.keyed_of(subscription).freed((place.position for _, place in messages), is_gone=False)
     nacked = keyed.nacked.update(dict.fromkeys(again))
-    keyed = replace(keyed, nacked=nacked, unread=(), is_woken=True, is_left_unread=False, stalled=_read_again(keyed))
-    keyed = replace(keyed, is_asked=True)
+    keyed = replace(
+        keyed,
+        nacked=nacked,
+        unread=(),
+        is_woken=True,
+        is_asked=True,
+        is_left_unread=False,
+        stalled=_read_again(keyed),
+    )
     return state.with_keyed(subscription, keyed)
 
 

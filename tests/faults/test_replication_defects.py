@@ -40,6 +40,7 @@ from model.cluster_operations import (
 from model.events import Done, Skipped
 from model.operations import CreateTopic, OpenProducer, Send
 from model.replication.logs import Log, is_passed
+from model.subscription_operations import Subscribe
 from model.vocabulary import Entry, Message
 from tests.faults.experiments import Observation, seen
 from tests.faults.replication_effects import REPLICATION_EFFECTS, ReplicationEffect
@@ -213,6 +214,9 @@ def test_a_cluster_that_comes_back_empty_has_what_is_published_from_then_on(worl
     eventually(lambda: fixture.logs()["C"].messages() == ("m1",), deadline_s=60)
     assert isinstance(fixture.do(RecoverCluster("C", is_empty=True)), Skipped)
     assert fixture.logs()["A"].messages() == ("m0", "m1")
+    fixture.do(Subscribe("there", TOPIC, SUBSCRIPTION, kind="Exclusive", cluster="C", is_replicated=True))
+    assert isinstance(fixture.do(CatchUp("there", prefix="c")), Skipped), "it has not all that the others are to follow"
+    assert isinstance(fixture.do(CatchUp(CONSUMER, prefix="d")), CaughtUp)
     fixture.do(LoseCluster("B"))
     assert isinstance(fixture.do(RecoverCluster("B", is_empty=True)), Skipped), "other machines have topics there"
     assert isinstance(fixture.do(RecoverCluster("B")), LinkHealed)

@@ -38,14 +38,14 @@ class DeploymentProcesses:
         options: Callable[[Release, Kind], Sequence[str]],
         size: Size = SMALLEST,
         deadline_s: float = 120.0,
-        on: Sequence[int] = (),
+        ports: Sequence[int] = (),
     ) -> None:
-        """``on``: the ports, if not any free ones.
+        """``ports``: by default any that are free.
 
         Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports.
         """
-        self.ports: Final = tuple(on or free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
-        ports = iter(self.ports)
+        self.ports: Final = tuple(ports or free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
+        unused = iter(self.ports)
         self.run: Final = RunFolder()
 
         def site_of(release: Release) -> Site:
@@ -53,15 +53,15 @@ class DeploymentProcesses:
             return Site(release=release, java=java, run=self.run, name=name, options=of_release, deadline_s=deadline_s)
 
         site = site_of(releases[0])
-        zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(ports))
+        zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(unused))
         self.bookies: Final = tuple(
-            BookieProcess(site, 1 + number, port=next(ports), zookeeper=zookeeper) for number in range(size.bookies)
+            BookieProcess(site, 1 + number, port=next(unused), zookeeper=zookeeper) for number in range(size.bookies)
         )
         self.brokers: Final = tuple(
             BrokerProcess(
                 site_of(releases[number % len(releases)]),
                 1 + number,
-                ports=_broker_ports(ports),
+                ports=_broker_ports(unused),
                 zookeeper=zookeeper,
                 relay=Relay(zookeeper.port) if size.brokers > 1 else None,
             )

@@ -229,8 +229,7 @@ class ReplicationPerformer:
             return Skipped("there is no such topic with a namespace of its own")
         if self._world.lost or self._is_disturbed or (link in topic.links) is operation.on:
             return Skipped("a cluster is lost, a link is disturbed, or nothing would change")
-        links = {*topic.links, link} if operation.on else set(topic.links) - {link}
-        self._world.set_link(namespace_of(topic.name), link, on=operation.on)
+        links = self._world.set_link(namespace_of(topic.name), link, on=operation.on)
         topic.reading.links = tuple(sorted(links))
         if operation.on:
             self._world.await_connected([link], topic.name)
