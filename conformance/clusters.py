@@ -6,6 +6,7 @@ heal one direction. The replicated messages mean nothing here.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,8 +15,12 @@ from itertools import permutations
 from types import TracebackType
 from typing import Final, Literal, Self
 
+import msgspec
+
 from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker
+from conformance.brokers.select import parse_broker
+from conformance.brokers.settings import Base
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies
 from conformance.harness_error import HarnessError
@@ -51,6 +56,20 @@ _HELD: Final[Mapping[Held, tuple[str, Direction]]] = {
 _TOPICS_AHEAD: Final = 3
 """How many more topics each cluster creates than the one before it. Otherwise new clusters have the same ledger ids,
 and confused positions would go unnoticed."""
+
+
+class FurtherClusters(msgspec.Struct, frozen=True, kw_only=True):
+    """The clusters that a run starts besides its broker: the names of their brokers, which they get in turn, and the
+    settings of each."""
+
+    brokers: tuple[str, ...]
+    settings: dict[str, str]
+    base: Base = "quick"
+
+    def making(self) -> Callable[[], Broker]:
+        """Returns what makes the next broker, not started yet. It raises :class:`HarnessError`."""
+        names = itertools.cycle(self.brokers)
+        return lambda: parse_broker(next(names), settings={**QUICK, **self.settings}, base=self.base)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,13 +49,18 @@ class Description:
         documents = {RULES[rule].document for rule in self.decides}
         return documents.pop() if len(documents) == 1 else None
 
+    @property
+    def has_further_clusters(self) -> bool:
+        """Whether it runs on clusters of its own, and leaves the run's broker alone."""
+        return Capability.CLUSTERS in self.needs
+
     def is_for(self, rules: Set[str]) -> bool:
         """Whether it runs for these rules, unless machines are named: it decides one of them.
 
         Three more brokers start only for rules on several clusters.
         """
         asked = rules & set(self.decides)
-        if Capability.CLUSTERS in self.needs:
+        if self.has_further_clusters:
             asked = {rule for rule in asked if RULES[rule].document == OF_CLUSTERS}
         return bool(asked)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from conformance import events
 from conformance.brokers.select import each_release, parse_broker
 from conformance.brokers.settings import Base
-from conformance.clusters import QUICK
+from conformance.clusters import FurtherClusters
 from conformance.engine.plan import Plan
 from conformance.faults.seeded_defect import SeededDefect, seed_defect
 from conformance.lockstep.world import World
@@ -43,13 +42,12 @@ class BrokerOfRun:
         for one in place.removed:
             what = f"removed what the run {one.name} had left, which is over"
             self._emit(events.Phase(at_s=self._emit.now_s, what=what))
-        of_clusters = itertools.cycle(each_release(text))  # one release for each cluster, in turn
         world = World(
             broker,
             place=place,
             on_start=self.seeded.give if self.seeded is not None else None,
             service=self.seeded.service if self.seeded is not None else None,
-            another=lambda: parse_broker(next(of_clusters), settings={**QUICK, **settings}, base=base),
+            further=FurtherClusters(brokers=each_release(text), settings=dict(settings), base=base),
         )
         self._stack.callback(world.close)
         return world

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from conformance import events
-from conformance.brokers.interface import Capability
 from conformance.brokers.settings import Base
 from conformance.coverage.coverage import Coverage, Drawn
 from conformance.engine.budget import again_s, is_relied_on, least_s, overdue, reserve_s, time_share
@@ -28,7 +27,7 @@ from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lanes import Lanes
 from conformance.engine.lanes.replay import can_share_broker, replay_in_lanes
 from conformance.engine.lanes.starters import LaneStarters
-from conformance.engine.lanes.turns import groups
+from conformance.engine.lanes.turns import groups, lanes_of
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED, ExampleEnded, Rounds
@@ -261,7 +260,7 @@ class Run:
         return now + again_s(left_s, self._later, missing, self._lanes_of, spent_s=self._again.spent_s)
 
     def _lanes_of(self, machine: Machine) -> int:
-        return self.plan.lanes if machine.title in self._groups else 1
+        return lanes_of(machine, self.plan.lanes) if machine.title in self._groups else 1
 
     def _explore_again(self, until: float | None) -> list[FoundViolation]:
         """Run machines again until their overdue rules are exercised or the time is up."""
@@ -293,12 +292,13 @@ class Run:
         """The violations of a machine that runs in parallel with its group. The group's first machine runs all."""
         if machine.title not in self._found_in_lanes:
             group = self._groups[machine.title]
-            what = f"{', '.join(one.title for one in group)} in {self.plan.lanes} lanes"
+            lanes = self._lanes_of(machine)
+            what = f"{', '.join(one.title for one in group)} in {lanes} lane{'' if lanes == 1 else 's'}"
             self._findings.emit_phase(what)
             side_by_side = SideBySide(
                 group,
                 self._findings,
-                self._open_lanes,
+                lambda: self._open_lanes(lanes),
                 until=self._until(group),
                 deadline=self._deadline,
                 has_to_end=lambda: self._interrupted or self._is_broker_lost,
@@ -312,7 +312,7 @@ class Run:
             self._found_in_lanes |= side_by_side.found
         return self._found_in_lanes[machine.title]
 
-    def _open_lanes(self) -> Lanes:
+    def _open_lanes(self, count: int) -> Lanes:
         plan = self.plan
         assert plan.footprint is not None
         host = WorldHost(self._world)
@@ -324,8 +324,9 @@ class Run:
             deadline=self._deadline,
             bounce_s=self._bounce_s,
             coverage=plan.coverage,
+            defect=plan.defect,
         )
-        return Lanes(plan.lanes, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
+        return Lanes(count, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
 
     @contextmanager
     def _lanes_for_replays(self, operations: Iterable[AnyOperation]) -> Iterator[Lanes | None]:
@@ -333,7 +334,7 @@ class Run:
         if self.plan.lanes == 1 or not can_share_broker(operations):
             yield None
             return
-        with self._open_lanes() as lanes:
+        with self._open_lanes(self.plan.lanes) as lanes:
             yield lanes
 
     @contextmanager
@@ -436,7 +437,7 @@ class Run:
         """
         is_able = machine.needs <= self._world.broker.capabilities
         rules = set(machine.decides)
-        if Capability.CLUSTERS in machine.needs:
+        if machine.has_further_clusters:
             rules &= OF_REPLICATION
         return is_able and (not rules or not self._undecidable.keys() >= rules)
 
@@ -445,7 +446,7 @@ class Run:
         budget_s = self.plan.budget_s
         if self._deadline is not None and budget_s and self._deadline - time.monotonic() < least_s(budget_s):
             return True
-        starts = Capability.CLUSTERS in machine.needs and not self._world.has_clusters
+        starts = machine.has_further_clusters and not self._world.has_clusters
         return starts and self._is_too_late_to_start(STARTS_OF_CLUSTERS)
 
     def _is_too_late_to_start(self, brokers: int) -> bool:

@@ -6,7 +6,7 @@ clients of the machines; what the suite reads itself bypasses the proxy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -108,6 +108,13 @@ class SeededWireDefect:
     def close(self) -> None:
         """Stop the proxy and its connections."""
         self._proxy.stop()
+
+
+def in_further_clusters(name: str) -> Callable[[Broker], None] | None:
+    """What seeds the defect of this name in a started broker of a further cluster; None if it is one of the wire, which
+    these do not have. Raises HarnessError if it is unknown."""
+    defect = catalogue.find(name)
+    return SeededBrokerDefect(defect).give if isinstance(defect, BrokerDefect) else None
 
 
 def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:

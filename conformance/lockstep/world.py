@@ -21,6 +21,7 @@ from conformance.clients.outcomes import NoAnswer, Receipt
 from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
+from conformance.clusters import FurtherClusters
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import Answers, DidNotReturn, Ends, LateForStats
 from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
@@ -49,7 +50,6 @@ SETTING_TIMEOUT_S = 10.0
 SETTING_PAUSE_S = 0.002
 POLICY_TIMEOUT_S: Final = 10.0
 """How long a policy may take to appear in the topic's stats; far longer than ever measured."""
-"""The values of deduplicationStatus in the stats."""
 REPORTED_SETTINGS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
     "brokerDeduplicationEnabled",
@@ -82,16 +82,16 @@ class World:
         place: RunPlace | LanePlace | ReplicatedPlace,
         on_start: Callable[[Broker], None] | None = None,
         service: Service | None = None,
-        another: Callable[[], Broker] | None = None,
+        further: FurtherClusters | None = None,
         beside: ReplicationWorld | None = None,
     ) -> None:
         """``place`` is the run's on this broker, or the lane's. ``on_start`` runs after each restart of this broker,
         and after each start of a broker of other clusters.
 
-        ``service``: the address for the clients of examples, if it is not the broker's. ``another`` makes a broker of
-        the same kind, not started yet, for several clusters. ``beside``: the clusters that this broker is one of.
+        ``service``: the address for the clients of examples, if it is not the broker's. ``further``: the
+        clusters to start on first use. ``beside``: the clusters that this broker is one of.
         """
-        self._another = another
+        self.further: Final = further
         self._replication = beside
         self.is_home: Final = beside is not None
         """Whether topics are replicated to another cluster, and may have markers."""
@@ -315,10 +315,10 @@ class World:
     def replication(self) -> ReplicationWorld:
         """Three clusters of the same kind of broker, started on first use."""
         if self._replication is None:
-            if self._another is None:
+            if self.further is None:
                 raise HarnessError("this broker is one cluster only, and there are no others")
             self._replication = ReplicationWorld(
-                self._another,
+                self.further.making(),
                 tenant=self._place.tenant.tenant,
                 on_start=self._on_start,
                 is_time_up=lambda: self.ends_at is not None and time.monotonic() >= self.ends_at,

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from conformance.brokers.interface import AgentAddress, Broker
 from conformance.brokers.select import parse_broker
 from conformance.brokers.size import SMALLEST, Size
-from conformance.clusters import QUICK
+from conformance.clusters import FurtherClusters
 from conformance.engine.execution import perform
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.shortener.attempt import Attempt
@@ -44,7 +44,7 @@ class SeededWorld:
             broker,
             place=self._stack.enter_context(RunPlace(broker)),
             on_start=self._on_start,
-            another=lambda: parse_broker(name, settings={**QUICK, **SUITE_SETTINGS}),
+            further=FurtherClusters(brokers=(name,), settings=SUITE_SETTINGS),
         )
         self._stack.callback(self.world.close)
         version, settings = broker.version, broker.configuration

@@ -29,6 +29,7 @@ class WorldHost:
         deadline: float | None,
         bounce_s: float,
         coverage: Path | None = None,
+        defect: str | None = None,
     ) -> Begin:
         """The first message to each lane, except for the lane's number."""
         broker = self._world.broker
@@ -47,6 +48,8 @@ class WorldHost:
             deadline=deadline,
             bounce_s=bounce_s,
             coverage=None if coverage is None else str(coverage),
+            further=self._world.further,
+            defect=defect,
         )
 
     def load_agents(self) -> tuple[AgentAddress, ...]:

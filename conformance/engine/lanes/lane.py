@@ -36,6 +36,7 @@ from conformance.engine.lanes.protocol import (
 )
 from conformance.engine.machines import Machine, with_factory
 from conformance.engine.rounds import Rounds
+from conformance.faults.seeded_defect import in_further_clusters
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import OutOfTime
 from conformance.lockstep.performer import Performer
@@ -50,8 +51,15 @@ T = TypeVar("T", Go, Do, HostAnswer)
 
 
 def open_world(begin: Begin, broker: Broker) -> World:
-    """The world of a lane: namespaces of its own in the run's tenant."""
-    return World(broker, place=LanePlace(broker, begin.footprint, lane=begin.lane), service=begin.service)
+    """The world of a lane: namespaces of its own in the run's tenant, and further clusters of its own."""
+    give = None if begin.defect is None else in_further_clusters(begin.defect)
+
+    def on_start(started: Broker) -> None:
+        if give is not None and started is not broker:  # the engine has seeded the broker that the lanes share
+            give(started)
+
+    place = LanePlace(broker, begin.footprint, lane=begin.lane)
+    return World(broker, place=place, service=begin.service, further=begin.further, on_start=on_start)
 
 
 class Lane:

@@ -6,10 +6,13 @@ rule that was not exercised, it gets twice as many. The number of rounds depends
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import psutil
 
 from conformance.brokers.interface import OF_ONE_BROKER, Capability
 from conformance.engine.lanes.lane import factory_of
@@ -18,15 +21,17 @@ from conformance.engine.machines import Machine, described
 
 FIRST_ROUND_S: Final = 5.0
 """The expected duration of a machine's first round."""
-OF_OTHER_DEPLOYMENTS: Final = frozenset(Capability) - OF_ONE_BROKER | {Capability.CLUSTERS}
+OF_OTHER_DEPLOYMENTS: Final = frozenset(Capability) - OF_ONE_BROKER
 """The capabilities for faults of several processes of a deployment, which lanes cannot share."""
+FURTHER_CLUSTERS_BYTES: Final = 3 * 2**30
+"""The memory for the further clusters of a lane: three of some 750 MB each (4.0.8), and a reserve."""
 FAILURES: Final = 2
 """After so many rounds with a harness error, a machine does not run any more."""
 
 
 def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
-    """The machines that can share a broker: those that leave its process alone, those that kill or restart it, and
-    the same on the shipped settings.
+    """The machines that can share a broker: those that leave its process alone, those that kill or restart it, those
+    that run on further clusters of their lanes, and the same on the shipped settings.
 
     A machine that changes the settings of the broker, or needs a larger deployment, is in no group.
     """
@@ -39,8 +44,20 @@ def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
     ]
     grouped: dict[tuple[bool, str], list[Machine]] = {}
     for machine in able:
-        grouped.setdefault((machine.on_shipped, machine.affects), []).append(machine)
+        shared = "clusters" if machine.has_further_clusters else machine.affects
+        grouped.setdefault((machine.on_shipped, shared), []).append(machine)
     return [tuple(group) for group in grouped.values()]
+
+
+def lanes_of(machine: Machine, lanes: int) -> int:
+    """In how many of a run's lanes the group of a machine runs.
+
+    Each lane has further clusters of its own: as many lanes as there are processors, and as the memory has room for.
+    """
+    if not machine.has_further_clusters:
+        return lanes
+    room = psutil.virtual_memory().available // FURTHER_CLUSTERS_BYTES
+    return max(1, min(lanes, os.cpu_count() or 1, room))
 
 
 @dataclass(slots=True)
@@ -113,7 +130,7 @@ class Turns:
             on_shipped=machine.on_shipped,
             number=number,
             until=self.until,
-            is_bouncing=machine.affects == "broker",
+            is_bouncing=machine.affects == "broker" and not machine.has_further_clusters,
         )
 
     def ended(self, one: RunRound, how: RoundEnded) -> bool:

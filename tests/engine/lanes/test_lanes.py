@@ -133,6 +133,7 @@ def simulated_world(report: Path, *, returns: bool = True) -> World:
         log_tail=lambda: "",
     )
     world = SimpleNamespace(
+        further=None,
         broker=broker,
         service=broker.addresses.service,
         report=report,

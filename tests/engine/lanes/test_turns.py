@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import msgspec
+import psutil
 import pytest
 
 from conformance.brokers.interface import OF_ONE_BROKER, Capability
 from conformance.engine.lanes.lane import machine_of
 from conformance.engine.lanes.protocol import RoundEnded, RunRound, read_order
-from conformance.engine.lanes.turns import FAILURES, Turns, groups
+from conformance.engine.lanes.turns import FAILURES, FURTHER_CLUSTERS_BYTES, Turns, groups, lanes_of
 from conformance.engine.machines import Machine, on_shipped_settings
 from stateful import (
     test_chunking,
@@ -106,8 +109,8 @@ def test_a_machine_without_time_for_its_next_operation_has_no_other_round() -> N
     assert {next_one.machine.name for _ in range(3) if (next_one := turns.next_round())} == {"b"}
 
 
-def test_machines_that_leave_the_broker_alone_are_one_group_and_those_that_bounce_it_another() -> None:
-    calm, bouncing = groups([machine for machine in ALL if not machine.on_shipped])
+def test_machines_are_grouped_by_what_they_leave_alone() -> None:
+    calm, bouncing, of_clusters = groups([machine for machine in ALL if not machine.on_shipped])
     assert not any(machine.needs & {Capability.KILL, Capability.RESTART} for machine in calm)
     assert {machine.name for machine in bouncing} == {
         "acknowledgment-kills",
@@ -117,9 +120,36 @@ def test_machines_that_leave_the_broker_alone_are_one_group_and_those_that_bounc
         "keys-kills",
         "mixed-kills",
     }
-    alone = [machine for machine in ALL if machine not in calm and machine not in bouncing]
-    of_one_broker = {machine.name for machine in alone if machine.needs <= OF_ONE_BROKER - {Capability.CLUSTERS}}
-    assert of_one_broker == {"deduplication-settings", "keys-switched"}, "others need more brokers, bookies or clusters"
+    assert {machine.name for machine in of_clusters} == {
+        "clusters",
+        "clusters-idle",
+        "clusters-kills",
+        "mixed-clusters",
+    }
+    alone = [machine for machine in ALL if machine not in (*calm, *bouncing, *of_clusters)]
+    of_one_broker = {machine.name for machine in alone if machine.needs <= OF_ONE_BROKER}
+    assert of_one_broker == {"deduplication-settings", "keys-switched"}, "others need more brokers or bookies"
+
+
+def test_each_lane_has_further_clusters_of_its_own_for_which_machine_and_memory_have_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (of_clusters,) = groups(test_replication.MACHINES)
+    kills = next(machine for machine in of_clusters if machine.affects == "broker")
+    one = Turns([kills], until=None).next_round()
+    assert one is not None
+    assert not one.is_bouncing, "it kills its own clusters, not the broker that lanes share"
+
+    def lanes(processors: int, free_bytes: int, wanted: int = 8) -> int:
+        monkeypatch.setattr(os, "cpu_count", lambda: processors)
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free_bytes))
+        return lanes_of(kills, wanted)
+
+    assert lanes(4, 10 * FURTHER_CLUSTERS_BYTES) == 4
+    assert lanes(4, 2 * FURTHER_CLUSTERS_BYTES) == 2
+    assert lanes(4, 10 * FURTHER_CLUSTERS_BYTES, wanted=3) == 3
+    assert lanes(4, 0) == 1
+    assert lanes_of(machine("calm"), 8) == 8
 
 
 def test_machines_on_the_shipped_settings_are_a_group_of_their_own() -> None:
