@@ -82,23 +82,32 @@ def are_too_slow(log: Log, others: Set[str], *, timeout_ms: float) -> bool:
 
     Snapshots without a result that all other clusters answered once show that: nine of ten in the later half of the
     most that there were in a row, without the last eighth. Once nothing more is published, replication recovers, and
-    later ones have a result again. A response arrived after the cluster's own entries before it.
+    later ones have a result again.
     """
-    rounds = 2 if len(others) > 1 else 1
     in_a_row: list[list[float]] = [[]]
     for snapshot in log.snapshots:
-        first = {answer.cluster: answer.index for answer in reversed(snapshot.answers)}
         if snapshot.taken_index is not None:
             in_a_row.append([])
-        if snapshot.taken_index is not None or first.keys() < others:
-            continue
-        before = log.entries[: max(first.values())]
-        arrived_ms = max(entry.published_ms for entry in before if entry.origin == log.cluster)
-        in_a_row[-1].append(arrived_ms - log.entries[snapshot.requests[0]].published_ms)
+        elif {answer.cluster for answer in snapshot.answers} >= others:
+            in_a_row[-1].append(_took_ms(log, snapshot, rounds=2 if len(others) > 1 else 1))
     took = max(in_a_row, key=len)
     later = took[len(took) // 2 : len(took) - len(took) // 8]
-    slow = sum(rounds * one > timeout_ms for one in later)
+    slow = sum(one > timeout_ms for one in later)
     return slow >= max(FEWEST_SLOW, MOST_ARE_SLOW * len(later))
+
+
+def _took_ms(log: Log, snapshot: SnapshotSeen, *, rounds: int) -> float:
+    """How long so many rounds of a snapshot without a result took, or would have taken, if not all of them were made.
+
+    A response arrived after the cluster's own entries before it.
+    """
+    by_cluster: dict[str, list[int]] = defaultdict(list)
+    for answer in snapshot.answers:
+        by_cluster[answer.cluster].append(answer.index)
+    made = min(rounds, len(snapshot.requests), *map(len, by_cluster.values()))
+    last = max(indexes[made - 1] for indexes in by_cluster.values())
+    arrived_ms = max(entry.published_ms for entry in log.entries[:last] if entry.origin == log.cluster)
+    return rounds / made * (arrived_ms - log.entries[snapshot.requests[0]].published_ms)
 
 
 def _last_round(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[Position]:

@@ -101,18 +101,26 @@ def test_a_send_says_where_its_messages_may_be() -> None:
     assert after.state.topics["t"].restricted == {"m2": frozenset("AB"), "m3": frozenset("A")}
 
 
-def left_behind(*took_ms: int, is_answered: bool = True, recovers: bool = False) -> Allowed[Replication] | Broken:
+def left_behind(
+    *took_ms: int, is_answered: bool = True, recovers: bool = False, second_took_ms: int | None = None
+) -> Allowed[Replication] | Broken:
     """A catch-up in which no cluster followed. Each snapshot of A was answered after so long, and none completed.
 
-    ``recovers``: the last one was complete.
+    ``recovers``: the last one was complete. ``second_took_ms``: there are three clusters, and the second round took so
+    long.
     """
+    others = "B" if second_took_ms is None else "BC"
+    rounds = [0] if second_took_ms is None else [0, second_took_ms]
     told: list[tuple[int, Told]] = []
     for number, took in enumerate(took_ms):
-        began_ms, name = number * PERIOD_MS, f"s{number}"
-        told.append((began_ms, ("A", SnapshotRequest(name, "A"))))
-        if is_answered:
-            told.append((began_ms + took, ("A", f"c{number}")))  # an entry of A, which is as late
-            told.append((began_ms + took + 1, ("B", SnapshotResponse(name, "B", at("B", 0)))))
+        asked_ms, name = number * PERIOD_MS, f"s{number}"
+        for round_number, more_ms in enumerate(rounds):
+            answered_ms = asked_ms + (more_ms or took)
+            told.append((asked_ms, ("A", SnapshotRequest(name, "A"))))
+            if is_answered:
+                told.append((answered_ms, ("A", f"c{number}-{round_number}")))  # an entry of A, which is as late
+                told += [(answered_ms + 1, (one, SnapshotResponse(name, one, at(one, 0)))) for one in others]
+            asked_ms = answered_ms + 2
     if recovers:
         at_last = itertools.count(1 + max(when for when, _ in told))
         told.append((next(at_last), ("A", SnapshotRequest("last", "A"))))
@@ -121,7 +129,7 @@ def left_behind(*took_ms: int, is_answered: bool = True, recovers: bool = False)
     told.sort(key=itemgetter(0))
     times = {number: time_ms for number, (time_ms, _) in enumerate(told)}
     here = ClusterRead(entries=log("A", [one for _, one in told], times_ms=times), cursors=())
-    read = ClustersRead({"A": here, "B": ClusterRead(entries=(), cursors=())})
+    read = ClustersRead({"A": here, **dict.fromkeys(others, ClusterRead(entries=(), cursors=()))})
     state = Replication(
         topics={"t": TOPIC}, consumers={"k": ClusterConsumer(cluster="A", topic="t", subscription="sub")}
     )
@@ -133,12 +141,15 @@ def test_nothing_can_follow_while_replication_is_too_slow_for_a_snapshot() -> No
     excused = left_behind(fast, *[slow] * 5)
     assert isinstance(excused, Allowed)
     assert excused.excused == ("REPL-13", "REPL-19")
-    assert {"c0", "c5"} <= excused.state.topics["t"].all_published, "they are in the log, so they were published"
+    assert {"c0-0", "c5-0"} <= excused.state.topics["t"].all_published, "they are in the log, so they were published"
     assert isinstance(left_behind(*[slow] * 15, fast), Allowed), "replication recovers at the end"
     assert isinstance(left_behind(*[slow] * 5, recovers=True), Allowed)
+    assert isinstance(left_behind(*[fast // 2] * 5, second_took_ms=slow), Allowed), "the second round is slow"
     for judged_after in (
         left_behind(*[slow] * 5, fast),
         left_behind(slow, slow),
+        left_behind(*[fast // 2] * 5, second_took_ms=fast // 2),
+        left_behind(*[TIMEOUT_MS - 500] * 5, second_took_ms=100),
         left_behind(*[slow] * 6, is_answered=False),
     ):
         assert broken(judged_after)[0] == "REPL-13"
