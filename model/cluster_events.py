@@ -94,9 +94,13 @@ class LinkCut(Outcome, frozen=True):
 
 
 class LinkHealed(Outcome, frozen=True):
-    """The replicator was disconnected at least until then; in ms since 1970."""
+    """The replicator was disconnected at least until then; in ms since 1970.
+
+    ``unconnected``: the clusters whose replicators to a recovered one did not connect again.
+    """
 
     until_ms: int
+    unconnected: tuple[str, ...] = ()
 
 
 class ReplicatorsClosed(Outcome, frozen=True):

@@ -87,11 +87,14 @@ class RecoverCluster(Operation, frozen=True):
     """The broker of a lost cluster runs again, on its data. LinkHealed.
 
     With ``is_empty``, a killed one has lost its data. Its namespaces and the example's topics were created again, and
-    the others' replicators are connected.
+    the others' replicators are connected. With ``is_reached_early`` besides, these reach it before its namespaces are
+    created. Once it is seen whether they connect after that, the topics are reloaded at the others, where clients are
+    disconnected.
     """
 
     cluster: str
     is_empty: bool = False
+    is_reached_early: bool = False
 
 
 class AwaitMessage(Operation, frozen=True):

@@ -69,8 +69,8 @@ def kind_of(operation: AnyOperation) -> str:
     match operation:
         case TakeOver(how=how) | FreezeOwner(how=how) | LoseCluster(how=how):
             return f"{name} ({how})"
-        case RecoverCluster(is_empty=True):
-            return f"{name} (empty)"
+        case RecoverCluster(is_empty=True, is_reached_early=is_early):
+            return f"{name} (empty, reached early)" if is_early else f"{name} (empty)"
         case SetFailpoint(kind=kind):
             return f"{name} ({kind})"
         case InjectNetworkFault(fault=fault):

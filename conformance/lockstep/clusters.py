@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import Final, Literal
 
@@ -35,6 +36,9 @@ Link = tuple[str, str]
 
 CONNECT_TIMEOUT_S: Final = 60.0
 """How long replicators may take to connect: they back off between attempts."""
+
+RETRY_TIMEOUT_S: Final = 30.0
+"""How long replicators may take to connect to a cluster that they could reach before: several times their back-off."""
 
 SET_EVERY_S: Final = 10.0
 """How often the idle policy of a namespace is set again until it takes effect."""
@@ -81,6 +85,8 @@ class ReplicationWorld:
         self.lost: Final[dict[str, Loss]] = {}
         """The clusters whose broker is killed or frozen, until it is recovered."""
         self._connections: Counter[tuple[Link, str]] = Counter()
+        self._requests: Counter[tuple[Link, str]] = Counter()
+        """How often replicators asked for each topic over each link."""
         self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder, tenant=tenant)
         self.clusters.start()
         for label in LABELS:
@@ -96,11 +102,12 @@ class ReplicationWorld:
         return self.clusters.cluster(cluster).broker.addresses.service
 
     def _recorder(self, source: str, target: str) -> Callable[[Event], None]:
-        """Count how often a replicator of each topic connects over a link."""
+        """Count how often a replicator of each topic asks for it and connects over a link."""
 
         def record(event: Event) -> None:
-            if isinstance(event, Command) and event.kind == "PRODUCER" and event.topic is not None:
-                self._connections[(source, target), event.topic] += 1
+            if isinstance(event, Command) and event.topic is not None and event.direction == "to-broker":
+                self._requests[(source, target), event.topic] += 1
+                self._connections[(source, target), event.topic] += event.kind == "PRODUCER"
 
         return record
 
@@ -240,19 +247,26 @@ class ReplicationWorld:
                 broker.start()
             self._on_start(broker)
 
-    def recover_empty(self, label: str, topics: Mapping[str, Collection[Link]]) -> None:
+    def recover_empty(
+        self, label: str, topics: Mapping[str, Collection[Link]], *, is_reached_early: bool
+    ) -> list[Link]:
         """Have a killed cluster run again without its data, but with all namespaces and these topics.
 
-        ``topics``: the links that replicate each, which are connected then unless they are cut. They are cut until the
-        namespaces exist: a replicator whose producer fails with `Namespace not found` does not retry (4.0.8).
+        ``topics``: the links that replicate each, which connect then unless they are cut. With ``is_reached_early`` the
+        others reach the cluster before its namespaces exist, and otherwise only then. Returns the links over which a
+        topic's replicator did not connect again although it should; only with ``is_reached_early``, otherwise raises
+        :class:`LateToReturn`.
         """
         del self.lost[label]
         to_it = [link for link in permutations(LABELS, 2) if link[1] == label and not self.clusters.is_cut(*link)]
+        wanted = [(link, topic) for topic, links in topics.items() for link in links if link in to_it]
         for link in to_it:
             self.clusters.cut(*link)
         with expected_back():
             self.clusters.start_empty(label)
         self._on_start(self.clusters.cluster(label).broker)
+        if is_reached_early:
+            self._await_requests(to_it, wanted)
         for (labels, _, _), made in self._namespaces.items():
             if label in labels:
                 self._create(made, label)
@@ -260,8 +274,22 @@ class ReplicationWorld:
             self.clusters.cluster(label).admin.ensure_topic(topic)
         for link in to_it:
             self.clusters.heal(*link)
-        for topic, links in topics.items():
-            self.await_connected([link for link in links if link in to_it], topic)
+        if is_reached_early:
+            deadline = Deadline.after(RETRY_TIMEOUT_S)
+            return [one[0] for one in wanted if not wait_until(partial(self.is_connected, *one), deadline)]
+        for link, topic in wanted:
+            self.await_connected([link], topic)
+        return []
+
+    def _await_requests(self, links: Collection[Link], wanted: Collection[tuple[Link, str]]) -> None:
+        """Heal these links, and wait until replicators have asked for topics over them."""
+        before = self._requests.copy()
+        for link in links:
+            self.clusters.heal(*link)
+        self.await_all(
+            lambda: all(self._requests[one] > before[one] for one in wanted),
+            "the replicators do not ask for their topics again",
+        )
 
     def bounce(self, label: str, *, is_kill: bool) -> None:
         """Kill or restart a cluster's broker."""

@@ -152,6 +152,8 @@ class Reader:
             facts |= {**self._producers.get(body.producer_id, {}), "producer_id": body.producer_id}
         if "consumer_id" in fields:
             facts |= {**self._consumers.get(body.consumer_id, {}), "consumer_id": body.consumer_id}
+        if "topic" in fields:  # of a look-up
+            facts["topic"] = _text(body.topic)
         for field in ("request_id", "sequence_id"):
             if field in fields and body.HasField(field):
                 facts[field] = getattr(body, field)

@@ -20,6 +20,7 @@ TOO_LARGE_TO_REPLICATE = "too-large-to-replicate"
 REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE = "replicator-stuck-on-too-large-message"
 RECOVERY_IGNORES_REPLICATOR_POSITIONS = "recovery-ignores-replicator-positions"
 SNAPSHOT_CACHE_OUTRUN = "snapshot-cache-outrun"
+NAMESPACE_NOT_FOUND_ENDS_REPLICATION = "namespace-not-found-ends-replication"
 
 DEVIATIONS = (
     Deviation(
@@ -102,6 +103,20 @@ DEVIATIONS = (
             name="test_an_update_of_an_emptied_cluster_may_pass_only_what_it_lost",
             by="small history",
             statement="A message that came to the cluster after its return is missed, or one from before that an update of before the loss passes.",
+        ),
+    ),
+    Deviation(
+        name=NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
+        rule="REPL-01",
+        statement="A replicator that reaches a cluster without the topic's namespace gives up. Once the namespace exists there, nothing is replicated to it until the topic is reloaded.",
+        cause="A cluster lost its data. The producer of a replicator reconnects to it, and the look-up of the topic fails with Namespace not found. ProducerImpl of the Java client does not retry this error and closes, and the replicator does not start another producer (seen in the broker's log of 4.0.8; the code was not traced).",
+        side="broker",
+        releases=("==4.0.8",),
+        seen=("4.0.8",),
+        shadow=Shadow(
+            name="test_a_replicator_may_give_up_only_a_cluster_that_it_reached_without_the_namespace",
+            by="small history",
+            statement="A replicator does not connect to a recovered cluster whose namespaces existed all the while.",
         ),
     ),
     Deviation(

@@ -43,7 +43,8 @@ def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: 
         case Restart(cluster=str(cluster)) | Kill(cluster=str(cluster)) | LoseCluster(cluster, how="kill"):
             return Allowed(_recovered(state, [at for at in state.views if at[1] == cluster]))
         case RecoverCluster(cluster, is_empty=True) if isinstance(outcome, LinkHealed):
-            return Allowed(_forgotten(state, cluster))
+            reloaded = list(state.views) if operation.is_reached_early else []
+            return Allowed(_forgotten(_recovered(state, reloaded), cluster))
         case _:
             return Allowed(state)
 

@@ -28,8 +28,12 @@ from model.cluster_operations import (
     RecoverCluster,
     SetLink,
 )
-from model.deviations import DEVIATIONS, preferred
-from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, SNAPSHOT_CACHE_OUTRUN
+from model.deviations import DEVIATIONS, preferred, requires
+from model.deviations.replication import (
+    NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
+    REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,
+    SNAPSHOT_CACHE_OUTRUN,
+)
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -79,6 +83,8 @@ def _judge(state: Replication, operation: AnyOperation, outcome: Outcome, known:
             return _caught_up(state, operation, outcome, known)
         case ReadClusters(topic):
             return _read(state, topic, outcome, known)
+        case RecoverCluster() if isinstance(outcome, LinkHealed):
+            return _connected(_recovered(state, operation, outcome), operation, outcome, known)
         case _:
             return Allowed(_changed(state, operation, outcome))
 
@@ -110,8 +116,6 @@ def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> R
             return _link_set(state, operation)
         case LoseCluster(cluster, how):
             return _lost(state, cluster, how, outcome)
-        case RecoverCluster():
-            return _recovered(state, operation, outcome)
         case Restart(cluster=str(cluster)):
             return _restarted(state, cluster)
         case Kill(cluster=str(cluster)):
@@ -311,11 +315,23 @@ def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Repli
     return state
 
 
-def _recovered(state: Replication, operation: RecoverCluster, outcome: Outcome) -> Replication:
+@carries("REPL-01", "REPL-20")
+def _connected(state: Replication, operation: RecoverCluster, outcome: LinkHealed, known: frozenset[str]) -> Judged:
+    """The others' replicators connect to a recovered cluster again."""
+    if not outcome.unconnected:
+        return Allowed(state, ("REPL-20",) if operation.is_reached_early else ())
+    because = (
+        f"after cluster {operation.cluster} had come back, the replicators of {', '.join(outcome.unconnected)} to it "
+        "did not connect until their topic was reloaded"
+    )
+    if not operation.is_reached_early:
+        return Broken("REPL-01", because)
+    return requires(NAMESPACE_NOT_FOUND_ENDS_REPLICATION, state, known, because)
+
+
+def _recovered(state: Replication, operation: RecoverCluster, outcome: LinkHealed) -> Replication:
     """The broker of a lost cluster runs again; a killed one loads its topics, unless it has lost them."""
     cluster = operation.cluster
-    if not isinstance(outcome, LinkHealed):
-        return state
     for name, topic in state.topics.items():
         how = topic.lost.get(cluster)
         left = {other: why for other, why in topic.lost.items() if other != cluster}
@@ -325,6 +341,8 @@ def _recovered(state: Replication, operation: RecoverCluster, outcome: Outcome) 
         state = _unloaded(state, name, cluster) if how == "kill" else state
         if operation.is_empty and cluster in topic.clusters:
             state = state.with_topic(name, state.topics[name].without_data_of(cluster, outcome.until_ms))
+            for other in topic.clusters if operation.is_reached_early else ():
+                state = _unloaded(state, name, other)
     return state
 
 

@@ -28,7 +28,7 @@ from model.cluster_operations import (
     SetLink,
     SlowLink,
 )
-from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Unload
+from model.operations import CloseProducer, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
 from model.vocabulary import Entry, Message
@@ -60,10 +60,11 @@ ONE_WAY = {
     ),
 }
 """By the number of clusters: the directions of replication, not all of which there are (REPL-20)."""
-Returns = Literal["", "empty", "late"]
+Returns = Literal["", "empty", "reached early", "late"]
 HOW_LOST: st.SearchStrategy[Literal["kill", "freeze"]] = st.sampled_from(["kill", "kill", "freeze"])
-RETURNS: st.SearchStrategy[Returns] = st.sampled_from(["", "empty", "empty", "late"])
-"""How a cluster that was killed returns: on its data, empty if it can, or only at the end of the example."""
+RETURNS: st.SearchStrategy[Returns] = st.sampled_from(["", "empty", "reached early", "late"])
+"""How a cluster that was killed returns: on its data, empty if it can, empty and reached before it has its namespaces,
+or only at the end of the example."""
 LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
 """Which of the messages that were published last: 0 is the last one."""
 
@@ -378,6 +379,14 @@ class ClustersMachine(LockstepMachine):
         if name is not None:
             self.do(CloseConsumer(name))
 
+    def leave_all(self) -> None:
+        """All producers and consumers leave."""
+        for session in self.sessions.values():
+            self.do(CloseProducer(session))
+        for consumer in self.consumers.values():
+            self.do(CloseConsumer(consumer))
+        self.sessions, self.consumers = {}, {}
+
     def gone(self, cluster: str) -> None:
         """The clients at a cluster were disconnected."""
         self.sessions.pop(cluster, None)
@@ -427,8 +436,11 @@ class ClustersKillsMachine(ClustersMachine):
                     self.do(Unload(TOPIC, cluster=cluster))
                     self.gone(cluster)
         self.do(ReadClusters(TOPIC))
-        if returns == "empty" and how == "kill":
-            self.do(RecoverCluster(lost, is_empty=True))
+        if returns in ("empty", "reached early") and how == "kill":
+            is_reached_early = returns == "reached early"
+            if is_reached_early:
+                self.leave_all()
+            self.do(RecoverCluster(lost, is_empty=True, is_reached_early=is_reached_early))
         if returns != "late" or how == "freeze":
             self.do(RecoverCluster(lost))  # unless it is back
 

@@ -223,6 +223,31 @@ def test_a_cluster_that_comes_back_empty_has_what_is_published_from_then_on(worl
     fixture.close()
 
 
+def test_replicators_that_reach_an_emptied_cluster_before_its_namespaces_connect_at_the_latest_after_a_reload(
+    world: ReplicationWorld,
+) -> None:
+    fixture = Fixture(world, clusters=3)
+    fixture.do(LoseCluster("C"))
+    back = fixture.do(RecoverCluster("C", is_empty=True, is_reached_early=True))
+    assert isinstance(back, LinkHealed)
+    assert back.unconnected == ("A", "B"), "as namespace-not-found-ends-replication says of 4.0.8"
+    fixture.do(OpenProducer("again", TOPIC, "again", cluster="A"))
+    fixture.do(Send("again", (Entry((Message(1, "m1"),)),)))
+    eventually(lambda: fixture.logs()["C"].messages() == ("m1",), deadline_s=60)
+    fixture.close()
+
+
+def test_an_emptied_cluster_replicates_to_where_its_namespace_said_last(world: ReplicationWorld) -> None:
+    fixture = Fixture(world, clusters=3, links=(("A", "B"), ("A", "C"), ("C", "A"), ("C", "B")))
+    assert isinstance(fixture.do(SetLink("C", "B", TOPIC, on=False)), Done)
+    assert isinstance(fixture.do(SetLink("B", "C", TOPIC, on=True)), Done)
+    fixture.do(LoseCluster("C"))
+    assert isinstance(fixture.do(RecoverCluster("C", is_empty=True)), LinkHealed)
+    connected = {link for link, stats in world.replicators("ABC", fixture.reading.topic).items() if stats.connected}
+    assert connected == {("A", "B"), ("A", "C"), ("B", "C"), ("C", "A")}
+    fixture.close()
+
+
 def test_messages_go_only_where_their_cluster_replicates_to(world: ReplicationWorld) -> None:
     fixture = Fixture(world, clusters=3, links=(("A", "B"), ("C", "A")))
     fixture.publish("m0")

@@ -82,8 +82,8 @@ class ReplicationPerformer:
                 return self._set_link(operation)
             case LoseCluster(cluster, how):
                 return self._lose(cluster, how)
-            case RecoverCluster(cluster, is_empty):
-                return self._recover(cluster, is_empty=is_empty)
+            case RecoverCluster():
+                return self._recover(operation)
             case CreateTopic():
                 return self._create(operation)
             case CloseProducer(session):
@@ -274,7 +274,8 @@ class ReplicationPerformer:
         )
         return LinkCut(now_ms())
 
-    def _recover(self, cluster: str, *, is_empty: bool) -> AnyOutcome:
+    def _recover(self, operation: RecoverCluster) -> AnyOutcome:
+        cluster, is_empty = operation.cluster, operation.is_empty
         if cluster not in self._world.lost:
             return Skipped("the cluster is not lost")
         if is_empty and not self._world.may_lose_data(cluster):
@@ -284,10 +285,22 @@ class ReplicationPerformer:
             self._world.recover(cluster)
             return LinkHealed(until_ms)
         topics = [topic for topic in self._topics.values() if cluster in topic.labels]
-        self._world.recover_empty(cluster, {topic.name: topic.links for topic in topics})
+        unconnected = self._world.recover_empty(
+            cluster, {topic.name: topic.links for topic in topics}, is_reached_early=operation.is_reached_early
+        )
         for topic in topics:
             topic.lose_data(cluster)
-        return LinkHealed(until_ms)
+            if operation.is_reached_early:
+                self._reload_beside(topic, cluster)
+        return LinkHealed(until_ms, tuple(sorted({source for source, _ in unconnected})))
+
+    def _reload_beside(self, topic: TopicInClusters, cluster: str) -> None:
+        """Reload a topic in all clusters but one, and wait until their replicators to that are connected."""
+        for other in topic.labels:
+            if other != cluster:
+                self._unload(topic, other)
+                self._world.clusters.cluster(other).admin.ensure_topic(topic.name)
+        self._world.await_connected([link for link in topic.links if link[1] == cluster], topic.name)
 
     def _bounce(self, cluster: str, *, is_kill: bool) -> AnyOutcome:
         if cluster not in self._world.clusters.labels:

@@ -58,8 +58,9 @@ def action(operation: ReplicationOperation) -> tuple[str, str, str]:
             return source, f"cluster {source}", f"{does} topic {topic} to cluster {target}, by its namespace's policy"
         case LoseCluster(cluster, how=how):
             return cluster, f"cluster {cluster}", "is killed, and stays so" if how == "kill" else "is frozen"
-        case RecoverCluster(cluster, is_empty):
-            return cluster, f"cluster {cluster}", "comes back empty" if is_empty else "runs again on its data"
+        case RecoverCluster(cluster, is_empty, is_reached_early):
+            early = ", and the others reach it before its namespaces exist" if is_reached_early else ""
+            return cluster, f"cluster {cluster}", f"comes back empty{early}" if is_empty else "runs again on its data"
         case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink() | CatchUp() | ReadClusters():
             return SUITE, "the suite", _action_of_suite(operation)
         case _:
@@ -92,6 +93,8 @@ def _action_of_suite(
 def outcome_in_words(outcome: ReplicationOutcome) -> str:
     """The outcome of an operation of document 001."""
     match outcome:
+        case LinkHealed(unconnected=(_, *_) as clusters):
+            return f"the replicators of {joined(clusters)} do not connect to it until the topic is reloaded"
         case LinkCut() | LinkHealed() | ReplicatorsClosed():
             return ""
         case CaughtUp(periods, messages, lagged):

@@ -20,6 +20,7 @@ from model.cluster_events import (
 from model.cluster_operations import CatchUp, LoseCluster, ReadClusters, RecoverCluster
 from model.deduplication.topic_observer import TopicView
 from model.deviations.replication import (
+    NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
     REQUEST_WITHOUT_REMOTE_CLUSTER,
     UPDATE_CREATES_AT_LATEST,
     UPDATE_PASSES_LOST_MESSAGES,
@@ -43,6 +44,7 @@ from tests.model.replication.test_small_logs import (
     deviates,
     judged,
     replace_clusters,
+    verdict,
 )
 
 CHAIN = replace(
@@ -386,3 +388,23 @@ def test_a_cumulative_ack_acknowledges_messages_whose_first_copy_it_passes(numbe
         state = after.state
     assert state.topics["t"].acknowledged("sub") == acknowledged
     assert ("a0", at("B", 3)) in state.consumers["k"].unacknowledged
+
+
+def test_a_replicator_may_give_up_only_a_cluster_that_it_reached_without_the_namespace() -> None:
+    state, known = (
+        Replication(topics={"t": replace(LOST, lost={"C": "kill"})}),
+        frozenset({NAMESPACE_NOT_FOUND_ENDS_REPLICATION}),
+    )
+    early = RecoverCluster("C", is_empty=True, is_reached_early=True)
+    given_up, connected = LinkHealed(900, ("A", "B")), LinkHealed(900)
+    found = judge(state, early, given_up, known)
+    assert isinstance(found, Allowed)
+    assert (found.deviations, found.exercised) == ((NAMESPACE_NOT_FOUND_ENDS_REPLICATION,), ())
+    assert all(found.state.topics["t"].reloaded[label] for label in "ABC"), "a reload connects them"
+    unknown = judge(state, early, given_up, frozenset())
+    assert verdict(unknown) == ("REPL-01", NAMESPACE_NOT_FOUND_ENDS_REPLICATION)
+    for late in (RecoverCluster("C", is_empty=True), RecoverCluster("C")):
+        assert verdict(judge(state, late, given_up, known)) == ("REPL-01", None)
+    sound = judge(state, early, connected, frozenset())
+    assert isinstance(sound, Allowed)
+    assert sound.exercised == ("REPL-20",)
