@@ -67,6 +67,11 @@ def test_the_events_of_a_consumer_are_its_deliveries_and_acks(
     assert (again.consumer, again.positions) == ("c", tuple(positions[2:]))
 
 
+def test_a_look_up_is_recorded_with_its_topic(official: OfficialClient, events: EventBuffer, topic: str) -> None:
+    official.open_producer(topic, name="p")
+    assert {one.topic for kind in ("PARTITIONED_METADATA", "LOOKUP") for one in events.commands(kind)} == {topic}
+
+
 def test_the_chunks_of_pulsar_client_are_recorded_with_their_ids(
     official: OfficialClient, client: WireClient, events: EventBuffer, topic: str
 ) -> None:

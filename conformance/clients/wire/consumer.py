@@ -214,6 +214,10 @@ class WireConsumer:
             return  # on the wire, an empty list means everything
         self._connection.send_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids))
 
+    def await_done(self, *, timeout_s: float = 10.0) -> None:
+        """Wait until the broker has processed all commands so far. Raises ``ConnectionLost`` and ``NoAnswer``."""
+        self._connection.await_done(Deadline.after(timeout_s), what=f"the commands of a consumer of {self._topic}")
+
     def seek(
         self, position: Position | None = None, *, publish_time_ms: int | None = None, timeout_s: float = 10.0
     ) -> None:

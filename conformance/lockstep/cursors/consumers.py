@@ -190,9 +190,9 @@ class WireMember:
         self._flow(count)
 
     def await_heard(self) -> None:
-        """Wait until the broker has handled all earlier commands. Raises the same as :meth:`acknowledge`."""
+        """Wait until the broker has processed all earlier commands. Raises ``ConnectionLost`` and ``NoAnswer``."""
         if self._may_be_unheard:
-            self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
+            self._consumer.await_done(timeout_s=ANSWER_TIMEOUT_S)
             self._may_be_unheard = False
 
     def ask_for(self, count: int) -> None:
@@ -300,7 +300,10 @@ class WireMember:
         return message.batch_index in self._acknowledged[message.position]
 
     def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
-        """Send the request at once; for all, drop the queue and give its permits back, as clients do."""
+        """Send the request at once; for all, drop the queue and give its permits back, as clients do.
+
+        It has no answer, so this waits until the broker has processed it: what is dispatched next is not part of it.
+        """
         if messages is None:
             asked = tuple(dict.fromkeys((*self.unacknowledged, *self._waiting)))
             dropped = len(self._waiting)
@@ -315,6 +318,7 @@ class WireMember:
             self.pending.clear()
         else:
             self.pending -= {message.position for message in messages}
+        self.await_heard()
         return asked
 
     def seek(self, position: Position | None, publish_time_ms: int | None) -> None:

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.types import ConsumerStats
-from conformance.clients.outcomes import ServerRefused
 from conformance.lockstep.cursors.consumers import Member, WireMember
 from conformance.lockstep.cursors.members import Members
 from conformance.lockstep.cursors.poller import PAUSE_S, Poller, SubscriptionView, stats_of
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.world import World
 from conformance.wait import Patience
-from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceived, Refused, Skipped, Starved
+from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceived, Skipped, Starved
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stats import mismatches, wrong_sums
@@ -113,10 +112,7 @@ class KeyShares:
         poller = self._members.poller(topic, subscription)
         for member in members.values():
             if isinstance(member, WireMember) and member.is_open:
-                try:
-                    member.await_heard()
-                except ServerRefused as refused:
-                    return Refused(refused.code, refused.message)
+                member.await_heard()
         differing = self._world.dispatchers.drains_on(topic)
         drains = self._world.has_draining_hashes if differing is None else differing
         began, patience = time.monotonic(), Patience(GATHER_TIMEOUT_S + self._world.failed_reads_s)
