@@ -7,11 +7,15 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
+from conformance.lockstep.cursors.consumers import WireMember
+from conformance.lockstep.positions import Positions
+from conformance.lockstep.traits import Traits
 from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import ChunkFields, ConnectionClosed, ConnectionOpened
 from conformance.proxy.frame_reader import payload_digest
 from conformance.proxy.proxy import Proxy
 from model.log import Position
+from model.subscription_operations import Subscribe
 from tests.waits import TIMEOUT_S, eventually
 
 LARGE = bytes(range(256)) * 100
@@ -65,6 +69,18 @@ def test_the_events_of_a_consumer_are_its_deliveries_and_acks(
     assert (flow.consumer, flow.permits) == ("c", 3)
     assert (ack.positions, ack.is_cumulative, ack.request_id) == (tuple(positions[:2]), False, acked.request_id)
     assert (again.consumer, again.positions) == ("c", tuple(positions[2:]))
+
+
+def test_a_member_waits_until_the_broker_has_processed_its_redelivery_request(
+    proxy: Proxy, admin: Admin, events: EventBuffer, topic: str
+) -> None:
+    taking, traits = Subscribe("c1", "t0", "s", kind="Shared"), Traits.of(admin.runtime_configuration())
+    member = WireMember(proxy.service, taking, topic, "c1", Positions(), traits)
+    member.redeliver(None)
+    pongs = events.commands("PONG")
+    member.close()
+    (asked,) = events.commands("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+    assert any(pong.direction == "to-client" and pong.number > asked.number for pong in pongs)
 
 
 def test_a_look_up_is_recorded_with_its_topic(official: OfficialClient, events: EventBuffer, topic: str) -> None:
