@@ -25,9 +25,9 @@ from conformance.engine.found import FoundViolation
 from conformance.engine.lanes.exploration import SideBySide
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lanes import Lanes
-from conformance.engine.lanes.replay import can_share_broker, replay_in_lanes
+from conformance.engine.lanes.replay import can_share_broker, has_further_clusters, replay_in_lanes
 from conformance.engine.lanes.starters import LaneStarters
-from conformance.engine.lanes.turns import groups, lanes_of
+from conformance.engine.lanes.turns import groups, with_further_clusters
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED, ExampleEnded, Rounds
@@ -260,7 +260,9 @@ class Run:
         return now + again_s(left_s, self._later, missing, self._lanes_of, spent_s=self._again.spent_s)
 
     def _lanes_of(self, machine: Machine) -> int:
-        return lanes_of(machine, self.plan.lanes) if machine.title in self._groups else 1
+        if machine.title not in self._groups:
+            return 1
+        return with_further_clusters(self.plan.lanes) if machine.has_further_clusters else self.plan.lanes
 
     def _explore_again(self, until: float | None) -> list[FoundViolation]:
         """Run machines again until their overdue rules are exercised or the time is up."""
@@ -331,10 +333,14 @@ class Run:
     @contextmanager
     def _lanes_for_replays(self, operations: Iterable[AnyOperation]) -> Iterator[Lanes | None]:
         """Lanes that replay histories with these operations; None if the run has none, or a lane would notice them."""
-        if self.plan.lanes == 1 or not can_share_broker(operations):
+        operations = tuple(operations)
+        count = self.plan.lanes
+        if has_further_clusters(operations):
+            count = with_further_clusters(count)
+        if count == 1 or not can_share_broker(operations):
             yield None
             return
-        with self._open_lanes(self.plan.lanes) as lanes:
+        with self._open_lanes(count) as lanes:
             yield lanes
 
     @contextmanager
@@ -344,7 +350,7 @@ class Run:
             if lanes is None:
                 yield one_by_one(self._rounds.attempt)
             else:
-                yield Replayer(partial(self._attempts, lanes), at_once=self.plan.lanes)
+                yield Replayer(partial(self._attempts, lanes), at_once=lanes.count)
 
     def _attempts(self, lanes: Lanes, histories: Sequence[Operations]) -> list[Attempt]:
         replayed = replay_in_lanes(lanes, histories, REPEATED)
@@ -506,7 +512,7 @@ class Run:
                 yield self._rounds.replay(operations, machine)
                 left -= 1
                 continue
-            at_once = min(left, self.plan.lanes)
+            at_once = min(left, lanes.count)
             for one in replay_in_lanes(lanes, [operations] * at_once, machine):
                 yield one.attempt, one.ended
             left -= at_once

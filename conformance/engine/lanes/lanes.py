@@ -89,7 +89,8 @@ class Lanes:
         numbers: Iterator[int],
     ) -> None:
         """``begin``: the first message to each lane; its number comes from ``numbers``."""
-        self._count = count
+        self.count = count
+        """How many there are at most; fewer if some cannot be started."""
         self._begin = begin
         self._host = host
         self._starters = starters
@@ -144,7 +145,7 @@ class Lanes:
         return []
 
     def _start_missing(self) -> None:
-        while len(self._lanes) < self._count and not self._rendezvous.is_imminent:
+        while len(self._lanes) < self.count and not self._rendezvous.is_imminent:
             number = next(self._numbers)
             begin = msgspec.structs.replace(self._begin, lane=number)
             self._lanes[number] = LaneProcess(number, self._starter.run(begin))
@@ -204,7 +205,7 @@ class Lanes:
         self._rendezvous.leaves(lane.number)
         del self._lanes[lane.number]
         if not lane.is_ready:
-            self._count -= 1
+            self.count -= 1
         if lane.task is not None:
             take(lane.task, RoundEnded(failure=why))
 

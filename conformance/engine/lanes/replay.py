@@ -1,4 +1,4 @@
-"""Replays histories in lanes, side by side, unless they concern more than their own topics."""
+"""Replays histories in lanes, side by side, unless they concern more than their own topics and clusters."""
 
 from __future__ import annotations
 
@@ -30,16 +30,21 @@ def can_share_broker(operations: Iterable[AnyOperation]) -> bool:
     return not any(map(_is_of_the_deployment, operations))
 
 
+def has_further_clusters(operations: Iterable[AnyOperation]) -> bool:
+    """Whether a history has topics in several clusters, which each lane starts for itself."""
+    return any(isinstance(one, CreateTopic) and (one.clusters > 1 or one.home is not None) for one in operations)
+
+
 def _is_of_the_deployment(operation: AnyOperation) -> bool:
     match operation:
+        case Restart(cluster=str()) | Kill(cluster=str()):
+            return False  # of a lane's own
         case Restart() | Kill() | TakeOver() | FreezeOwner() | SendToFrozen() | AcknowledgeAtFrozen() | ThawOwners():
             return True
         case LoseBookie() | RestoreBookies() | DisturbMetadataStore():
             return True
         case Unload(classic=classic):
             return classic is not None
-        case CreateTopic(clusters=clusters):
-            return clusters > 1
         case _:
             return False
 

@@ -49,13 +49,8 @@ def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
     return [tuple(group) for group in grouped.values()]
 
 
-def lanes_of(machine: Machine, lanes: int) -> int:
-    """In how many of a run's lanes the group of a machine runs.
-
-    Each lane has further clusters of its own: as many lanes as there are processors, and as the memory has room for.
-    """
-    if not machine.has_further_clusters:
-        return lanes
+def with_further_clusters(lanes: int) -> int:
+    """How many of a run's lanes can have clusters of their own: one for each processor, as far as memory suffices."""
     room = psutil.virtual_memory().available // FURTHER_CLUSTERS_BYTES
     return max(1, min(lanes, os.cpu_count() or 1, room))
 

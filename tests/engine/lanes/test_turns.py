@@ -14,7 +14,7 @@ import pytest
 from conformance.brokers.interface import OF_ONE_BROKER, Capability
 from conformance.engine.lanes.lane import machine_of
 from conformance.engine.lanes.protocol import RoundEnded, RunRound, read_order
-from conformance.engine.lanes.turns import FAILURES, FURTHER_CLUSTERS_BYTES, Turns, groups, lanes_of
+from conformance.engine.lanes.turns import FAILURES, FURTHER_CLUSTERS_BYTES, Turns, groups, with_further_clusters
 from conformance.engine.machines import Machine, on_shipped_settings
 from stateful import (
     test_chunking,
@@ -143,13 +143,12 @@ def test_each_lane_has_further_clusters_of_its_own_for_which_machine_and_memory_
     def lanes(processors: int, free_bytes: int, wanted: int = 8) -> int:
         monkeypatch.setattr(os, "cpu_count", lambda: processors)
         monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free_bytes))
-        return lanes_of(kills, wanted)
+        return with_further_clusters(wanted)
 
     assert lanes(4, 10 * FURTHER_CLUSTERS_BYTES) == 4
     assert lanes(4, 2 * FURTHER_CLUSTERS_BYTES) == 2
     assert lanes(4, 10 * FURTHER_CLUSTERS_BYTES, wanted=3) == 3
     assert lanes(4, 0) == 1
-    assert lanes_of(machine("calm"), 8) == 8
 
 
 def test_machines_on_the_shipped_settings_are_a_group_of_their_own() -> None:
