@@ -92,6 +92,17 @@ class Acked:
         for position in self.unacknowledged(log):
             yield from (place for place in log.places_at(position) if not self.has_message(place))
 
+    def without_parts(self, assumed: Iterable[Acked], shown: Iterable[Acked]) -> Acked:
+        """The state without the acks of parts of batches that a state ``assumed`` has, and none of those ``shown``."""
+        lost: dict[Position, int] = {}
+        for one in assumed:
+            for position, bits in one.parts.items():
+                lost[position] = lost.get(position, 0) | bits
+        for one in shown:
+            lost = {position: bits & ~one.parts[position] for position, bits in lost.items()}
+        parts = [(position, bits & ~lost.get(position, 0)) for position, bits in self.parts.items()]
+        return replace(self, parts=self.parts.put(parts))
+
 
 @carries("ACK-02", "ACK-03")
 def acknowledge(state: Acked, log: TopicLog, position: Position) -> Acked:

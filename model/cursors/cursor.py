@@ -232,6 +232,11 @@ class Cursor:
         takes_back = name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
         taken_back = self.taken_back | self.possible if takes_back else self.taken_back
         after = replace(self, possible=shown, deviating=only_by_deviation(shown, deviating), taken_back=taken_back)
+        if name == BATCH_INDEX_ACKS_NOT_RECOVERED:  # nor does a kill bring back what the unload lost
+            past = (
+                replace(m, states=frozenset(s.without_parts(self.possible, shown) for s in m.states)) for m in self.past
+            )
+            after = replace(after, past=Row.of(*past))
         # It is not known whether this state opened a ledger, because another state was assumed.
         return Allowed(replace(after, is_requested=False), (), (name,))
 

@@ -59,6 +59,20 @@ def test_after_a_deviation_it_is_unknown_whether_a_cursor_ledger_was_requested()
     assert not cursor.is_opening(acks(asking, Place(SINGLE), at_ms=10_000), at(10_010))
 
 
+def test_a_kill_brings_back_no_ack_of_a_part_that_an_unload_was_seen_to_lose() -> None:
+    """Seen on 4.0.8: the message was delivered again after the unload, and after the kill."""
+    unloaded = cursor.unloaded(acks(cursor.created(Acked(), at(0)), PART, at_ms=10), at(20))
+    lost = unloaded.observed(
+        lambda state: None if state.has_message(PART) else state, frozenset({BATCH_INDEX_ACKS_NOT_RECOVERED})
+    )
+    assert isinstance(lost, Allowed)
+    assert lost.deviations == (BATCH_INDEX_ACKS_NOT_RECOVERED,)
+    later = cursor.flushed(acks(lost.state, Place(SINGLE), at_ms=30), cursor.Persisting(0, 2000))
+    killed = cursor.killed(later, at(40), cursor.Persisting(0, 2000), LOG)
+    assert not any(state.has_message(PART) for state in killed.possible)
+    assert all(state.has_message(Place(SINGLE)) for state in killed.possible), "acks since then are not lost"
+
+
 def test_an_unload_while_the_cursor_ledger_opens_may_persist_an_earlier_mark_delete_with_the_ranges_of_now() -> None:
     acked = acks(cursor.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
     (before,) = acked.possible
