@@ -81,11 +81,12 @@ def _acknowledged(
     from_before: list[Position] = []
     for message in messages:
         lacking = [position for position in message.positions if position not in done]
-        is_last_only = lacking == list(message.positions[:-1]) and done.isdisjoint(message.repeated)
-        if lacking and not is_last_only:
-            return _by_client(name, message, "acknowledged", lacking)
         # Chunks above the last one came before the consumer received everything again.
-        (from_before if lacking and min(lacking) > message.positions[-1] else left_out).extend(lacking)
+        is_from_before = bool(lacking) and min(lacking) > message.positions[-1]
+        is_last_only = lacking == list(message.positions[:-1]) and done.isdisjoint(message.repeated)
+        if lacking and not (is_last_only or (is_cumulative and is_from_before)):
+            return _by_client(name, message, "acknowledged", lacking)
+        (from_before if is_from_before else left_out).extend(lacking)
     if left_out or from_before:
         listed = ", ".join(map(str, left_out or from_before))
         deviation = CHUNK_ACKS_LAST_ONLY if left_out else CHUNK_FROM_BEFORE_NOT_ACKED

@@ -273,7 +273,7 @@ DEVIATIONS = (
     Deviation(
         name=CHUNK_FROM_BEFORE_NOT_ACKED,
         rule="CHUNK-07",
-        statement="A consumer of pulsar-client resubscribes while it has the first chunks of a message, and its last chunk, which is at a lower position, comes again and completes the message. An ack of the message leaves out those first chunks. They stay in the backlog.",
+        statement="A consumer of pulsar-client resubscribes, or requests the redelivery of everything, while it has the first chunks of a message, and its last chunk, which is at a lower position, comes again and completes the message. An ack of the message, or a cumulative one of a later message, leaves out those first chunks. They stay in the backlog.",
         cause="Seen on the wire; the code was not read. It needs chunk-buffers-survive-resubscribe, and chunks of one message in the wrong order.",
         side="client",
         clients={"official": "<=3.13.0"},

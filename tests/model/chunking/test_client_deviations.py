@@ -181,6 +181,26 @@ def test_a_client_leaves_out_only_first_chunks_that_it_had_before_it_resubscribe
         assert allowed(judged).deviations == deviations
 
 
+@pytest.mark.parametrize(
+    ("up_to", "is_cumulative", "deviations"),
+    [(1, True, (CHUNK_FROM_BEFORE_NOT_ACKED,)), (2, True, ()), (0, True, None), (0, False, None)],
+)
+def test_a_cumulative_ack_leaves_out_only_chunks_above_the_last_one(
+    up_to: int, is_cumulative: bool, deviations: tuple[str, ...] | None
+) -> None:
+    """Seen on 4.0.8: the consumer requested the redelivery of everything after the first chunk had come."""
+    log = "a1/3 a2/3 a0/3"
+    again = (EVERYTHING, *dispatched(log))
+    before = allowed(received(subscribed(log), (*dispatched(log), *again), "a@1")).state
+    traffic = (Traffic("c", (CommandAck((at(up_to),), is_cumulative),)),)
+    operation = Acknowledge("c", (0,), cumulative=is_cumulative)
+    judged = acks.requested(before, operation, Acknowledged(given("a@1"), traffic=traffic), KNOWN)
+    if deviations is None:
+        assert broken(judged) == ("CHUNK-07", None, "client")
+    else:
+        assert allowed(judged).deviations == deviations
+
+
 def test_only_a_message_that_was_sent_before_a_request_and_after_it_may_come_late() -> None:
     """Seen in an upgrade: a nack's timer requested everything a second time, while the client had the message."""
     log = "a0/2 a1/2"
