@@ -22,22 +22,27 @@ class Assignment:
 
     ``pairs``: the uuids of messages of which a consumer was sent the first chunk but not the last, with that consumer.
     ``orphaned``: those whose consumer left. ``maybe_orphaned``: those whose first chunk may have been in flight to a
-    consumer that left. ``left``: the chunks of either that were unacknowledged when that consumer left.
+    consumer that left. ``left``: the chunks of either that were unacknowledged when that consumer left. ``reassigned``:
+    orphaned uuids of which another consumer was sent a first chunk. The dispatcher has sent a last one to the consumer
+    that left, and may have sent it another first chunk with the same uuid.
     """
 
     pairs: frozenset[tuple[str, str]] = frozenset()
     orphaned: frozenset[str] = frozenset()
     maybe_orphaned: frozenset[str] = frozenset()
     left: frozenset[ChunkNumber] = frozenset()
+    reassigned: frozenset[str] = frozenset()
 
     def sent(self, name: str, chunk: ChunkNumber) -> Assignment:
         assert chunk.uuid is not None
-        pairs, orphaned = self.pairs, self.orphaned
+        pairs, orphaned, reassigned = self.pairs, self.orphaned, self.reassigned
         if chunk.chunk_id == 0:
+            reassigned |= orphaned & {chunk.uuid}
             pairs, orphaned = pairs | {(chunk.uuid, name)}, orphaned - {chunk.uuid}
         if chunk.is_last:
             pairs -= {(chunk.uuid, name)}
-        return replace(self, pairs=pairs, orphaned=orphaned, maybe_orphaned=self.maybe_orphaned - {chunk.uuid})
+        maybe_orphaned = self.maybe_orphaned - {chunk.uuid}
+        return replace(self, pairs=pairs, orphaned=orphaned, maybe_orphaned=maybe_orphaned, reassigned=reassigned)
 
     def without(self, name: str, in_flight: Iterable[ChunkNumber] = (), free: Iterable[ChunkNumber] = ()) -> Assignment:
         """A consumer left, or subscribed again, which makes it another consumer.
@@ -65,6 +70,8 @@ class Assignment:
         for chunk in free:
             if chunk.chunk_id == 0 and chunk.uuid is not None:
                 remembered.add(chunk.uuid)
+                if chunk.uuid in self.reassigned:
+                    return True
             if chunk.uuid in self.orphaned or chunk.uuid not in remembered:
                 return True
         return False

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from model.chunking import consumers
+from model.chunking.assignment import NOTHING_SENT
 from model.chunking.deliveries import fresh_hypotheses
 from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.judgement import Allowed, Broken
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Traffic
-from model.vocabulary import SubscriptionId, SubscriptionType
+from model.vocabulary import ChunkNumber, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import at, dispatched, logged
 
 SUBSCRIPTION_ID = SubscriptionId("t", "s")
@@ -103,3 +104,17 @@ def test_a_consumer_that_subscribed_anew_is_another_one_to_the_broker() -> None:
     answer = starved(state)
     assert isinstance(answer, Allowed)
     assert answer.deviations == (CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,)
+
+
+def test_a_message_whose_uuid_came_again_may_have_been_sent_to_the_consumer_that_left_with_its_first_chunk() -> None:
+    """Seen on 4.0.8: the producer sent w-2 again, and only its first chunk was stored. The consumer that had all three
+    left, and another one received the last of them only."""
+    first, last = (ChunkNumber(chunk_id=number, chunks=2, uuid="w-2") for number in range(2))
+    left = NOTHING_SENT.sent("c1", first).sent("c1", last).sent("c1", first).without("c1", free=(first, last, first))
+    again = left.sent("c2", first)
+    assert again.is_stuck([first, last])
+    assert not again.is_stuck([last]), "it has the rest of what it was sent"
+    other = ChunkNumber(chunk_id=0, chunks=2, uuid="w-3")
+    assert not again.is_stuck([other])
+    whole = NOTHING_SENT.sent("c1", first).sent("c1", last).without("c1", free=(first, last))
+    assert not whole.sent("c2", first).is_stuck([first, last])

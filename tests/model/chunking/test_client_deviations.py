@@ -190,7 +190,7 @@ def test_a_cumulative_ack_leaves_out_only_chunks_above_the_last_one(
 ) -> None:
     """Seen on 4.0.8: the consumer requested the redelivery of everything after the first chunk had come."""
     log = "a1/3 a2/3 a0/3"
-    again = (EVERYTHING, *dispatched(log))
+    again: tuple[ConsumerCommand, ...] = (EVERYTHING, *dispatched(log))
     before = allowed(received(subscribed(log), (*dispatched(log), *again), "a@1")).state
     traffic = (Traffic("c", (CommandAck((at(up_to),), is_cumulative),)),)
     operation = Acknowledge("c", (0,), cumulative=is_cumulative)
