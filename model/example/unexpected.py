@@ -37,7 +37,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
-        empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
+        empty=frozenset(topic for topic, one in tracked.items() if not one.has_ledgers),
         joined=frozenset(
             subscription.topic
             for subscription, keyed in state.consumption.keyed.items()

@@ -61,6 +61,11 @@ class TrackedTopic:
     delayed: frozenset[str] = frozenset()
     not_due: Map[str, float] = Map()
 
+    @property
+    def has_ledgers(self) -> bool:
+        """Whether it may have a ledger: not if it has no message, or all of its ledgers were deleted."""
+        return not self.deleted.issuperset(self.log.ledgers)
+
     def is_delayed(self, position: Position) -> bool:
         """Whether an entry is a delayed message."""
         return bool(self.delayed) and not self.delayed.isdisjoint(self.log.entries[position])
