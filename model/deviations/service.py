@@ -17,6 +17,7 @@ UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS = "terminated-empty-topic-refuses-subscriptions"
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
+SKIP_AFTER_ALL_TRIMMED_FAILS = "skip-after-all-trimmed-fails"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
 PEEK_CREATES_SUBSCRIPTION = "peek-creates-subscription"
 STATS_RACE_WITH_RECENTLY_JOINED = "stats-race-with-recently-joined"
@@ -34,9 +35,6 @@ TERMINATION_RACES_WITH_ROLLOVER = "termination-races-with-rollover"
 EXPIRED_SESSION_FAILS_REQUESTS = "expired-session-fails-requests"
 ACK_BELOW_MARK_DELETE_REFUSED = "ack-below-mark-delete-refused"
 PENDING_ACKS_OUTLIVE_LAST_CONSUMER = "pending-acks-outlive-last-consumer"
-
-OF_SKIPS_WITHOUT_LEDGERS = (TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS)
-"""What makes a skip fail in a terminated topic without ledgers: the first one until 3.3.5, the second one since then."""
 
 DEVIATIONS = (
     Deviation(
@@ -274,8 +272,8 @@ DEVIATIONS = (
     Deviation(
         name=TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
         rule="SERVE-01",
-        statement="After a topic without messages, or whose ledgers were all deleted, was terminated and reloaded, a consumer of a new subscription is refused with UnknownError or not answered, and a request to create one is not answered. From 3.3.6 on, a skip is answered with an internal error (500).",
-        cause="Such a topic has no ledger. PersistentTopic.getDurableSubscription opens a cursor, for which ManagedLedgerImpl.getFirstPosition asks an empty map for its first key (4.0.8, line 3984). Nothing completes the request of the admin API after that exception, which has no message. getPositionAfterN, for a skip, asks the same map.",
+        statement="After a topic without messages was terminated and reloaded, a consumer of a new subscription is refused with UnknownError or not answered, and a request to create one is not answered.",
+        cause="Such a topic has no ledger. PersistentTopic.getDurableSubscription opens a cursor, for which ManagedLedgerImpl.getFirstPosition asks an empty map for its first key (4.0.8, line 3984). Nothing completes the request of the admin API after that exception, which has no message.",
         side="broker",
         releases=(">=2.7.4,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "4.2.4", "5.0.0-M1", "4.0.4", "2.11.0", "2.10.1", "2.7.4"),
@@ -284,6 +282,22 @@ DEVIATIONS = (
             name="test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messages",
             by="small history",
             statement="A consumer is refused so on a topic that has a message, or that was not terminated, or not reloaded.",
+        ),
+    ),
+    Deviation(
+        name=SKIP_AFTER_ALL_TRIMMED_FAILS,
+        rule="SERVE-01",
+        statement="A topic is terminated, all of its messages are trimmed, and it is reloaded. From then on, a skip is answered with an internal error (500).",
+        cause="Such a topic has no ledger. PersistentSubscription.skipMessages (4.0.8, line 766) ends with a NoSuchElementException, as ManagedLedgerImpl.getPositionAfterN does on older releases, which asks an empty map for its last key. A topic that never had messages answers the skip.",
+        side="broker",
+        releases=(">=3.3.6,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "4.2.4", "5.0.0-M1", "4.0.4"),
+        gone=("2.11.0",),
+        occurrence="In 3 of 3 replays on each of these releases, in 12 steps.",
+        shadow=Shadow(
+            name="test_a_skip_fails_only_on_a_terminated_topic_whose_ledgers_were_all_deleted",
+            by="small history",
+            statement="A skip fails so before the topic is terminated, trimmed or reloaded.",
         ),
     ),
     Deviation(

@@ -37,7 +37,8 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
-        empty=frozenset(topic for topic, one in tracked.items() if not one.has_ledgers),
+        empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
+        deleted=frozenset(topic for topic, one in tracked.items() if one.is_all_deleted),
         joined=frozenset(
             subscription.topic
             for subscription, keyed in state.consumption.keyed.items()

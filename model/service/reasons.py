@@ -12,17 +12,17 @@ import re
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from model.deviations import preferred, requires
+from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     LAST_MESSAGE_ID_ANSWERED_TWICE,
     NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
-    OF_SKIPS_WITHOUT_LEDGERS,
     ORPHAN_REPLICATOR_KEEPS_NAME,
     RECONNECT_NEVER_ANSWERED,
     REPLICATOR_RESENDS_IN_A_LOOP,
     SESSION_RECREATED_IN_A_LOOP,
+    SKIP_AFTER_ALL_TRIMMED_FAILS,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_RACE_WITH_RECENTLY_JOINED,
@@ -105,7 +105,9 @@ class Reasons:
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
     empty: frozenset[str] = frozenset()
-    """Topics without entries, or whose ledgers were all deleted."""
+    """Topics without entries."""
+    deleted: frozenset[str] = frozenset()
+    """Topics whose ledgers were all deleted."""
     reloaded: frozenset[str] = frozenset()
     """Topics that nothing was sent to since they were reloaded."""
     joined: frozenset[str] = frozenset()
@@ -183,8 +185,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, reasons.known, because)
     is_reset_of_nothing = answer.topic in reasons.empty and RESET in answer.request
     finds_nothing = (is_skip_of_nothing or is_reset_of_nothing) and answer.message == NO_ELEMENT
-    if answer.topic in reasons.reopened and is_skip_of_nothing and answer.message == NO_ELEMENT:
-        return requires(preferred(OF_SKIPS_WITHOUT_LEDGERS, reasons.known), None, reasons.known, because)
+    if is_skip and answer.topic in reasons.reopened & reasons.deleted and answer.message == NO_ELEMENT:
+        return requires(SKIP_AFTER_ALL_TRIMMED_FAILS, None, reasons.known, because)
     if answer.topic in reasons.reopened and (is_without or finds_nothing):
         return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
     looks_for_entry = PEEK in answer.request or RESET in answer.request

@@ -14,8 +14,8 @@ from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     KEY_SHARED_POLICIES_MIXED,
-    OF_SKIPS_WITHOUT_LEDGERS,
     RECONNECT_OVERFLOWS_STACK,
+    SKIP_AFTER_ALL_TRIMMED_FAILS,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
@@ -85,7 +85,9 @@ def judge(
             if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:
                 return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, known, because)
             if _has_no_ledger(consumption, operation):
-                return requires(preferred(OF_SKIPS_WITHOUT_LEDGERS, known), None, known, because)
+                return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
+            if _is_reopened(consumption, operation) and consumption.topics[operation.topic].is_all_deleted:
+                return requires(SKIP_AFTER_ALL_TRIMMED_FAILS, None, known, because)
         return Broken("SERVE-01", because)
     match operation:
         case OpenProducer():
@@ -111,12 +113,12 @@ def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor 
 
 
 def _has_no_ledger(consumption: Consumption, operation: Skip | Subscribe) -> bool:
-    """Whether the topic was terminated and reloaded without a message, or all of its ledgers were deleted."""
+    """Whether the topic was terminated and reloaded without a message."""
     return _is_empty(consumption, operation) and _is_reopened(consumption, operation)
 
 
 def _is_empty(consumption: Consumption, operation: Skip | Subscribe) -> bool:
-    return operation.topic in consumption.topics and not consumption.topics[operation.topic].has_ledgers
+    return operation.topic in consumption.topics and not consumption.topics[operation.topic].log.ledgers
 
 
 def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:

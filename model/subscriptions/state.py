@@ -62,9 +62,9 @@ class TrackedTopic:
     not_due: Map[str, float] = Map()
 
     @property
-    def has_ledgers(self) -> bool:
-        """Whether it may have a ledger: not if it has no message, or all of its ledgers were deleted."""
-        return not self.deleted.issuperset(self.log.ledgers)
+    def is_all_deleted(self) -> bool:
+        """Whether it had messages, and all of its ledgers were deleted."""
+        return bool(self.log.ledgers) and self.deleted.issuperset(self.log.ledgers)
 
     def is_delayed(self, position: Position) -> bool:
         """Whether an entry is a delayed message."""

@@ -234,9 +234,10 @@ class ReplicationPerformer:
         if operation.on:
             self._world.await_connected([link], topic.name)
         else:
+            # 4.2.4 keeps the replicator in the stats, disconnected, also when the topic is reloaded.
             self._world.await_all(
-                lambda: link not in self._world.replicators(link[:1], topic.name),
-                f"cluster {link[0]} keeps its replicator to {link[1]}",
+                lambda: not self._world.is_connected(link, topic.name),
+                f"cluster {link[0]} keeps its replicator to {link[1]} connected",
             )
         return Done()
 

@@ -89,6 +89,8 @@ def test_a_message_is_at_every_cluster_where_it_may_be() -> None:
         topic = replace(TOPIC, published=published, restricted={"r0": frozenset(clusters)}, is_settled=True)
         verdict = judged(logs, topic=topic, cursors={})
         assert isinstance(verdict, Broken) == is_broken, verdict
+        added = replace(topic, changed={("A", "B"): frozenset({"r0"})})
+        assert isinstance(judged(logs, topic=added, cursors={}), Allowed), "A did not replicate to B yet"
 
 
 def test_a_send_says_where_its_messages_may_be() -> None:

@@ -453,6 +453,14 @@ def test_a_full_cache_may_have_evicted_the_last_snapshot_before_mark_delete() ->
     known = frozenset({SNAPSHOT_CACHE_KEEPS_OLDER})
     assert isinstance(judged(more, topic=of_two, cursors=passed, is_quiet=True, known=known), Allowed)
     assert broken(judged(more, topic=of_three, cursors=passed, is_quiet=True, known=known))[0] == "REPL-12"
+    # The last update is of the second snapshot, and the third one was cached before it: seen on 4.2.4.
+    of_second = {**more, "A": [*a[:9], *third, ("A", SubscriptionUpdated("sub", {"B": at("B", 5)}))]}
+    later = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 11))}
+    ahead = ReadAhead(begun_ms=2600, first=at("A", 0), last=at("A", 12))
+    for settings, is_known in ((of_two, True), (of_three, False)):
+        settings = replace(settings, reads={("sub", "A"): (ahead,)})
+        found = judged(of_second, topic=settings, cursors=later, is_quiet=True)
+        assert verdict(found) == ("REPL-12", SNAPSHOT_CACHE_KEEPS_OLDER if is_known else None)
 
 
 @pytest.mark.parametrize(

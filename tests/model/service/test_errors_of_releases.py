@@ -11,7 +11,7 @@ from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     LAST_MESSAGE_ID_ANSWERED_TWICE,
     NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
-    OF_SKIPS_WITHOUT_LEDGERS,
+    SKIP_AFTER_ALL_TRIMMED_FAILS,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
     STATS_RACE_WITH_RECENTLY_JOINED,
@@ -111,7 +111,7 @@ def test_a_missing_current_ledger_fails_a_skip_only_in_a_terminated_topic_withou
     skip, refused = Skip("t0", "s0", 8), Refused("500", "--- An unexpected error occurred in the server ---")
     error = ErrorAnswer("admin", "POST subscription/s0/skip/8 of topic t0", "500", "null", "t0", is_last=False)
     name = TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-    assert unexcused(after(*history), skip, refused, error) in OF_SKIPS_WITHOUT_LEDGERS
+    assert unexcused(after(*history), skip, refused, error) == name
     assert met(replace(after(*history), known=frozenset({name})), skip, refused, error) == (name, name)
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
     with_an_entry = (CREATED, OPENED, SUBSCRIPTION, sent, terminated, unload)
@@ -256,17 +256,21 @@ def test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messag
     assert deviation_of(knowing_all(*empty), subscribe, another) is None
 
 
-def test_a_skip_fails_only_on_a_terminated_topic_without_ledgers() -> None:
+def test_a_skip_fails_only_on_a_terminated_topic_whose_ledgers_were_all_deleted() -> None:
     terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
-    trimmed: Happened = Trim("t0"), Trimmed(())
+    trimmed, not_trimmed = (Trim("t0"), Trimmed(())), (Trim("t0"), Trimmed((1,)))
     skip, failed = Skip("t0", "s0", 5), Refused("500", "--- An unexpected error occurred in the server ---")
     answer = ErrorAnswer("admin", "POST subscription/s0/skip/5 of topic t0", "500", "null", "t0", is_last=False)
-    known = frozenset({TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS})
-    for lacking in ((), (sent, trimmed)):
-        history = (CREATED, OPENED, *lacking, terminated, unload)
-        state = replace(after(*history), known=known)
-        assert set(met(state, skip, failed, answer)) == known
-        assert deviation_of(after(*history), skip, failed) in OF_SKIPS_WITHOUT_LEDGERS
-    for history in ((CREATED, OPENED, sent, terminated, unload), (CREATED, OPENED, unload)):
-        assert unexcused(replace(after(*history), known=known), skip, failed, answer) is None
+    name, before = SKIP_AFTER_ALL_TRIMMED_FAILS, (CREATED, OPENED, sent)
+    failing = (*before, terminated, trimmed, unload)
+    assert set(met(replace(after(*failing), known=frozenset({name})), skip, failed, answer)) == {name}
+    assert deviation_of(after(*failing), skip, failed) == name
+    for history in (
+        (*before, terminated, not_trimmed, unload),
+        (*before, trimmed, unload),
+        (*before, terminated, trimmed),
+        (CREATED, OPENED, terminated, trimmed, unload),
+    ):
+        assert unexcused(replace(after(*history), known=frozenset({name})), skip, failed, answer) != name
+        assert deviation_of(replace(after(*history), known=frozenset({name})), skip, failed) != name
