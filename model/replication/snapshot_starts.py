@@ -39,7 +39,9 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             at = log.entries[after.requests[0]].position
             because = f"{log.cluster} began a snapshot at {at}, with nothing published since {done.name} began"
             between = log.entries[done.requests[0] : after.requests[0]]
-            may_be_new = _has_message(_stored_lately(log, done.requests[0])) or _may_be_incomplete(log, done, after)
+            may_be_new = _has_message(_stored_lately(log, done.requests[0])) or _may_be_incomplete(
+                log, done, after, timeout_ms=topic.made.timeout_ms
+            )
             judged += done is not counted
             if _has_message(between):
                 yield None
@@ -61,14 +63,24 @@ def _has_message(entries: Iterable[ClusterEntry]) -> bool:
     return any(entry.message is not None for entry in entries)
 
 
-def _may_be_incomplete(log: Log, done: SnapshotSeen, after: SnapshotSeen) -> bool:
-    """Whether a snapshot may have been stored just after the next one began, which a message before it explains."""
+def _may_be_incomplete(log: Log, done: SnapshotSeen, after: SnapshotSeen, *, timeout_ms: float) -> bool:
+    """Whether a snapshot may have been stored just after the next one began, which a message before it explains.
+
+    One whose result came as late as its timeout may have been dropped.
+    """
     since_ms = log.entries[after.requests[0]].published_ms - SLACK_MS
-    surely = [one for one in log.snapshots if _is_before(one, after) and _published_ms(log, one) <= since_ms]
+    surely = [
+        one
+        for one in log.snapshots
+        if _is_before(one, after)
+        and (taken_ms := _published_ms(log, one)) <= since_ms
+        and taken_ms - log.entries[one.requests[0]].published_ms <= timeout_ms
+    ]
     if done in surely:
         return False
     first = max((one.requests[0] for one in surely), default=0)
-    return _has_message(log.entries[first : after.requests[0]])
+    # The broker may count a message that was stored just before the last sure one as new, too.
+    return _has_message(log.entries[first : after.requests[0]]) or _has_message(_stored_lately(log, first))
 
 
 def _is_before(one: SnapshotSeen, after: SnapshotSeen) -> bool:
