@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 from dataclasses import replace
+from functools import reduce
 
+from model.cluster_operations import LoseCluster
 from model.deviations import preferred, requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
@@ -210,6 +212,9 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             return _reloaded(replace(state, confirmed=taken), lost)
         case Restart() | Kill():
             return _reloaded(state, state.topics)
+        case LoseCluster(lost, how) if not isinstance(outcome, Skipped):
+            there = [name for name, one in state.producers.items() if one.cluster == lost]
+            return _without(state, there) if how == "kill" else reduce(_cut_off, there, state)
         case _:
             return state
 

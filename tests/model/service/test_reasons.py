@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as replace_struct
 
+from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings
+from model.cluster_operations import LoseCluster, RecoverCluster
 from model.deviations import DEVIATIONS
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
@@ -347,6 +349,19 @@ def test_a_producers_name_is_busy_while_another_session_has_it() -> None:
     assert answer(state, again, Opened(-1)) == "SERVE-05"
     assert answer(state, OpenProducer("s2", "t0", "q"), busy) == "SERVE-01"
     assert answer(after(CREATED, OPENED, (Unload("t0"), Done())), again, busy) == "SERVE-01"
+
+
+@pytest.mark.parametrize(("lost", "rule"), [("A", None), ("B", "SERVE-05")])
+def test_a_lost_cluster_has_no_producers_when_it_is_back(lost: str, rule: str | None) -> None:
+    settings = ReplicationSettings(("A", "B"), 100, 2000, 3)
+    created = CreateTopic("t0", clusters=2), Created(deduplication=False, snapshot_room=6, replication=settings)
+    opened = OpenProducer("s1", "t0", "p", cluster="A"), Opened(-1)
+    again = OpenProducer("s2", "t0", "p", cluster="A")
+    back = after(created, opened, (LoseCluster(lost), LinkCut(1)), (RecoverCluster(lost), LinkHealed(2)))
+    judged = judge(back, again, Opened(-1))
+    assert (judged.rule if isinstance(judged, Broken) else None) == rule
+    busy = judge(back, again, Refused("ProducerBusy", "Producer with name 'p' is already connected"))
+    assert (busy.rule if isinstance(busy, Broken) else None) == (None if rule else "SERVE-01")
 
 
 def test_a_refusal_that_names_no_reason_breaks_a_rule_unless_writes_fail() -> None:
