@@ -13,6 +13,7 @@ LOST_ACK_FILTERS_REDELIVERY = "lost-ack-filters-redelivery"
 NACK_BACKOFF_MISSING = "nack-backoff-missing"
 RANGE_LIMIT_IGNORED_ON_UNLOAD = "range-limit-ignored-on-unload"
 UNLOAD_WHILE_CURSOR_LEDGER_OPENS = "unload-while-cursor-ledger-opens"
+UNLOAD_WITHOUT_SESSION_LOSES_ACKS = "unload-without-session-loses-acks"
 UNACKED_COUNT_LOWERED_BY_ANY_ACK = "unacked-count-lowered-by-any-ack"
 PARTIAL_BATCH_OFF_BACKLOG = "partial-batch-off-backlog"
 TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
@@ -126,6 +127,21 @@ DEVIATIONS = (
             name="opening-loses-ranges",
             statement="The same unload loses the individually acknowledged entries, too.",
             missed_before=True,
+        ),
+    ),
+    Deviation(
+        name=UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
+        rule="ACK-10",
+        statement="The session of a broker in the metadata store has expired. An unload then loses the acks and skips that were not persisted before, as a kill does, and still answers success.",
+        cause="Not traced. The cursor is recovered from its own ledger, with the state that was last written there: a write to the metadata store needs the session.",
+        side="broker",
+        releases=(">=4.0.8,<=4.2.4",),
+        seen=("4.0.8", "4.2.4"),
+        occurrence="In 4 of 4 replays on each of them.",
+        shadow=Shadow(
+            name="test_an_unload_without_a_session_loses_only_what_was_not_persisted",
+            by="small history",
+            statement="An ack that was persisted is lost, or one is lost by an unload although the session has not expired.",
         ),
     ),
     Deviation(

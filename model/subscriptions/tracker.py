@@ -12,7 +12,7 @@ from functools import partial
 
 from immutables import Map
 
-from model.cursors import cursor, diagnosis, former
+from model.cursors import cursor, diagnosis, expired, former
 from model.cursors.cursor import Cursor, Interval, Persisting
 from model.cursors.log import TopicLog
 from model.deviations import requires
@@ -92,10 +92,13 @@ def topic_created(
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
-def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None) -> Consumption:
+def unloaded(
+    state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None, has_session: bool = True
+) -> Consumption:
     """Topics were unloaded gracefully, which disconnects their consumers.
 
     ``classic``: whether their Key_Shared subscriptions have the classic implementation from now on; None: as before.
+    ``has_session``: whether their broker surely has a session in the metadata store.
     """
     state = _reopened(state, topics).may_be_read(topics)
     for topic in topics:
@@ -104,7 +107,11 @@ def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, class
             state = state.with_topic(topic, replace(tracked, drains=not classic))
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            state = _recovered(state, subscription, cursor.unloaded(one, at), is_graceful=True)
+            after = cursor.unloaded(one, at)
+            if not has_session:
+                tracked = state.topics[subscription.topic]
+                after = expired.unloaded_without_session(one, at, tracked.persisting, tracked.log)
+            state = _recovered(state, subscription, after, is_graceful=True)
     return state
 
 

@@ -9,6 +9,7 @@ from immutables import Map
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked, acknowledge_all, everything
 from model.cursors.cursor import Cursor, Interval
+from model.cursors.expired import unloaded_without_session
 from model.cursors.log import Place, TopicLog, appended
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
@@ -16,6 +17,7 @@ from model.deviations.cursors import (
     RESET_KEEPS_FORMER_RANGES,
     SKIP_RATE_LIMITED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
+    UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -149,3 +151,20 @@ def test_a_loss_after_a_kill_breaks_ack_16_only_if_the_skip_is_the_last_that_sur
     later = acks(skipped, Place(LAST), at_ms=3)
     assert "ACK-16" in cursor.killed(later, at(5), limited, LOG).since
     assert "ACK-16" not in cursor.killed(later, at(9999), limited, LOG).since
+
+
+def test_an_unload_without_a_session_loses_only_what_was_not_persisted() -> None:
+    """Seen on 4.0.8 and 4.2.4: it lost the acks and skips within the rate limit."""
+    limited = cursor.Persisting(1000, 60_000)
+    begun = acked.skip(Acked(), LOG, 1)
+    first = cursor.reset(cursor.created(Acked(), at(0)), begun, LOG, at(1))
+    later = acks(first, Place(SINGLE), at_ms=5000)
+    last = acks(later, Place(LAST), at_ms=5100)
+    (persisted,), (kept,) = later.possible, last.possible
+    without = unloaded_without_session(last, at(5200), limited, LOG)
+    assert without.possible == {kept}
+    named = {state for state, name in without.deviating.items() if name == UNLOAD_WITHOUT_SESSION_LOSES_ACKS}
+    assert persisted in named
+    assert all(state.has(BATCH) for state in named), "it was persisted before"
+    with_session = cursor.unloaded(last, at(5200))
+    assert UNLOAD_WITHOUT_SESSION_LOSES_ACKS not in with_session.deviating.values()
