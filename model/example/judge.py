@@ -179,10 +179,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
             applications = applications_tracker.unloaded(state.applications, topic)
-            has_session = not state.service.are_sessions_expired
-            consumption = subscriptions.unloaded(
-                state.consumption, [topic], at, classic=classic, has_session=has_session
-            )
+            has = not state.service.are_sessions_expired
+            consumption = subscriptions.unloaded(state.consumption, [topic], at, classic=classic, has_session=has)
             state = replace(state, applications=applications, consumption=consumption)
             if topic in state.chunking.topics:
                 return Allowed(replace(state, chunking=chunking_tracker.unloaded(state.chunking, topic)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SubscriptionUpdated
 from model.deviations.replication import (
@@ -19,8 +19,6 @@ from model.deviations.replication import (
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
     REQUEST_BEFORE_REPLICATOR_EXISTS,
-    SNAPSHOT_CACHE_KEEPS_OLDER,
-    SNAPSHOT_CACHE_NOT_RECOVERED,
     SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
     TOO_LARGE_TO_REPLICATE,
     UPDATE_CREATES_AT_LATEST,
@@ -28,13 +26,17 @@ from model.deviations.replication import (
     UPDATE_PASSES_LOST_MESSAGES,
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
-from model.log import Position
 from model.replication.evidence import SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, is_passed, passed_without_having, skipped_where_created
-from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_overtaken, is_too_early, misled, repeated
 from model.replication.snapshot_starts import none_while_disconnected, none_without_news
 from model.replication.tracked import ReplicatedTopic
+from model.replication.updates import (
+    only_what_takes_part,
+    the_latest_is_published,
+    updates_are_cached_snapshots,
+    updates_are_snapshots_that_were_passed,
+)
 from model.rules.catalogue import carries
 
 
@@ -252,129 +254,6 @@ def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
                     yield None
 
 
-@carries("REPL-12")
-def updates_are_snapshots_that_were_passed(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """An update has the positions of a snapshot that mark-delete has passed, and each update those of a later one.
-
-    A killed broker may lose progress and pass a snapshot again. Cursors are read before the log, so they may lack an
-    update that arrived after the read began.
-    """
-    read_ms = topic.read.at_ms if topic.read is not None and topic.read.at_ms else math.inf
-    for log in logs.values():
-        known_until_ms = -math.inf if log.cluster in topic.killed else read_ms
-        for cursor in log.read.cursors:
-            yield from _updates_of(log, cursor, known_until_ms)
-
-
-def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Iterator[CheckResult]:
-    latest = -1
-    for index, update in log.updates(cursor.subscription):
-        at = log.entries[index].position
-        alike = log.taken_with(update.positions)
-        # Concurrent snapshots may have the same positions. The update may be of any complete one.
-        complete_by_then = [one for one in alike if one[0] < index]
-        if not alike:
-            listed = _listed(update.positions)
-            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has {listed}, which is no snapshot"
-        elif not complete_by_then:
-            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has a snapshot that was not complete"
-        elif log.entries[index].published_ms >= known_until_ms:
-            yield None
-        elif not is_passed(cursor, local := complete_by_then[0][1].local):
-            yield (
-                f"the update of {cursor.subscription} by {log.cluster} at {at} has the snapshot at {local}, but "
-                f"the mark-delete position is {cursor.mark_delete}"
-            )
-        elif complete_by_then[-1][0] < latest:
-            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has an older snapshot than the last"
-        else:
-            latest = complete_by_then[0][0]
-            yield None
-
-
-@carries("REPL-12")
-def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """A snapshot that was cached before mark-delete passed it was published since, or a later one was.
-
-    This is judged only for subscriptions with consumers in one cluster, and for the last snapshots, which later ones
-    did not evict from the cache. A snapshot before the last message of a consumer was cached by then. A snapshot after
-    its first unacknowledged message had not been passed.
-    """
-    if not topic.is_quiet:
-        return
-    for (subscription, cluster), reads in topic.reads.items():
-        log, others = logs[cluster], [other for label, other in logs.items() if label != cluster]
-        cursor = log.cursor(subscription)
-        if cursor is None or any(other.updates(subscription) for other in others):
-            continue
-        meant = [(at, log.taken_with(update.positions)[-1:]) for at, update in log.updates(subscription)]
-        updates = [(at, one.local) for at, last in meant for _, one in last]
-        published = max((local for _, local in updates), default=None)
-        for index, snapshot in sorted(log.taken, key=lambda one: one[1].local)[-topic.made.cached :]:
-            was_cached = any(ahead.first <= snapshot.local and index < log.count_up_to(ahead.last) for ahead in reads)
-            if not was_cached or snapshot.local > cursor.mark_delete:
-                continue
-            if published is None or published < snapshot.local:
-                because = (
-                    f"{cluster} has {subscription} at {cursor.mark_delete} and had cached the earlier snapshot at "
-                    f"{snapshot.local}, but its last update is {f'at {published}' if published else 'missing'}"
-                )
-                # The last update, if it came later, chose from what was cached since the one before it.
-                earlier = [local for at, local in updates if at < index]
-                kept_from = max(earlier, default=min(ahead.first for ahead in reads))
-                is_full = sum(one.local >= kept_from for _, one in log.taken) > topic.made.cached
-                if any(one.may_follow(log, index) for one in topic.reloaded.get(cluster, ())[-1:]):
-                    yield Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
-                else:
-                    yield Deviating(SNAPSHOT_CACHE_KEEPS_OLDER, because) if is_full else because
-            else:
-                yield None
-
-
-@carries("REPL-11")
-def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """An update never has a snapshot that later ones had evicted from the cache, the oldest first.
-
-    By a deviation a full cache evicts others. Even then, of the snapshots that were read before an update, no more than
-    the cache holds are in that update and later ones.
-    """
-    for (subscription, cluster), reads in topic.reads.items():
-        log = logs[cluster]
-        for ahead in reads:
-            read = log.count_up_to(ahead.last)
-            kept = [one for at, one in log.taken if at < read and one.local >= ahead.first]
-            if len(kept) > topic.made.cached:
-                yield None
-        published: list[tuple[int, int, Position]] = []
-        for index, update in log.updates(subscription):
-            alike = log.taken_with(update.positions)
-            by_then = [one.last for one in reads if one.begun_ms <= log.entries[index].published_ms]
-            if not alike or not by_then:
-                continue
-            read, at = log.count_up_to(max(by_then)), log.entries[index].position
-            published.append((read, alike[-1][0], at))
-            later = [one for taken, one in log.taken if alike[-1][0] < taken < read]
-            if len(later) >= topic.made.cached:
-                because = (
-                    f"the update of {subscription} by {cluster} at {at} has a snapshot that {len(later)} "
-                    f"later ones had evicted from its cache of {topic.made.cached}"
-                )
-                yield Deviating(SNAPSHOT_CACHE_KEEPS_OLDER, because)
-        yield from _more_than_cached(f"{subscription} by {cluster}", published, topic.made.cached)
-
-
-def _more_than_cached(whose: str, published: Sequence[tuple[int, int, Position]], cached: int) -> Iterator[str]:
-    """``published``: of each update, how many entries were read by then, which snapshot it has, and where it is."""
-    for number, (read, _, at) in enumerate(published):
-        had = {taken for _, taken, _ in published[number:] if taken < read}
-        if len(had) > cached:
-            yield (
-                f"the updates of {whose} from {at} on have {len(had)} different snapshots that were read before, "
-                f"more than its cache of {cached}"
-            )
-            return
-
-
 @carries("REPL-13")
 def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Once replication ends, each cluster has the subscription as replicated, and has passed its position."""
@@ -515,10 +394,6 @@ def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[Chec
                 yield f"{log.cluster} has a backlog of {cursor.backlog} for {cursor.subscription}, all of it markers"
             else:
                 yield None
-
-
-def _listed(positions: Mapping[str, Position]) -> str:
-    return ", ".join(f"{cluster} {position}" for cluster, position in sorted(positions.items()))
 
 
 CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]]], ...] = (
