@@ -115,7 +115,7 @@ def administered(
             after = _expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired))
             return Allowed(membership.expired(state, after, subscription))
         case ResetCursor():
-            return Allowed(set_to(state, [subscription], outcome.to, at) if isinstance(outcome, CursorReset) else state)
+            return Allowed(_reset(state, subscription, operation, outcome, at))
         case ReadCursor():
             return (
                 observations.read(state, subscription, outcome, at, known)
@@ -277,6 +277,22 @@ def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | No
         )
         state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
     return state
+
+
+def _reset(
+    state: Consumption, subscription: SubscriptionId, operation: ResetCursor, outcome: Outcome, at: Interval
+) -> Consumption:
+    """A subscription was reset. In releases that deviate, a reset to a time does not search the last ledger of a
+    terminated topic."""
+    if not isinstance(outcome, CursorReset):
+        return state
+    state, to = set_to(state, [subscription], outcome.to, at), outcome.to
+    tracked, one = state.topics[subscription.topic], state.cursors[subscription]
+    if to is None or not operation.by_time or not tracked.is_reopened or to.ledger != tracked.log.ledgers[-1]:
+        return state
+    begin = acked.set_to(tracked.log, Position(to.ledger, 0))
+    deviating = cursor.only_by_deviation(one.possible, {**one.deviating, begin: TERMINATED_LAST_LEDGER_NOT_SKIPPED})
+    return state.with_cursor(subscription, replace(one, deviating=deviating))
 
 
 def disconnected(state: Consumption, subscription: SubscriptionId) -> Consumption:

@@ -22,6 +22,7 @@ from model.deviations.service import (
 from model.events import (
     Abandoned,
     Created,
+    CursorReset,
     Done,
     Refused,
     Sent,
@@ -52,7 +53,7 @@ from model.subscription_operations import (
     Skip,
     Subscribe,
 )
-from model.vocabulary import Entry, Message
+from model.vocabulary import Entry, Message, SubscriptionId
 from tests.model.service.test_reasons import (
     CREATED,
     OPENED,
@@ -274,3 +275,21 @@ def test_a_skip_fails_only_on_a_terminated_topic_whose_ledgers_were_all_deleted(
     ):
         assert unexcused(replace(after(*history), known=frozenset({name})), skip, failed, answer) != name
         assert deviation_of(replace(after(*history), known=frozenset({name})), skip, failed) != name
+
+
+@pytest.mark.parametrize(
+    ("to", "by_time", "reloads", "may_deviate"),
+    [("b3", True, True, True), ("b3", False, True, False), ("b3", True, False, False), ("b1", True, True, False)],
+)
+def test_only_a_reset_to_a_time_in_the_last_ledger_of_a_terminated_topic_goes_to_its_first_message(
+    to: str, by_time: bool, reloads: bool, may_deviate: bool
+) -> None:
+    at = {"b1": Position(1, 0), "b2": Position(2, 0), "b3": Position(2, 1)}
+    entries = tuple(Entry((Message(number, name),)) for number, name in enumerate(at, 1))
+    sent: Happened = Send("s1", entries), Sent(tuple(Stored(position) for position in at.values()))
+    ending: list[Happened] = [(Terminate("t0"), Done()), (Unload("t0"), Done())]
+    reset: Happened = ResetCursor("t0", "sub", to, by_time=by_time), CursorReset(at[to])
+    state = after(CREATED, OPENED, SUBSCRIPTION, sent, *(ending if reloads else ending[:1]), reset)
+    deviating = state.consumption.cursors[SubscriptionId("t0", "sub")].deviating
+    early = [one for one, name in deviating.items() if name == TERMINATED_LAST_LEDGER_NOT_SKIPPED]
+    assert [one.mark_delete for one in early] == ([at["b1"]] if may_deviate else [])
