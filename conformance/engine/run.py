@@ -102,6 +102,7 @@ class Run:
         self._groups: dict[str, tuple[Machine, ...]] = {}
         self._found_in_lanes: dict[str, list[FoundViolation]] = {}
         self._lane_numbers = itertools.count(1)
+        self._lanes_with_clusters = with_further_clusters(plan.lanes)
         self._lane_starters = lane_starters or LaneStarters(())
         coverage = None if plan.coverage is None else Coverage.read(plan.coverage)
         self._rounds = Rounds(
@@ -262,7 +263,7 @@ class Run:
     def _lanes_of(self, machine: Machine) -> int:
         if machine.title not in self._groups:
             return 1
-        return with_further_clusters(self.plan.lanes) if machine.has_further_clusters else self.plan.lanes
+        return self._lanes_with_clusters if machine.has_further_clusters else self.plan.lanes
 
     def _explore_again(self, until: float | None) -> list[FoundViolation]:
         """Run machines again until their overdue rules are exercised or the time is up."""
@@ -336,7 +337,7 @@ class Run:
         operations = tuple(operations)
         count = self.plan.lanes
         if has_further_clusters(operations):
-            count = with_further_clusters(count)
+            count = self._lanes_with_clusters
         if count == 1 or not can_share_broker(operations):
             yield None
             return

@@ -254,8 +254,7 @@ class ReplicationWorld:
 
         ``topics``: the links that replicate each, which connect then unless they are cut. With ``is_reached_early`` the
         others reach the cluster before its namespaces exist, and otherwise only then. Returns the links over which a
-        topic's replicator did not connect again although it should; only with ``is_reached_early``, otherwise raises
-        :class:`LateToReturn`.
+        topic's replicator did not connect again although it should.
         """
         del self.lost[label]
         to_it = [link for link in permutations(LABELS, 2) if link[1] == label and not self.clusters.is_cut(*link)]
@@ -274,12 +273,8 @@ class ReplicationWorld:
             self.clusters.cluster(label).admin.ensure_topic(topic)
         for link in to_it:
             self.clusters.heal(*link)
-        if is_reached_early:
-            deadline = Deadline.after(RETRY_TIMEOUT_S)
-            return [one[0] for one in wanted if not wait_until(partial(self.is_connected, *one), deadline)]
-        for link, topic in wanted:
-            self.await_connected([link], topic)
-        return []
+        deadline = Deadline.after(RETRY_TIMEOUT_S if is_reached_early else CONNECT_TIMEOUT_S)
+        return [link for link, topic in wanted if not wait_until(partial(self.is_connected, link, topic), deadline)]
 
     def _await_requests(self, links: Collection[Link], wanted: Collection[tuple[Link, str]]) -> None:
         """Heal these links, and wait until replicators have asked for topics over them."""

@@ -54,7 +54,7 @@ from model.subscription_operations import (
 from model.subscriptions import membership, observations
 from model.subscriptions.acks import completed_after, overtaken, taken_from
 from model.subscriptions.consumers import SHARED
-from model.subscriptions.state import Consumption
+from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Outcome, Start, SubscriptionId
 
 Judged = Allowed[Consumption] | Broken
@@ -256,9 +256,14 @@ def stopping_early(state: Consumption, subscription: SubscriptionId, up_to: str)
 def ends_in_reopened_ledger(state: Consumption, topic: str, up_to: str) -> bool:
     """Whether a message is in the last ledger of a topic that was terminated, and reloaded since."""
     tracked = state.topics.get(topic)
-    if tracked is None or not tracked.is_reopened or up_to not in tracked.log.places:
+    if tracked is None or up_to not in tracked.log.places:
         return False
-    return tracked.log.places[up_to].position.ledger == tracked.log.last.ledger
+    return _is_in_reopened_ledger(tracked, tracked.log.places[up_to].position)
+
+
+def _is_in_reopened_ledger(tracked: TrackedTopic, position: Position) -> bool:
+    """Whether an entry is in the last ledger of a topic that was terminated, and reloaded since."""
+    return tracked.is_reopened and position.ledger == tracked.log.last.ledger
 
 
 def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
@@ -288,7 +293,7 @@ def _reset(
         return state
     state, to = set_to(state, [subscription], outcome.to, at), outcome.to
     tracked, one = state.topics[subscription.topic], state.cursors[subscription]
-    if to is None or not operation.by_time or not tracked.is_reopened or to.ledger != tracked.log.ledgers[-1]:
+    if to is None or not operation.by_time or not _is_in_reopened_ledger(tracked, to):
         return state
     begin = acked.set_to(tracked.log, Position(to.ledger, 0))
     deviating = cursor.only_by_deviation(one.possible, {**one.deviating, begin: TERMINATED_LAST_LEDGER_NOT_SKIPPED})

@@ -11,16 +11,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance import events
-from conformance.brokers.interface import Addresses, Capability
+from conformance.brokers.interface import Addresses, Broker, Capability
+from conformance.clusters import FurtherClusters
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
-from conformance.engine.lanes import exploration, starters
+from conformance.engine.lanes import exploration, lane, starters
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.lanes import Lanes
@@ -388,3 +390,30 @@ def test_a_message_is_in_flight_when_the_broker_is_killed_after_a_send_that_nobo
     assert list(lane.with_others(None)) == [sent], "at the end it is sent as well"
     lane.is_bouncing = False
     assert list(lane.with_others(sent)) == [sent]
+
+
+def test_a_lane_has_the_clusters_of_the_run_and_seeds_the_defect_only_in_these(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seeded: list[object] = []
+    made: dict[str, Any] = {}
+    monkeypatch.setattr(lane, "in_further_clusters", lambda name: seeded.append if name == "marker-delivered" else None)
+    monkeypatch.setattr(lane, "LanePlace", lambda *_, **__: None)
+    monkeypatch.setattr(lane, "World", lambda broker, **options: made.update(options, broker=broker))
+    world, further = simulated_world(tmp_path), FurtherClusters(brokers=("4.0.8",), settings={})
+    world.further = further  # type: ignore[misc]
+    begin = WorldHost(world).begin(
+        footprint=Footprint(name=RunName.new(at_most_s=60)),
+        report=tmp_path,
+        seed=1,
+        known=frozenset(),
+        deadline=None,
+        bounce_s=1.0,
+        defect="marker-delivered",
+    )
+    shared, another = cast(Broker, object()), cast(Broker, object())
+    lane.open_world(begin, shared)
+    for started in (shared, another):
+        made["on_start"](started)
+    assert (made["further"], made["broker"], seeded) == (further, shared, [another])
+    assert read_order(msgspec.json.encode(begin)) == begin

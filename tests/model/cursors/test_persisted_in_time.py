@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from conformance.history.document import Step
 from model.deviations import DEVIATIONS
-from model.deviations.cursors import ACKS_AFTER_RESET_NOT_PERSISTED
-from model.events import Acknowledged, Created, CursorReset, Delivery, NotPersisted, Persisted
-from model.judgement import Broken
+from model.deviations.cursors import ACKS_AFTER_RESET_NOT_PERSISTED, UNLOAD_WITHOUT_SESSION_LOSES_ACKS
+from model.events import Acknowledged, Created, CursorReset, Delivery, Done, NotPersisted, Persisted
+from model.judgement import Allowed, Broken
 from model.log import Position
+from model.operations import Disturbance, DisturbMetadataStore, Unload
 from model.subscription_operations import Acknowledge, AwaitPersisted, ResetCursor
+from model.vocabulary import SubscriptionId
 from tests.notation import steps
 from tests.verdicts import Happened, deviates, judged
 
@@ -57,3 +60,21 @@ def broken_or_known(*happened: Happened) -> str | None:
     """The rule that the last of these breaks, with all deviations known."""
     found = judged(*happened, known=DEVIATIONS)
     return found.rule if isinstance(found, Broken) else None
+
+
+@pytest.mark.parametrize(
+    ("how", "waits_ms", "may_lose"),
+    [("expire", 6_000.0, True), ("expire", 60_000.0, False), ("freeze", 6_000.0, False)],
+)
+def test_an_unload_may_lose_acks_by_a_deviation_only_while_the_session_may_have_expired(
+    how: Disturbance, waits_ms: float, may_lose: bool
+) -> None:
+    received = flushed_by_timer("t off; p opens -1; p sends 1@0 2@1; c subscribes; c gets p1@0 p2@1")
+    disturbed: Happened = DisturbMetadataStore(how), Done()
+    before = judged(*received, acks(0), acks(1), disturbed, step_ms=800)
+    assert isinstance(before, Allowed)
+    unload = Step(operation=Unload("t"), outcome=Done(), invoked_ms=waits_ms, completed_ms=waits_ms)
+    after = judged(unload, start=before.state)
+    assert isinstance(after, Allowed)
+    deviating = after.state.consumption.cursors[SubscriptionId("t", "s")].deviating
+    assert (UNLOAD_WITHOUT_SESSION_LOSES_ACKS in deviating.values()) is may_lose
