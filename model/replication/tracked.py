@@ -67,6 +67,8 @@ class ReplicatedTopic:
     the read progress of dispatchers at each ack, since they began. ``reloaded``: the reloads of the topic in each
     cluster. ``killed``: the clusters whose broker was killed and may have lost acks. ``lost``: those whose broker is
     killed or frozen now, and which. ``emptied``: those that came back without their data, the last time.
+    ``new_since_loss``: the links to a lost cluster whose replicator is a new one, because their source has reloaded the
+    topic since the last loss.
 
     ``is_settled``: every cluster has caught up, and no operation followed. ``is_quiet``: nothing was in flight at the
     last read, and only operations of consumers followed. ``read``: the last read.
@@ -94,6 +96,7 @@ class ReplicatedTopic:
     killed: frozenset[str] = frozenset()
     lost: Mapping[str, str] = field(default_factory=dict)
     emptied: Mapping[str, DataLoss] = field(default_factory=dict)
+    new_since_loss: frozenset[Link] = frozenset()
     is_quiet: bool = False
     read: ClustersRead | None = None
 
@@ -213,7 +216,8 @@ class ReplicatedTopic:
         loaded = {link for link in self.interrupted - still_cut if link[0] == cluster}
         interrupted = (self.interrupted - loaded).union((source, cluster) for source in self.clusters)
         orphaned = self.orphaned.union(link for link in self.cut if link[0] == cluster)
-        after = self.disturbed().opened_at(cluster)
+        new = self.new_since_loss.union((cluster, lost) for lost in self.lost)
+        after = replace(self.disturbed().opened_at(cluster), new_since_loss=new)
         return replace(after, reads=reads, reloaded=reloaded, interrupted=interrupted, orphaned=orphaned)
 
     def may_be_at_load(self, log: Log, index: int) -> bool:

@@ -309,7 +309,9 @@ def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Repli
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     state = _killed(state.without_consumers(gone), cluster) if how == "kill" else state.without_consumers(gone)
     for name, topic in state.topics.items():
-        state = state.with_topic(name, replace(topic.disturbed(), lost={**topic.lost, cluster: how}))
+        former = frozenset(link for link in topic.new_since_loss if link[1] != cluster)
+        topic = replace(topic.disturbed(), lost={**topic.lost, cluster: how}, new_since_loss=former)
+        state = state.with_topic(name, topic)
         for link in topic.links if isinstance(outcome, LinkCut) else ():
             state = _link_cut(state, link, outcome) if link[1] == cluster else state
     return state
@@ -324,7 +326,8 @@ def _connected(state: Replication, operation: RecoverCluster, outcome: LinkHeale
         f"after cluster {operation.cluster} had come back, the replicators of {', '.join(outcome.unconnected)} to it "
         "did not connect until their topic was reloaded"
     )
-    if not operation.is_reached_early:
+    links = {(source, operation.cluster) for source in outcome.unconnected}
+    if not operation.is_reached_early or any(links & topic.new_since_loss for topic in state.topics.values()):
         return Broken("REPL-01", because)
     return requires(NAMESPACE_NOT_FOUND_ENDS_REPLICATION, state, known, because)
 

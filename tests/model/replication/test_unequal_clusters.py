@@ -28,7 +28,7 @@ from model.deviations.replication import (
 )
 from model.events import Acknowledged, Delivery, Done, ReceivedMessages, Skipped
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation
+from model.operations import AnyOperation, Unload
 from model.replication.example_end import winding_up_clusters
 from model.replication.tracked import ClusterConsumer, DataLoss, ReplicatedTopic, Replication
 from model.replication.tracker import judge
@@ -405,6 +405,12 @@ def test_a_replicator_may_give_up_only_a_cluster_that_it_reached_without_the_nam
     assert verdict(unknown) == ("REPL-01", NAMESPACE_NOT_FOUND_ENDS_REPLICATION)
     for late in (RecoverCluster("C", is_empty=True), RecoverCluster("C")):
         assert verdict(judge(state, late, given_up, known)) == ("REPL-01", None)
+    kill: list[tuple[AnyOperation, Outcome]] = [(LoseCluster("C"), LinkCut(100)), (Unload("t", cluster="B"), Done())]
+    reloaded = in_turn(LOST, *kill)
+    assert verdict(judge(reloaded, early, LinkHealed(900, ("A",)), known)) == (NAMESPACE_NOT_FOUND_ENDS_REPLICATION,)
+    assert verdict(judge(reloaded, early, given_up, known)) == ("REPL-01", None), "the one of B was never connected"
+    again = in_turn(LOST, *kill, (RecoverCluster("C"), connected), *kill[:1])
+    assert verdict(judge(again, early, given_up, known)) == (NAMESPACE_NOT_FOUND_ENDS_REPLICATION,)
     sound = judge(state, early, connected, frozenset())
     assert isinstance(sound, Allowed)
     assert sound.exercised == ("REPL-20",)
