@@ -358,7 +358,7 @@ DEVIATIONS = (
         name=REPLAY_READ_OVERTAKES_LEAVER,
         rule="KEY-06",
         also=("KEY-09",),
-        statement="A consumer leaves while the broker reads messages from the replay queue that its draining hashes blocked. They are dispatched before the earlier messages of their keys that were unacknowledged at that consumer.",
+        statement="A consumer leaves while the broker reads messages from the replay queue that its draining hashes blocked, or that another consumer had which left just before. They are dispatched before the earlier messages of their keys that were unacknowledged at that consumer.",
         cause="PersistentStickyKeyDispatcherMultipleConsumers.canDispatchEntry holds a message back for others of its hash in the replay queue only in a normal read. A replay read that has started when removeConsumer adds the pending messages to the queue, and unblocks their hashes, does not have them (read in the bytecode of 4.0.8).",
         side="broker",
         seldom=("==4.0.8",),

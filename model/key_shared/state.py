@@ -181,6 +181,12 @@ class Keyed:
         after = names.index(consumer) + 1 if consumer in names else 0
         return any(one.may_be_ready for one in self.leavers[after:])
 
+    def is_after_others(self, consumer: str) -> bool:
+        """Whether a consumer left since the last look after others to which messages may have been sent unseen."""
+        names = [one.name for one in self.leavers]
+        before = self.leavers[: names.index(consumer)] if consumer in names else ()
+        return any(one.may_be_ready for one in before)
+
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""
         return replace(self, replays=self.replays.update(dict.fromkeys(positions, is_gone or self.is_gathered)))

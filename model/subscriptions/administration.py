@@ -53,7 +53,6 @@ from model.subscription_operations import (
 )
 from model.subscriptions import membership, observations
 from model.subscriptions.acks import completed_after, overtaken, taken_from
-from model.subscriptions.consumers import SHARED
 from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Outcome, Start, SubscriptionId
 
@@ -277,6 +276,7 @@ def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | No
         log = state.log(subscription.topic)
         for name, _ in list(state.consumers_of(subscription)):
             state = completed_after(state, name, with_others=True)
+        state = membership.all_gone(state, subscription)
         state = state.with_cursor(
             subscription, cursor.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
         )
@@ -370,11 +370,10 @@ def _taken_all(
     for name, consumer in here:
         state = completed_after(state, name, with_others=True)
         for one in consumer.subscriptions:
-            if consumer.kind in SHARED and len(here) > 1:
-                state = state.with_replaying(one, state.all_left(one))
-            else:
-                state = membership.with_replay_read(state, one, consumer)
             state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
+    for one in dict.fromkeys(one for _, consumer in here for one in consumer.subscriptions):
+        state = membership.all_gone(state, one)
+    for name, _ in here:
         state = state.without_consumer(name)
     return observations.taken_all(state, subscription, outcome.messages, at, known)
 

@@ -92,7 +92,9 @@ def _received_one(
     why = state.due(subscription).get(message)
     is_copy_of_nacked = why == "nacked" and dispatched.redeliveries == 0  # the redelivery itself has a count
     if message in state.replaying.get(subscription, frozenset()) and (
-        is_copy_of_nacked or _is_unacknowledged(state, subscription, message)
+        is_copy_of_nacked
+        or _is_unacknowledged(state, subscription, message)
+        or all(one.has_message(message[1]) for one in state.cursors[subscription].imaginable)
     ):
         return _replayed_once_more(state, subscription, name, message, known)
     wrong = (
@@ -162,8 +164,11 @@ def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message
 def _replayed_once_more(
     state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
-    """A replay read was pending when the last consumer left. The next consumers receive its messages twice."""
-    because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
+    """A replay read was pending when the last consumer left. The next consumers receive its messages twice, or though
+    they are acknowledged."""
+    is_acknowledged = all(one.has_message(message[1]) for one in state.cursors[subscription].imaginable)
+    already = "acknowledged already" if is_acknowledged else "unacknowledged at a consumer already"
+    because = f"{name} received {state.words(message)}, which was {already}"
     after = state.with_replaying(subscription, state.replaying[subscription] - {message})
     after = _given(after, subscription, name, message, is_late=True)
     return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)

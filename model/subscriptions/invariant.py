@@ -138,15 +138,16 @@ def with_delivered(
 ) -> Consumption:
     """A consumer received an entry. Before the first check for due messages this has no effect.
 
-    Only entries of the replay queue may be read twice: those that were due for redelivery, that were in the log at the
-    last check and had not been delivered by then, that the consumer receives after a later entry, or that may have
-    waited for it.
+    Only entries of the replay queue may be read twice: those that were due for redelivery, that are delayed, that were
+    in the log at the last check and had not been delivered by then, that the consumer receives after a later entry, or
+    that may have waited for it.
     """
     keyed = state.keyed_of(subscription)
     if keyed.last is None:
         return state
     is_replayed = (
         is_due_again
+        or state.topics[subscription.topic].is_delayed(position)
         or position <= keyed.last
         or any(position < later for later, receiver in keyed.got.items() if receiver == name)
         or _may_have_waited(state, subscription, name, position)

@@ -68,17 +68,28 @@ def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Con
     """The last consumer is gone. A replay read may be pending, and the next consumer may receive its messages.
 
     Pending messages of the last consumer were not in the replay queue, unless it requested their redelivery. Other
-    messages were in it if they were due for redelivery, or were read without permits.
+    messages were in it if they were due for redelivery, or were read without permits, or are delayed.
     """
     if last.kind not in SHARED:
         return state
+    is_delayed = state.topics[subscription.topic].is_delayed
+    left = state.all_left(subscription)
     queued = [message for message, why in state.due(subscription).items() if why != "unloaded"]
-    may_be_queued = frozenset(queued if last.is_settled else state.all_left(subscription))
+    queued += [message for message in left if is_delayed(message[1].position)]
+    may_be_queued = frozenset(queued) if last.is_settled else left
     had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
     messages = may_be_queued.difference(had)
     if messages and (keyed := state.keyed_of(subscription)).may_be_read_to is not None:
         state = state.with_keyed(subscription, replace(keyed, may_be_replay_read=True))
     return state.with_replaying(subscription, messages)
+
+
+def all_gone(state: Consumption, subscription: SubscriptionId) -> Consumption:
+    """The broker disconnects all consumers at once: it replays the messages of each to those that are left."""
+    consumers = [consumer for _, consumer in state.consumers_of(subscription)]
+    if len(consumers) > 1 and consumers[0].kind in SHARED:
+        return state.with_replaying(subscription, state.all_left(subscription))
+    return with_replay_read(state, subscription, consumers[0]) if consumers else state
 
 
 def nacked(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:

@@ -85,7 +85,7 @@ def _ahead_of_those_left(
         return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-06")
     if _is_passed(state, subscription, name) and not were_together:
         return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-    if _may_be_read_for_replay(state, subscription, position):
+    if _may_be_read_for_replay(state, subscription, position, first[1].position):
         return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     return Broken("KEY-06", because)
 
@@ -108,13 +108,18 @@ def _was_ahead_of_leaver(
     )
 
 
-def _may_be_read_for_replay(state: Consumption, subscription: SubscriptionId, position: Position) -> bool:
-    """Whether a replay read of an entry may have been pending when a consumer left, with draining hashes.
+def _may_be_read_for_replay(
+    state: Consumption, subscription: SubscriptionId, position: Position, earlier: Position
+) -> bool:
+    """Whether a replay read of an entry may have been pending when the consumer left that had an earlier one, with
+    draining hashes.
 
-    The replay queue had messages, nothing was delivered since, and the entry was in the log by then.
+    The entry was in the log by then, and nothing was delivered since. The replay queue had messages, or got those that
+    may have been sent to a consumer that left before.
     """
     keyed = state.keyed_of(subscription)
-    was_there = keyed.has_replays and keyed.reading_at_leave is not None and position <= keyed.reading_at_leave
+    had_replays = keyed.has_replays or keyed.is_after_others(keyed.got.get(earlier, ""))
+    was_there = had_replays and keyed.reading_at_leave is not None and position <= keyed.reading_at_leave
     return state.topics[subscription.topic].drains and was_there and position not in keyed.got
 
 
@@ -153,7 +158,7 @@ def _ahead_of_replay(
             return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-09")
         if _is_passed(state, subscription, name):
             return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-        if _may_be_read_for_replay(state, subscription, position):
+        if _may_be_read_for_replay(state, subscription, position, left[1].position):
             return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
     elif _may_be_without_hash(state, subscription, first):
         return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
+from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.deviations.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE, LOOK_AHEAD_SKIPS_REPLAY
 from model.events import Created, RedeliveryRequested
 from model.judgement import Allowed, Broken
@@ -124,6 +125,18 @@ def test_a_delayed_message_may_be_on_its_way_when_all_messages_are_requested_aga
     twice = gathers(share("c", 1, 1, 2, again=True))
     assert broken(*delayed(sent(A, B)), *came, nack_all, twice) is None
     assert broken(*sent(A, B), *came, nack_all, twice) is not None
+
+
+def test_a_delayed_message_is_replayed_so_it_may_come_twice_beside_new_messages_only_if_that_is_known() -> None:
+    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    joined, nothing = joins("c"), gathers(share("c"))
+    begin = [*delayed(sent(A)), more(Position(1, 1), 2, B)]
+    news = [*begin[:-2], *joined, nothing, *begin[-2:]]
+    twice = gathers(share("c", 1, 1, 2))
+    assert broken(*news, twice) == "ACK-12"
+    assert broken(*news, twice, known=known) is None
+    assert broken(*news, gathers(share("c", 1, 2, 2)), known=known) == "ACK-12", "it is a new message"
+    assert broken(*begin, *joined, gathers(share("c", 2)), twice, known=known) == "ACK-12", "there are no new messages"
 
 
 @pytest.mark.parametrize("is_waiting", [True, False])

@@ -11,7 +11,6 @@ from model.deviations.cursors import (
     CREATED_CURSOR_PERSISTED_AT_LATEST,
     PARTIAL_ACKS_PERSISTED_AS_FIRST,
     PARTIAL_BATCH_OFF_BACKLOG,
-    REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
@@ -49,7 +48,6 @@ from model.subscription_operations import (
     AckById,
     Acknowledge,
     AwaitPersisted,
-    CrashConsumer,
     CreateSubscription,
     Nack,
     PeekMessage,
@@ -287,46 +285,6 @@ def test_a_nack_in_one_partition_redelivers_nothing_of_another() -> None:
 def test_an_acknowledged_message_is_not_delivered() -> None:
     history = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), subscribed("c2"))
     assert rule_broken(*history, taken(single(0), by="c2")) in ("ACK-01", "ACK-03")
-
-
-def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> None:
-    left: Happened = (CrashConsumer("c1"), Done())
-    others = (subscribed("c2"), subscribed("c3"), taken(single(0), by="c2"))
-    again = taken(single(0), by="c3")
-    reading = (subscribed("c5", queue=5), left, (CrashConsumer("c5"), Done()))
-    history = (*topic(1, 1), taken(single(0)), *reading, *others)
-    assert deviation_met(*history, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
-    assert rule_broken(*history, again, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
-    to_another = ((CrashConsumer("c3"), Done()), subscribed("c4"), taken(single(0), by="c4"))
-    assert deviation_met(*history, again, *to_another, known=REPLAY_READ_OUTLIVES_CONSUMERS)
-    assert rule_broken(*history, again, *to_another[1:], known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
-    pending = (*topic(1, 1), taken(single(0)), left, *others)
-    assert rule_broken(*pending, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12", "it was not to be replayed"
-    after_unload = (*topic(1, 1), taken(single(0)), *reading, UNLOADED, *others)
-    assert rule_broken(*after_unload, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12", (
-        "the unload made a new dispatcher"
-    )
-    others_stay = (*topic(1, 1), subscribed("c2"), taken(single(0)), left, taken(single(0), by="c2"), subscribed("c3"))
-    assert rule_broken(*others_stay, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
-
-
-def test_a_copy_from_a_replay_read_is_not_the_redelivery_that_a_nack_requested() -> None:
-    reading = (subscribed("c5", queue=5), (CrashConsumer("c1"), Done()), (CrashConsumer("c5"), Done()))
-    history = (*topic(1, 1), taken(single(0)), *reading, subscribed("c2"), taken(single(0), by="c2"))
-    nacked = (*history, failed(single(0), by="c2"))
-    copy, redelivered = taken(single(0), by="c2"), taken(single(0, redeliveries=1), by="c2")
-    assert deviation_met(*nacked, copy, known=REPLAY_READ_OUTLIVES_CONSUMERS)
-    assert deviation_met(*nacked, copy, redelivered, known=REPLAY_READ_OUTLIVES_CONSUMERS)
-    assert rule_broken(*nacked, copy, copy, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-13"
-
-
-def test_a_replay_read_may_repeat_all_unacknowledged_messages_after_a_disconnect() -> None:
-    took = (ReceiveAll("t0", "s0"), AllReceived((single(0), single(0), single(1))))
-    several = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0)), took)
-    assert deviation_met(*several, known=REPLAY_READ_OUTLIVES_CONSUMERS)
-    assert rule_broken(*topic(1, 1), taken(single(0)), took, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
-    alone = (*topic(1, 1, kind="Exclusive"), taken(single(0)), took)
-    assert rule_broken(*alone, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
 
 
 def test_a_message_in_flight_during_a_skip_may_still_be_delivered_with_its_whole_batch() -> None:

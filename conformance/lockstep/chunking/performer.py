@@ -286,16 +286,18 @@ class Chunks:
         consumers = self._on(topic, subscription)
         grace = Deadline.after(GRACE_S)
         while True:
+            is_last_look = patience.passed  # before looking: what came during a slow request for stats counts, too
             came = [consumer.take_in() for consumer in consumers]
             if any(came):
                 grace = Deadline.after(GRACE_S)
                 patience.progressed()
+                is_last_look = False
             is_all_sent = not self._due(topic, subscription, log)
             if is_all_sent and all(consumer.is_explained for consumer in consumers):
                 return
             if is_all_sent and grace.passed and all(consumer.may_be_explained for consumer in consumers):
                 return
-            if patience.passed:
+            if is_last_look:
                 return
             time.sleep(_PAUSE_S)
 

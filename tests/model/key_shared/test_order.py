@@ -169,6 +169,15 @@ def test_what_was_read_for_replay_overtakes_only_a_consumer_that_has_just_left()
     assert broken(*others, gathers(share("d", 3)), gathers(share("d", 2, 1)), known=known) == "KEY-06"
 
 
+def test_what_a_consumer_had_that_left_first_is_read_for_replay_ahead_of_the_next_one_that_leaves() -> None:
+    known = REPLAY_READ_OVERTAKES_LEAVER
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d")), *joins("e")]
+    overtaken = gathers(share("d", 2, 1))
+    assert broken(*begin, permits("e"), leaves("e"), leaves("c"), overtaken, known=known) is None
+    assert broken(*begin, permits("e"), leaves("c"), leaves("e"), overtaken, known=known) == "KEY-06"
+    assert broken(*begin, leaves("e"), leaves("c"), overtaken, known=known) == "KEY-06", "it had no permits"
+
+
 def test_messages_of_a_consumer_that_left_precede_later_messages_of_their_keys() -> None:
     begin = [*sent(A, A, B), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
     assert broken(*begin, gathers(share("d", 2, 1))) == "KEY-06"
