@@ -347,11 +347,14 @@ class Run:
     @contextmanager
     def _replayer_of(self, operations: Iterable[AnyOperation]) -> Iterator[Replayer]:
         """Performs histories with these operations for shortening and replaying them."""
+        operations = tuple(operations)
         with self._lanes_for_replays(operations) as lanes:
             if lanes is None:
                 yield one_by_one(self._rounds.attempt)
             else:
-                yield Replayer(partial(self._attempts, lanes), at_once=lanes.count)
+                starts = STARTS_OF_CLUSTERS * lanes.count if has_further_clusters(operations) else 0
+                run = partial(self._attempts, lanes)
+                yield Replayer(run, at_once=lanes.count, starts_in_s=starts * self._start_took_s)
 
     def _attempts(self, lanes: Lanes, histories: Sequence[Operations]) -> list[Attempt]:
         replayed = replay_in_lanes(lanes, histories, REPEATED)

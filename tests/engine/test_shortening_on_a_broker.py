@@ -15,7 +15,7 @@ import pytest
 from conformance.engine.shortener.attempt import Attempt, Replayer, one_by_one
 from conformance.engine.shortener.broker_search import FINAL_REPLAYS, PATIENCE, minimise
 from conformance.engine.shortener.model_search import Recording
-from conformance.engine.shortener.replays import CONFIRMATIONS, SURE, ReplayCounts, Shortest
+from conformance.engine.shortener.replays import CONFIRMATIONS, SURE, ReplayCounts, Shortest, replay_on
 from conformance.events import Stage
 from conformance.history.document import ENOUGH_REPLAYS, Replays
 from model.operations import AnyOperation, CreateTopic, Send, Unload
@@ -173,6 +173,15 @@ def test_a_part_need_come_back_only_once_where_the_violation_is_seldom() -> None
 )
 def test_the_interval_of_a_rate_is_that_of_wilson(came_back: int, tries: int, low: float, high: float) -> None:
     assert Replays(tries=tries, came_back=came_back).interval == pytest.approx((low, high), abs=5e-4)
+
+
+def test_nothing_is_replayed_if_what_it_needs_starts_too_late() -> None:
+    side_by_side = SideBySide(Broken(SHOWN))
+    slow = Replayer(side_by_side.run, at_once=8, starts_in_s=2 * LIMIT_S)
+    short = minimise(attempt(WHOLE), slow, limit_s=LIMIT_S, replay_limit_s=LIMIT_S, recording=recording())
+    assert (short.tries, side_by_side.batches) == (0, [])
+    assert replay_on(short, [attempt(WHOLE)], slow, lambda seconds: seconds < LIMIT_S) == short
+    assert replay_on(short, [attempt(WHOLE)], slow, lambda seconds: seconds < 3 * LIMIT_S).tries
 
 
 def test_without_a_recording_there_is_one_stage() -> None:

@@ -35,10 +35,14 @@ RunOperations = Callable[[Operations], Attempt]
 
 @dataclass(frozen=True, slots=True)
 class Replayer:
-    """Performs histories, at most ``at_once`` of them side by side; the attempts are in the order of the histories."""
+    """Performs histories, at most ``at_once`` of them side by side; the attempts are in the order of the histories.
+
+    ``starts_in_s``: how long it may take until the first one begins, because something has to be started for it.
+    """
 
     run: Callable[[Sequence[Operations]], list[Attempt]]
     at_once: int
+    starts_in_s: float = 0.0
 
 
 def one_by_one(run: RunOperations) -> Replayer:

@@ -50,7 +50,8 @@ def minimise(
     """
     assert original.violation is not None
     now = time.monotonic()
-    search = _BrokerSearch(replayer, original, now + limit_s, now + replay_limit_s, original.took_s, patience)
+    first_s = replayer.starts_in_s + original.took_s
+    search = _BrokerSearch(replayer, original, now + limit_s, now + replay_limit_s, first_s, patience)
     best = original if recording is None else _from_recording(search, recording)
     best = search.better(best, _of_one_topic(best))
     best = search.better(best, _of_what_was_performed(best))
@@ -194,7 +195,7 @@ class _BrokerSearch:
     deadline: float
     replays_until: float
     expected_s: float
-    """The duration of the last run, expected of the next one, too."""
+    """The duration of the last run, expected of the next one, too; the first one waits for what has to start."""
     patience: int
     counts: ReplayCounts = field(default_factory=ReplayCounts)
     """The runs of all parts that broke the rule often enough."""

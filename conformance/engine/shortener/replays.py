@@ -106,12 +106,12 @@ def replay_on(
     ``originals``: the examples that broke the rule, replayed in turn. ``has_time_for``: whether a replay that takes so
     many seconds may begin.
     """
-    so_far, in_turn = doubted, itertools.cycle(originals)
+    so_far, in_turn, starts_in_s = doubted, itertools.cycle(originals), replayer.starts_in_s
     while so_far.is_in_doubt:
         batch = list(itertools.islice(in_turn, min(replayer.at_once, ENOUGH_REPLAYS - so_far.tries)))
-        if not has_time_for(max(original.took_s for original in batch)):
+        if not has_time_for(starts_in_s + max(original.took_s for original in batch)):
             break
-        again = replayer.run([original.operations for original in batch])
+        again, starts_in_s = replayer.run([original.operations for original in batch]), 0.0
         back = [attempt for original, attempt in zip(batch, again, strict=True) if _is_back(attempt, original)]
         so_far = replace(
             so_far,
