@@ -189,9 +189,19 @@ def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
                 yield None
 
 
+def _incomplete_since_load(topic: ReplicatedTopic, logs: Logs) -> frozenset[str]:
+    """The snapshots without a cluster that may have begun before its replicator existed."""
+    return frozenset(
+        snapshot.name
+        for log, snapshot, taken, _ in complete(logs)
+        if topic.remotes_of(log.cluster) - set(taken.positions) and topic.may_be_at_load(log, snapshot.requests[0])
+    )
+
+
 @carries("REPL-09")
 def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """A snapshot has a response of each other cluster, and its local position is that of the last response."""
+    incomplete = _incomplete_since_load(topic, logs)
     for log, snapshot, taken, answers in complete(logs):
         responses = {(answer.cluster, answer.position) for answer in answers}
         missing = topic.remotes_of(log.cluster) - set(taken.positions)
@@ -202,8 +212,7 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]
             yield f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, where no response is"
         elif missing:
             because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
-            is_at_load = topic.may_be_at_load(log, snapshot.requests[0])
-            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if is_at_load else because
+            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if snapshot.name in incomplete else because
         elif is_too_early(logs, log, snapshot, answers):
             because = f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, before a response"
             is_of_last_round = is_overtaken(logs, log, snapshot, answers)
@@ -335,7 +344,7 @@ def _explained(topic: ReplicatedTopic, logs: Logs, cluster: str, subscription: s
     back_ms = min((loss.back_ms for loss in topic.emptied.values()), default=math.inf)
     existed = topic.created_before_updates(subscription)
     by_snapshots: defaultdict[str, set[str]] = defaultdict(set)
-    for message, name in misled(logs).get(subscription, {}).items():
+    for message, name in misled(logs, _incomplete_since_load(topic, logs)).get(subscription, {}).items():
         by_snapshots[name].add(message)
     return {
         **by_snapshots,

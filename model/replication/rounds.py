@@ -12,7 +12,11 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from model.cluster_events import SnapshotTaken, SubscriptionUpdated
-from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
+from model.deviations.replication import (
+    FIRST_ROUND_RESPONSE_COUNTS_TWICE,
+    REQUEST_BEFORE_REPLICATOR_EXISTS,
+    SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
+)
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
 
@@ -119,10 +123,11 @@ def _last_round(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> 
     return set(first.values())
 
 
-def misled(logs: Logs) -> dict[str, dict[str, str]]:
+def misled(logs: Logs, incomplete: Set[str]) -> dict[str, dict[str, str]]:
     """By subscription, the messages that a snapshot covers too early, each with its deviation.
 
     An update with that snapshot acknowledges them in other clusters, although the consumer may not have received them.
+    ``incomplete``: the snapshots without a cluster whose replicator did not exist yet.
     """
     wrong: dict[frozenset[tuple[str, Position]], dict[str, str]] = {}
     for log, snapshot, taken, answers in complete(logs):
@@ -132,6 +137,8 @@ def misled(logs: Logs) -> dict[str, dict[str, str]]:
         again = answered_again(logs, snapshot, counted)
         if len(snapshot.requests) > 1 and repeated(logs, snapshot, answers) - again:
             wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
+        elif snapshot.name in incomplete:
+            wrong[positions] = dict.fromkeys(_covered_too_early(logs, log, taken), REQUEST_BEFORE_REPLICATOR_EXISTS)
         elif is_overtaken(logs, log, snapshot, answers):
             by_then = log.up_to(max(_last_round(log, snapshot, answers)))
             early = _covered_too_early(logs, log, taken).intersection(by_then)

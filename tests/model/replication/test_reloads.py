@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from model.cluster_events import ClusterCursor, ReplicationSettings, SnapshotTaken
+from model.cluster_events import ClusterCursor, ReplicationSettings, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
 from model.deviations.replication import (
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
@@ -86,6 +87,24 @@ def test_a_snapshot_without_a_remote_cluster_is_a_deviation_after_a_reload() -> 
     alone = judged(ONE_OMITTED, cursors={})
     assert verdict(alone) == ("REPL-09", None)
     deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, ONE_OMITTED, topic=reloaded("A", "a0"), cursors={})
+
+
+def test_a_cluster_is_ahead_by_a_snapshot_that_omits_another_only_if_it_begins_during_the_load() -> None:
+    """Seen on 2.11.0: B has C's message, which A does not have yet, and A asked B alone."""
+    update: Told = ("A", SubscriptionUpdated("sub", {"B": at("B", 1)}))
+    logs: dict[str, list[Told]] = {label: [*entries, update] for label, entries in ONE_OMITTED.items()}
+    ahead: dict[str, list[Told]] = {
+        label: entries if label == "A" else [("C", "c0"), *entries[1:]] for label, entries in logs.items()
+    }
+    topic = replace(TOPIC, acknowledged_at={}, is_settled=False, published={"A": ("a0",), "C": ("c0",)})
+    at_load = partial(
+        judged,
+        topic=reloaded("A", "a0", topic=topic),
+        cursors={"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))},
+        known=frozenset({REQUEST_BEFORE_REPLICATOR_EXISTS}),
+    )
+    assert verdict(at_load(ahead)) == (REQUEST_BEFORE_REPLICATOR_EXISTS,)
+    assert verdict(at_load(logs)) == ("REPL-14", None), "A has the message before its snapshot"
 
 
 @pytest.mark.parametrize(
