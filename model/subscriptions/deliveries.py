@@ -129,7 +129,9 @@ def _received_one(
         return Broken("ACK-13", because)
     state = state.with_cursor(subscription, cursor).taken(subscription, [message])
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
-    state = _given(state, subscription, name, message, is_late=is_late)
+    # It was in flight during the redelivery request, which the broker may have processed after it was dispatched.
+    is_asked = consumer.may_repeat and consumer.client == "wire" and consumer.kind in SHARED and why is None
+    state = _given(state, subscription, name, message, is_late=is_late, is_asked=is_asked)
     if consumer.kind == "Key_Shared":
         state = invariant.with_delivered(
             state, subscription, name, message[1].position, is_due_again=why in ("left", "nacked")
@@ -141,13 +143,20 @@ def _received_one(
 
 
 def _given(
-    state: Consumption, subscription: SubscriptionId, name: str, message: Message, *, is_late: bool
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    message: Message,
+    *,
+    is_late: bool,
+    is_asked: bool = False,
 ) -> Consumption:
-    """A message is pending at a consumer. ``is_late``: others acknowledged it, or have it too."""
-    consumer = state.consumers[name]
-    state = chunks.sent(
-        state.with_consumer(name, consumer.given(message, is_late=is_late)), subscription, name, message
-    )
+    """A message is pending at a consumer. ``is_late``: others acknowledged it, or have it too. ``is_asked``: the
+    consumer may have requested its redelivery, too."""
+    consumer = state.consumers[name].given(message, is_late=is_late)
+    if is_asked:
+        consumer = replace(consumer, requested_twice=consumer.requested_twice | {message})
+    state = chunks.sent(state.with_consumer(name, consumer), subscription, name, message)
     is_counted = is_late and consumer.kind == "Key_Shared"
     return membership.acked_by_others(state, subscription, name, [message[1].position]) if is_counted else state
 

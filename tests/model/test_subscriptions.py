@@ -164,6 +164,16 @@ def test_an_active_consumer_receives_all_again_once_per_redelivery_request() -> 
     assert rule_broken(*requested_twice, again, again, again, again) == "ACK-12"
 
 
+def test_a_message_in_flight_during_a_redelivery_request_for_all_may_come_again_when_there_are_permits() -> None:
+    """Seen on 4.0.8: it was dispatched before the request and sent after it, so already with a redelivery count."""
+    begun = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0), by="c2", settled=False))
+    late, again = single(1, redeliveries=1), taken(*(single(n, redeliveries=1) for n in range(2)), by="c2")
+    asked = failed(single(0), by="c2", all_of_them=True)
+    assert isinstance(judged(*begun, asked, taken(late, by="c2"), again), Allowed)
+    received = (*begun, taken(single(1), by="c2"), asked, again)
+    assert rule_broken(*received, taken(late, by="c2")) in ("ACK-12", "ACK-13"), "nothing was in flight"
+
+
 def test_a_message_in_flight_may_be_delivered_twice_after_a_redelivery_request() -> None:
     begun = (*topic(1, 1), subscribed("c2", queue=5))
     first = taken(single(0), by="c2", settled=False)
