@@ -24,7 +24,7 @@ from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
-from model.service.reasons import INVALID_MARK_DELETE
+from model.service.reasons import INVALID_MARK_DELETE, NO_SUCH_ENTRY
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import (
@@ -34,6 +34,7 @@ from model.subscription_operations import (
     DeleteSubscription,
     PeekMessage,
     ResetCursor,
+    Seek,
     Skip,
     Subscribe,
 )
@@ -78,6 +79,8 @@ def judge(
         if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
             causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
             return requires(preferred(causes, known), None, known, because)
+        if isinstance(operation, Seek) and _searches_reopened(consumption, operation, outcome):
+            return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, known, because, "SERVE-01")
         if isinstance(operation, Subscribe) and _has_no_ledger(consumption, operation) and not outcome.message:
             return requires(TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS, None, known, because)
         if isinstance(operation, Skip):
@@ -105,6 +108,14 @@ def judge(
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
+
+
+def _searches_reopened(consumption: Consumption, operation: Seek, outcome: Refused) -> bool:
+    """Whether a seek to a time failed in the search for it on a topic that was terminated and reloaded."""
+    consumer = consumption.consumers.get(operation.consumer)
+    topics = () if consumer is None else consumer.topics
+    is_reopened = any(consumption.topics[topic].is_reopened for topic in topics)
+    return operation.by_time and is_reopened and NO_SUCH_ENTRY in outcome.message
 
 
 def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip | Subscribe) -> bool:

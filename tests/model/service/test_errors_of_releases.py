@@ -50,6 +50,7 @@ from model.subscription_operations import (
     Permit,
     ReadCursor,
     ResetCursor,
+    Seek,
     Skip,
     Subscribe,
 )
@@ -216,6 +217,18 @@ def test_looking_for_an_entry_fails_only_on_a_terminated_topic_that_was_reloaded
         assert deviation_of(state, peek, refused, answer) is None
     another = replace_struct(answer, message="another reason")
     assert deviation_of(knowing_all(*history), peek, refused, another) is None
+
+
+def test_a_seek_to_a_time_fails_only_on_a_terminated_topic_that_was_reloaded() -> None:
+    history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, (Terminate("t0"), Done()), (Unload("t0"), Done()))
+    joined: Happened = (Subscribe("c", "t0", "s0", kind="Exclusive"), Subscribed())
+    seek, why = Seek("c", "b8", by_time=True), "Reset subscription to publish time error: Incorrect parameter input"
+    refused = Refused("UnknownError", why)
+    assert unexcused(after(*history, joined), seek, refused) == TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    assert TERMINATED_LAST_LEDGER_NOT_SKIPPED in met(knowing_all(*history, joined), seek, refused)
+    assert unexcused(knowing_all(*history[:-1], joined), seek, refused) is None, "it was not reloaded"
+    assert unexcused(knowing_all(*history, joined), replace_struct(seek, by_time=False), refused) is None
+    assert unexcused(knowing_all(*history, joined), seek, Refused("UnknownError", "another reason")) is None
 
 
 def test_only_a_new_topic_may_be_unknown_to_one_of_several_brokers() -> None:
