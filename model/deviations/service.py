@@ -498,7 +498,7 @@ DEVIATIONS = (
     Deviation(
         name=SKIPPED_PARTS_COUNTED_OFF_AGAIN,
         rule="SERVE-04",
-        statement="If an administrator skips the rest of a batch that a consumer has acknowledged in part, or the consumer acknowledges the rest itself, and the consumer then acknowledges a part of it once more, or requests redelivery of the rest, the earlier parts are subtracted from its unacknowledged messages a second time. The count is too low, even below zero.",
+        statement="If an administrator skips the rest of a batch that a consumer has acknowledged in part, or the consumer or another one acknowledges the rest, and the consumer then acknowledges a part of it once more (which may be while the batch is in flight), or requests redelivery of the rest, the earlier parts are subtracted from its unacknowledged messages a second time. The count is too low, even below zero.",
         cause="An ack of a part carries the whole ack set of the batch. Consumer.getAckedCountForBatchIndexLevelEnabled compares it with the acknowledged parts of the cursor, which forgets them when the whole batch is acknowledged. Then all parts in the ack set, or in the redelivery request, count as new, as long as the batch is pending at the consumer. After a skip the cursor forgets them only once mark-delete is persisted.",
         side="broker",
         releases=(">=2.11,<=4.0.8",),

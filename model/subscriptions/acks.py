@@ -133,7 +133,7 @@ def _no_longer_counted(
     """The broker no longer counts messages that a consumer acknowledged. It may subtract the rest of a batch again.
 
     If any parts were acknowledged by their ids, no ack of this consumer contains all parts of the batch. It then stays
-    pending, and the parts are subtracted with each further ack.
+    pending, and the parts are subtracted with each further ack. It may be in flight to this consumer.
     """
     messages = list(messages)
     positions = {place.position for _, place in messages}
@@ -142,6 +142,8 @@ def _no_longer_counted(
     consumer = before.acknowledging(messages)
     in_parts = {(subscription.topic, at) for at in positions if _completes(state, before, subscription, at, messages)}
     again = {(subscription.topic, at) for at in positions} & before.acked_in_parts
+    in_flight = {place.position for _, place in state.acked_in_flight.get(subscription, ()) if not before.is_settled}
+    again |= {(subscription.topic, at) for at in positions & in_flight}
     recounted += sum(len(messages_at(topic, state.log(topic), at)) for topic, at in again)
     acked_in_parts = (before.acked_in_parts | in_parts) - (again - before.acked_by_id)
     consumer = replace(

@@ -43,6 +43,7 @@ from model.subscription_operations import (
     Skip,
 )
 from model.vocabulary import LoseThenCut
+from tests import verdicts
 from tests.model import test_subscriptions as shared
 from tests.model.key_shared.test_order import (
     ALL,
@@ -232,6 +233,27 @@ def test_parts_are_counted_off_again_once_if_a_batch_was_acknowledged_in_parts_a
     first_by_id: Happened = (AckById("c1", ("b1",)), Acknowledged((first,), receipt=True))
     twice = (shared.acknowledged(second), shared.acknowledged(second))
     assert shared.deviation_met(*given, first_by_id, in_parts[1], *twice, lower_still, known=known), "in either order"
+
+
+def test_parts_are_counted_off_again_while_their_batch_is_in_flight() -> None:
+    """Two parts are acknowledged by their ids before the batch arrives, another consumer acknowledges the third."""
+    known = SKIPPED_PARTS_COUNTED_OFF_AGAIN
+    parts = tuple(shared.part(index, 3) for index in range(3))
+    joined = (*shared.topic(3, 1), shared.subscribed("c2", queue=5))
+
+    def acked(name: str, *indexes: int) -> Happened:
+        ids = tuple(f"b{index + 1}" for index in indexes)
+        return AckById(name, ids), Acknowledged(tuple(parts[index] for index in indexes), receipt=True)
+
+    def shown(number: int) -> Happened:
+        arrived = (ConsumerRead("c1", (), 0), ConsumerRead("c2", parts, number))
+        return ReadCursor("t0", "s0"), CursorRead(shared.at(0), (), 1, number, arrived)
+
+    history = (*joined, acked("c2", 2, 1), acked("c1", 0))
+    assert isinstance(shared.judged(*history, acked("c2", 1), shown(0)), Allowed)
+    assert known in verdicts.allowed_by(*history, acked("c2", 1), shown(-1), known=known, step_ms=1000.0).deviations
+    assert shared.rule_broken(*history, shown(-1), known=known) == "ACK-12", "no part was acknowledged again"
+    assert shared.rule_broken(*history, acked("c2", 1), shown(-19), known=known) == "SERVE-04"
 
 
 # ----------------------------------------------------------------------------- acks that outlive their consumer
