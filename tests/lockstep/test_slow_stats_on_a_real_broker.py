@@ -43,7 +43,7 @@ def test_messages_that_come_during_a_slow_request_for_stats_are_received(
     performer.perform(CreateTopic("t0", "namespace-off", is_chunked=True))
     performer.perform(OpenProducer("p", "t0", "p", client="official"))
     performer.perform(Subscribe("c1", "t0", "s0", kind="Exclusive", client="official", queue=10))
-    entries = tuple(Entry((Message(number, f"b{number}"),)) for number in range(3))
+    entries = tuple(Entry((Message(number, f"b{number}"),)) for number in (1, 2, 3))
     assert isinstance(performer.perform(Send("p", entries)).outcome, Sent)
     monkeypatch.setattr(chunking, "Patience", Impatient)
     monkeypatch.setattr(ChunkConsumer, "take_in", nothing_at_first)
