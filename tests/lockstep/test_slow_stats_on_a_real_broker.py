@@ -45,6 +45,7 @@ def test_messages_that_come_during_a_slow_request_for_stats_are_received(
     performer.perform(Subscribe("c1", "t0", "s0", kind="Exclusive", client="official", queue=10))
     entries = tuple(Entry((Message(number, f"b{number}"),)) for number in (1, 2, 3))
     assert isinstance(performer.perform(Send("p", entries)).outcome, Sent)
+    monkeypatch.setattr(Impatient, "looks", 0)
     monkeypatch.setattr(chunking, "Patience", Impatient)
     monkeypatch.setattr(ChunkConsumer, "take_in", nothing_at_first)
     gathered = performer.perform(ReceiveDue("t0", "s0")).outcome
