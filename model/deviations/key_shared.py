@@ -10,6 +10,7 @@ RETURNED_HASH_NOT_IN_CLEARED_TOTAL = "returned-hash-not-in-cleared-total"
 NEW_MESSAGE_OVERTAKES_REPLAY = "new-message-overtakes-replay"
 PENDING_ACKS_WITHOUT_HASH = "pending-acks-without-hash"
 LOOK_AHEAD_SKIPS_REPLAY = "look-ahead-skips-replay"
+LOOK_AHEAD_SKIPS_UNORDERED_REPLAY = "look-ahead-skips-unordered-replay"
 REPLAY_HASH_KEPT_AFTER_ACK = "replay-hash-kept-after-ack"
 LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
@@ -140,6 +141,23 @@ DEVIATIONS = (
             by="small history",
             statement="With slow reads nothing is dispatched, and the broker does not wait for a new entry.",
             missed_before=True,
+        ),
+    ),
+    Deviation(
+        name=LOOK_AHEAD_SKIPS_UNORDERED_REPLAY,
+        rule="KEY-13",
+        also=("KEY-08", "KEY-10"),
+        statement="With out-of-order delivery, the broker replays messages whose consumers have no permits. Meanwhile a consumer leaves or requests redelivery. The dispatcher looks ahead: its next read skips the replay queue and waits at the end of the topic. Messages in the replay queue wait although their consumers have permits.",
+        cause="With out-of-order delivery, the filter for replays of PersistentStickyKeyDispatcherMultipleConsumers passes every message, so any read of the replay queue may have only messages that it cannot dispatch. trySendMessagesToConsumers then sets skipNextReplayToTriggerLookAhead. A read that was requested meanwhile does nothing, because a replay read is pending, and the scheduled one skips the replay queue. apache/pulsar#26236 looks ahead only if there are more entries, but not with out-of-order delivery (read in the bytecode of 4.2.4).",
+        upstream=("apache/pulsar#26236", "apache/pulsar#24700"),
+        side="broker",
+        releases=(">=4.0.1,<=4.0.8", "==4.2.4", "==5.0.0"),
+        seen=("4.0.8", "4.2.4", "5.0.0-M1"),
+        occurrence="With the failpoint `read-slow` in 22 of 24 replays on 4.0.8, in 16 of 24 on 5.0.0-M1, and in 2 of 24 on 4.2.4. Without it once in two hours on 4.2.4 (`docs/histories/KEY-08-on-4.2.4.json`).",
+        shadow=Shadow(
+            name="test_without_an_order_a_look_ahead_skips_only_a_replay_that_was_under_way",
+            by="small history",
+            statement="A message is not dispatched although no other one is in the replay queue, or although nothing happened since the last look.",
         ),
     ),
     Deviation(

@@ -16,6 +16,7 @@ from model.deviations.key_shared import (
     DELAYED_WAITS_FOR_REPLAY_QUEUE,
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
+    LOOK_AHEAD_SKIPS_UNORDERED_REPLAY,
     PERMITS_OF_STUCK_CONSUMER_IGNORED,
     RECENTLY_JOINED_CLEARED_WITHOUT_READ,
     RECENTLY_JOINED_OUTLIVES_SKIP,
@@ -25,11 +26,17 @@ from model.deviations.key_shared import (
     REWIND_SKIPPED_AFTER_REPLAY_READ,
     UNCLAIMED_HASH_READ_AGAIN,
 )
+from model.events import DueReceived
 from model.key_shared.liveness import Open, Receiver, owner_of
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position
 
-ENDED_BY_PERMITS = (LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY, REPLAY_HASH_KEPT_AFTER_ACK)
+ENDED_BY_PERMITS = (
+    LEAVE_TRIGGERS_NO_READ,
+    LOOK_AHEAD_SKIPS_REPLAY,
+    LOOK_AHEAD_SKIPS_UNORDERED_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,9 @@ class Look:
 
     ``without_hash``: entries whose hash the replay queue lacks. ``passed``: the hashes of entries that were
     acknowledged while they were in the replay queue, and that mark-delete has passed. ``last``: the last entry of the
-    log. ``is_passed_over``: a look-ahead may have passed over the replay queue. ``has_dispatched``: something was
-    dispatched since the last look.
+    log. ``is_passed_over``: a look-ahead may have passed over the replay queue. ``is_passed_over_unordered``: the
+    same, after the broker replayed messages that no consumer has permits for, as it does only without an order.
+    ``has_dispatched``: something was dispatched since the last look.
     """
 
     entries: Sequence[Open]
@@ -49,6 +57,7 @@ class Look:
     last: Position
     is_passed_over: bool
     has_dispatched: bool
+    is_passed_over_unordered: bool = False
 
 
 def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Position, str]:
@@ -65,6 +74,11 @@ def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Positio
         following = (entry.position for entry in look.entries if entry.holder is None)
         stalled_at = {**dict.fromkeys(following, REWIND_SKIPPED_AFTER_REPLAY_READ), **stalled_at}
     return Map(stalled_at)
+
+
+def replays_waiting(outcome: DueReceived) -> int:
+    """How many messages are in the replay queue while the broker waits for a new one."""
+    return outcome.in_replay if outcome.is_waiting else 0
 
 
 def lasting(
@@ -226,4 +240,6 @@ def _reason(keyed: Keyed, position: Position, hashed: int, look: Look, ready: fr
     # A message that was blocked once is in the replay queue, where its hash no longer matters.
     if hashed in look.passed and keyed.stalled.get(position) != REPLAY_HASH_KEPT_AFTER_ACK:
         return REPLAY_HASH_KEPT_AFTER_ACK
+    if look.is_passed_over_unordered:
+        return LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
     return LOOK_AHEAD_SKIPS_REPLAY if look.is_passed_over else None

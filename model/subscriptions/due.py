@@ -304,6 +304,9 @@ def _accounted(state: Consumption, subscription: SubscriptionId, outcome: DueRec
         look = replace(
             _look(state, subscription, [*entries, *undeliverable], receivers),
             is_passed_over=_may_be_passed_over(state, subscription, outcome, owed),
+            is_passed_over_unordered=not is_ordered
+            and keyed.is_woken
+            and 0 < len(owed) < stalls.replays_waiting(outcome),
             has_dispatched=any(read.messages for read in outcome.consumers),
         )
         judged = _late(state, subscription, owed, look, known)
@@ -362,8 +365,7 @@ def _with_classic(
         is_skipped=membership.is_stalled_by_skip(state, subscription),
         has_dispatched=has_dispatched,
     )
-    in_replay = outcome.in_replay if outcome.is_waiting else 0
-    crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=in_replay)
+    crowded_out = stalls.crowded_out(owed, entries, receivers, in_replay=stalls.replays_waiting(outcome))
     unread = stalls.unread(keyed, owed, is_waiting=outcome.is_waiting, in_replay=outcome.in_replay)
     stuck = _stuck(state, subscription, owed, entries, receivers, outcome)
     unclaimed = stalls.behind_unclaimed(() if outcome.is_waiting else owed, before_4, receivers)

@@ -1,17 +1,20 @@
-"""The chunks that pulsar-client makes of a message, as entries of a history."""
+"""The chunks that pulsar-client makes of a message, as entries of a history, and what is received on topics with them."""
 
 from __future__ import annotations
 
 import pytest
 
-from conformance.lockstep.chunking.consumers import pending_after
+from conformance.lockstep.chunking import performer as chunking
+from conformance.lockstep.chunking.consumers import ChunkConsumer, pending_after
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from model.events import Answer, Duplicate, LogRead, Sent, Skipped, Stored
+from conformance.wait import Patience
+from model.events import Answer, DueReceived, Duplicate, LogRead, Sent, Skipped, Stored
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, ReadLog, Send, Switch
+from model.subscription_operations import ReceiveDue, Subscribe
 from model.traffic import CommandMessage, CommandRedeliver, Part
-from model.vocabulary import Entry, SubscriptionType
+from model.vocabulary import Entry, Message, SubscriptionType
 from stateful.cursors.chunks import SplitMessages
 
 
@@ -58,3 +61,43 @@ def test_what_was_sent_before_a_redelivery_request_arrived_is_sent_again(
     passed = (CommandRedeliver(()), first, second, first)
     assert pending_after((), passed, kind) == {Position(1, entry) for entry in pending}
     assert pending_after((), (*passed, second), kind) == {Position(1, 0), Position(1, 1)}
+
+
+class Impatient(Patience):
+    """Its time is over after the first look, until something comes."""
+
+    looks = 0
+    has_come = False
+
+    def progressed(self) -> None:
+        self.has_come = True
+        super().progressed()
+
+    @property
+    def passed(self) -> bool:
+        return (Impatient.looks > 0 and not self.has_come) or super().passed
+
+
+def test_messages_that_come_during_a_slow_request_for_stats_are_received(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_in = ChunkConsumer.take_in
+
+    def nothing_at_first(consumer: ChunkConsumer) -> bool:
+        Impatient.looks += 1
+        return Impatient.looks > 1 and take_in(consumer)
+
+    performer = RealPerformer(world)
+    performer.perform(CreateTopic("t0", "namespace-off", is_chunked=True))
+    performer.perform(OpenProducer("p", "t0", "p", client="official"))
+    performer.perform(Subscribe("c1", "t0", "s0", kind="Exclusive", client="official", queue=10))
+    entries = tuple(Entry((Message(number, f"b{number}"),)) for number in (1, 2, 3))
+    assert isinstance(performer.perform(Send("p", entries)).outcome, Sent)
+    monkeypatch.setattr(Impatient, "looks", 0)
+    monkeypatch.setattr(chunking, "Patience", Impatient)
+    monkeypatch.setattr(ChunkConsumer, "take_in", nothing_at_first)
+    gathered = performer.perform(ReceiveDue("t0", "s0")).outcome
+    performer.close()
+    assert isinstance(gathered, DueReceived)
+    (traffic,) = gathered.traffic
+    assert len(traffic.received) == len(entries)

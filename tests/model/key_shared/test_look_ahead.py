@@ -5,7 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.cluster_operations import HOME
-from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY, NEW_MESSAGE_OVERTAKES_REPLAY
+from model.deviations.key_shared import (
+    LOOK_AHEAD_SKIPS_REPLAY,
+    LOOK_AHEAD_SKIPS_UNORDERED_REPLAY,
+    NEW_MESSAGE_OVERTAKES_REPLAY,
+)
 from model.events import Cleared, Done
 from model.judgement import Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
@@ -104,6 +108,31 @@ def test_a_look_ahead_may_also_follow_blocked_messages_that_are_replayed() -> No
     assert broken(*unread, not_asked, known=known) == "KEY-13", "no redelivery was requested"
     nothing = [permits("c"), looked(in_replay=0), fails("c", 1)]
     assert broken(*begin, *nothing, stalled, known=known) == "KEY-08", "nothing was blocked"
+
+
+def test_without_an_order_a_look_ahead_skips_only_a_replay_that_was_under_way() -> None:
+    """The broker replays messages although their consumer has no permits; a redelivery is requested meanwhile."""
+    known = LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
+    of_d, of_c = (HashRange(1, HASH_B),), (HashRange(HASH_B + 1, AUTO_SPLIT_HASHES.last),)
+
+    def looked(*numbers: int, permits: int = 0, in_replay: int = 1) -> Happened:
+        shares = share("c", *numbers, ranges=of_c, permits=permits), share("d", ranges=of_d)
+        return waiting(gathers(*shares), in_replay=in_replay)
+
+    begin = [*sent(A, B), *joins("c", "d", out_of_order=True), looked(1, permits=1)]
+    stalled = looked(permits=1, in_replay=2)
+    answer = judged(*begin, fails("c", 1), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
+    assert broken(*begin, fails("c", 1), stalled, known=known) is None
+    alone = looked(permits=1, in_replay=1)
+    assert broken(*begin, fails("c", 1), alone, known=known) == "KEY-08", "no other message is in the replay queue"
+    reads_on = gathers(share("c", ranges=of_c, permits=1), share("d", ranges=of_d), in_replay=2)
+    assert broken(*begin, fails("c", 1), reads_on, known=known) == "KEY-08", "the broker does not wait"
+    ordered = [*sent(A, B), *joins("c", "d"), looked(1, permits=1)]
+    assert broken(*ordered, fails("c", 1), stalled, known=known) == "KEY-08", "it replays only what it can dispatch"
+    began = [*sent(A, B), *joins("c", "d", out_of_order=True), looked(permits=0, in_replay=2)]
+    assert broken(*began, stalled, known=known) is not None, "nothing happened since the last look"
 
 
 def test_a_marker_is_a_new_message_too_at_any_time() -> None:
