@@ -1,4 +1,4 @@
-"""The chunks that pulsar-client makes of a message, as entries of a history, and what is received on topics with them."""
+"""The chunks that pulsar-client makes of a message, as entries of a history, and what is received on their topics."""
 
 from __future__ import annotations
 
