@@ -21,6 +21,7 @@ REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE = "replicator-stuck-on-too-large-message"
 RECOVERY_IGNORES_REPLICATOR_POSITIONS = "recovery-ignores-replicator-positions"
 SNAPSHOT_CACHE_OUTRUN = "snapshot-cache-outrun"
 NAMESPACE_NOT_FOUND_ENDS_REPLICATION = "namespace-not-found-ends-replication"
+LOAD_BEGINS_SNAPSHOT = "load-begins-snapshot"
 
 DEVIATIONS = (
     Deviation(
@@ -55,6 +56,21 @@ DEVIATIONS = (
             by="small history",
             statement="A second request for a snapshot that no cluster answered is found, and so is any marker other than a request.",
             missed_before=True,
+        ),
+    ),
+    Deviation(
+        name=LOAD_BEGINS_SNAPSHOT,
+        rule="REPL-02",
+        statement="After a topic is loaded, its cluster begins snapshots until one is complete, although nothing was published since the last one before.",
+        cause="ReplicatedSubscriptionsController.startNewSnapshot compares the time of the last message with the time when the last complete snapshot began. After a load, both are 0. From 2.10.3 and 3.0.0 on, it begins none while the first is 0 (read in the bytecode of 2.8.2 to 5.0.0-M1).",
+        side="broker",
+        releases=(">=2.8.2,<=2.10.2", "==2.11.0"),
+        seen=("2.11.0",),
+        gone=("4.0.8",),
+        shadow=Shadow(
+            name="test_a_snapshot_without_a_new_message_is_a_deviation_only_after_a_load",
+            by="small history",
+            statement="A snapshot begins without a new message before the load, or in a cluster that did not load the topic.",
         ),
     ),
     Deviation(

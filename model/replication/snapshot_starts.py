@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from model.cluster_events import ClusterEntry
-from model.deviations.replication import REQUEST_BEFORE_REPLICATOR_EXISTS
+from model.deviations.replication import LOAD_BEGINS_SNAPSHOT, REQUEST_BEFORE_REPLICATOR_EXISTS
 from model.replication.evidence import EXCUSED, SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, SnapshotSeen
 from model.replication.tracked import ReplicatedTopic
@@ -26,7 +26,7 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
     The broker then counts it as new. The logs do not show this, so it is excused unless it happens often. Snapshots
     that begin until another one is complete have the same reason, so they count as one. A replicated message keeps the
     time of its own cluster, which says nothing about when it was stored here. Nor is it known when a cluster learned
-    that its last snapshot is stored, and thus complete.
+    that its last snapshot is stored, and thus complete. In releases that deviate, a load of the topic begins one.
     """
     for log in logs.values():
         restarts = topic.unreplicated.get(log.cluster, 0)
@@ -48,6 +48,8 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
             elif restarts:
                 restarts -= 1
                 yield EXCUSED
+            elif _is_loaded_since(topic, log, done, after):
+                yield EXCUSED if may_be_new else Deviating(LOAD_BEGINS_SNAPSHOT, because)
             elif not may_be_new:
                 yield because
             elif done is counted:
@@ -57,6 +59,13 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResul
                 coincidences += 1
                 is_often = coincidences > COINCIDENCES and 3 * coincidences > judged
                 yield f"{because}, for the {coincidences}th time of {judged}" if is_often else EXCUSED
+
+
+def _is_loaded_since(topic: ReplicatedTopic, log: Log, done: SnapshotSeen, after: SnapshotSeen) -> bool:
+    """Whether the cluster may have loaded the topic after a snapshot was complete, and before the next one began."""
+    first, last = done.taken_index or 0, after.requests[0]
+    loads = topic.reloaded.get(log.cluster, ())
+    return any(one.may_follow(log, first) and one.may_precede(log, last) for one in loads)
 
 
 def _has_message(entries: Iterable[ClusterEntry]) -> bool:

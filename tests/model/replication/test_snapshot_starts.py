@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken
+from model.deviations.replication import LOAD_BEGINS_SNAPSHOT
 from model.judgement import Allowed, Broken
+from model.replication.logs import Reload
 from tests.model.replication.test_small_logs import TIMEOUT_MS, TOPIC, Told, at, judged
 
 
@@ -100,3 +102,23 @@ def test_until_a_later_snapshot_is_known_to_be_complete_the_coincidence_before_i
     times_ms = {0: 0, **{1 + n: first_ms + n for n in range(3)}, **second, **third}
     found = judged(snapshots_after_each_message(3, messages=1), topic=topic, cursors={}, times_ms=times_ms)
     assert (found.rule if isinstance(found, Broken) else None) == rule, found
+
+
+@pytest.mark.parametrize(
+    ("loads", "is_known"),
+    [({"A": ("a0",)}, True), ({"A": ()}, False), ({"B": ("a0",)}, False)],
+    ids=["after the first snapshot", "before it", "another cluster"],
+)
+def test_a_snapshot_without_a_new_message_is_a_deviation_only_after_a_load(
+    loads: dict[str, tuple[str, ...]], is_known: bool
+) -> None:
+    """The second snapshot begins long after the first one is complete. A load is after what was published by then."""
+    reloaded = {cluster: (Reload(published=frozenset(by), confirmed=frozenset()),) for cluster, by in loads.items()}
+    topic = replace(TOPIC, published={"A": ("a0",)}, acknowledged_at={}, own={}, is_settled=False, reloaded=reloaded)
+    times_ms = {0: 0, **{1 + n: 9_000 + n for n in range(3)}, **{4 + n: 15_000 + n for n in range(4)}}
+    logs = snapshots_after_each_message(2, messages=1)
+    found = judged(logs, topic=topic, cursors={}, times_ms=times_ms)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-02", LOAD_BEGINS_SNAPSHOT if is_known else None)
+    allowed = judged(logs, topic=topic, cursors={}, times_ms=times_ms, known=frozenset({LOAD_BEGINS_SNAPSHOT}))
+    assert isinstance(allowed, Allowed) == is_known
