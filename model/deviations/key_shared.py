@@ -135,7 +135,7 @@ DEVIATIONS = (
         seldom=(">=2.11,<4.0",),
         seen=("4.0.8", "4.0.4", "4.0.8 classic", "2.11.0"),
         gone=("4.2.4",),
-        occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. Without a new message (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms. With delayed messages (`docs/histories/KEY-04-on-4.0.8-delayed.json`) in 6 of 30. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code. On 2.11.0, where a consumer without permits is left alone as a message arrives and then adds permits, in 5 of 5.",
+        occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. With delayed messages (`docs/histories/KEY-04-on-4.0.8-delayed.json`) in 6 of 30. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code. On 2.11.0, where a consumer without permits is left alone as a message arrives and then adds permits, in 5 of 5.",
         shadow=Shadow(
             name="test_slow_reads_alone_excuse_nothing",
             by="small history",
@@ -153,7 +153,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=4.0.1,<=4.0.8", "==4.2.4", "==5.0.0"),
         seen=("4.0.8", "4.2.4", "5.0.0-M1"),
-        occurrence="With the failpoint `read-slow` in 22 of 24 replays on 4.0.8, in 16 of 24 on 5.0.0-M1, and in 2 of 24 on 4.2.4. Without it once in two hours on 4.2.4 (`docs/histories/KEY-08-on-4.2.4.json`).",
+        occurrence="With the failpoint `read-slow` in 22 of 24 replays on 4.0.8, in 16 of 24 on 5.0.0-M1, and in 2 of 24 on 4.2.4. Without it once in two hours on 4.2.4 (`docs/histories/KEY-08-on-4.2.4.json`). On 4.0.8 the flag outlived the consumers (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms.",
         shadow=Shadow(
             name="test_without_an_order_a_look_ahead_skips_only_a_replay_that_was_under_way",
             by="small history",
