@@ -129,13 +129,14 @@ def untracked(
     """The due delayed messages that the classic implementation does not take from its tracker.
 
     It looks at the tracker only if the replay queue is empty. There, messages wait whose consumers have no permits, and
-    the broker waits, too (``is_waiting``); or messages without a consumer, or of a recently joined one, which it reads
-    again and again instead of waiting, delayed or not. ``recent``: these, and the last entry that each may receive.
+    the broker waits, too (``is_waiting``), or reads them again and again while there are recently joined consumers; or
+    messages without a consumer, or of a recently joined one, which it reads again and again instead of waiting, delayed
+    or not. ``recent``: the recently joined consumers, and the last entry that each may receive.
     ``tracked``: the delayed messages that were not delivered yet.
     """
     waiting = [(entry, owner_of(entry.hashed, receivers)) for entry in entries if entry.holder is None]
     owners = [owner for entry, owner in waiting if not entry.is_not_due]
-    is_kept = is_waiting and any(owner is not None and owner.permits <= 0 for owner in owners)
+    is_kept = (is_waiting or bool(recent)) and any(owner is not None and owner.permits <= 0 for owner in owners)
     is_kept |= any(
         owner is not None and entry.position > recent.get(owner.name, entry.position)
         for entry, owner in waiting

@@ -168,6 +168,16 @@ def test_a_message_of_a_recently_joined_consumer_keeps_delayed_messages_waiting(
         assert set(found) == stalled, "the broker reads it again and again before its time has come"
 
 
+def test_while_a_consumer_is_recently_joined_messages_without_permits_are_replayed_instead_of_delayed_ones() -> None:
+    """Seen on 2.11.0: the broker did not wait, and the delayed message of the new consumer was not dispatched."""
+    late, receivers = Position(1, 0), [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", 0, (HashRange(0, 10),))]
+    entries = [Open(late, 25, None), Open(Position(1, 1), 7, None)]
+    for recent, stalled in (({"c": Position(1, 1)}, {late}), ({}, set())):
+        assert set(untracked([late], [late], entries, receivers, recent=recent, is_waiting=False)) == stalled
+    alone = untracked([late], [late], entries[:1], receivers, recent={"c": Position(1, 1)}, is_waiting=False)
+    assert not alone, "the replay queue is empty"
+
+
 def test_a_blocked_delayed_message_may_make_the_dispatcher_look_ahead() -> None:
     """The replay queue has no hash of it, so the broker reads it, dispatches nothing and skips the next replay."""
     known = LOOK_AHEAD_SKIPS_REPLAY
