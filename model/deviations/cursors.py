@@ -296,8 +296,8 @@ DEVIATIONS = (
         cause="ManagedLedgerImpl.initialize drops the empty ledger from the list, and keeps it as the current one. getPositionAfterN stops at the current ledger, which it never meets, and takes the last one of the list as the one that follows (3.3.6, line 3600, since apache/pulsar#17971).",
         upstream=("apache/pulsar#17971",),
         side="broker",
-        releases=(">=3.3.6,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "4.2.4"),
+        releases=("==2.10.5", "==2.11.0", ">=3.3.6,<=4.2.4"),
+        seen=("4.0.8", "3.3.6", "4.2.4", "2.11.0", "2.10.5"),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_is_left",
