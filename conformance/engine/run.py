@@ -332,9 +332,8 @@ class Run:
         return Lanes(count, begin, host, starters=self._lane_starters, numbers=self._lane_numbers)
 
     @contextmanager
-    def _lanes_for_replays(self, operations: Iterable[AnyOperation]) -> Iterator[Lanes | None]:
+    def _lanes_for_replays(self, operations: Sequence[AnyOperation]) -> Iterator[Lanes | None]:
         """Lanes that replay histories with these operations; None if the run has none, or a lane would notice them."""
-        operations = tuple(operations)
         count = self.plan.lanes
         if has_further_clusters(operations):
             count = self._lanes_with_clusters
@@ -352,9 +351,8 @@ class Run:
             if lanes is None:
                 yield one_by_one(self._rounds.attempt)
             else:
-                starts = STARTS_OF_CLUSTERS * lanes.count if has_further_clusters(operations) else 0
-                run = partial(self._attempts, lanes)
-                yield Replayer(run, at_once=lanes.count, starts_in_s=starts * self._start_took_s)
+                starts_s = self._starts_s(STARTS_OF_CLUSTERS * lanes.count) if has_further_clusters(operations) else 0.0
+                yield Replayer(partial(self._attempts, lanes), at_once=lanes.count, starts_in_s=starts_s)
 
     def _attempts(self, lanes: Lanes, histories: Sequence[Operations]) -> list[Attempt]:
         replayed = replay_in_lanes(lanes, histories, REPEATED)
@@ -461,8 +459,11 @@ class Run:
 
     def _is_too_late_to_start(self, brokers: int) -> bool:
         """Whether less time is left than so many starts take."""
-        starts_s = max(LEAST_FOR_START_S, brokers * self._start_took_s)
-        return self._deadline is not None and self._deadline - time.monotonic() < starts_s
+        return self._deadline is not None and self._deadline - time.monotonic() < self._starts_s(brokers)
+
+    def _starts_s(self, brokers: int) -> float:
+        """How long so many starts take."""
+        return max(LEAST_FOR_START_S, brokers * self._start_took_s)
 
     def _move_to_shipped(self) -> bool:
         """Continue on a broker with the shipped settings; whether it starts in time."""

@@ -177,15 +177,16 @@ class Keyed:
 
     def was_sent_unseen(self, consumer: str) -> bool:
         """Whether the messages of a consumer that left may have been sent to another one since, which left as well."""
-        names = [one.name for one in self.leavers]
-        after = names.index(consumer) + 1 if consumer in names else 0
-        return any(one.may_be_ready for one in self.leavers[after:])
+        return any(one.may_be_ready for one in self.leavers[self._place_of(consumer) + 1 :])
 
     def is_after_others(self, consumer: str) -> bool:
         """Whether a consumer left since the last look after others to which messages may have been sent unseen."""
+        return any(one.may_be_ready for one in self.leavers[: max(self._place_of(consumer), 0)])
+
+    def _place_of(self, consumer: str) -> int:
+        """The place of a consumer among those that left since the last look; -1 if it left before or not at all."""
         names = [one.name for one in self.leavers]
-        before = self.leavers[: names.index(consumer)] if consumer in names else ()
-        return any(one.may_be_ready for one in before)
+        return names.index(consumer) if consumer in names else -1
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""

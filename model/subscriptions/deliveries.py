@@ -94,7 +94,7 @@ def _received_one(
     if message in state.replaying.get(subscription, frozenset()) and (
         is_copy_of_nacked
         or _is_unacknowledged(state, subscription, message)
-        or all(one.has_message(message[1]) for one in state.cursors[subscription].imaginable)
+        or _is_acknowledged(state, subscription, message)
     ):
         return _replayed_once_more(state, subscription, name, message, known)
     wrong = (
@@ -170,12 +170,16 @@ def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message
     )
 
 
+def _is_acknowledged(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
+    return all(one.has_message(message[1]) for one in state.cursors[subscription].imaginable)
+
+
 def _replayed_once_more(
     state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     """A replay read was pending when the last consumer left. The next consumers receive its messages twice, or though
     they are acknowledged."""
-    is_acknowledged = all(one.has_message(message[1]) for one in state.cursors[subscription].imaginable)
+    is_acknowledged = _is_acknowledged(state, subscription, message)
     already = "acknowledged already" if is_acknowledged else "unacknowledged at a consumer already"
     because = f"{name} received {state.words(message)}, which was {already}"
     after = state.with_replaying(subscription, state.replaying[subscription] - {message})

@@ -72,11 +72,13 @@ def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Con
     """
     if last.kind not in SHARED:
         return state
-    is_delayed = state.topics[subscription.topic].is_delayed
-    left = state.all_left(subscription)
-    queued = [message for message, why in state.due(subscription).items() if why != "unloaded"]
-    queued += [message for message in left if is_delayed(message[1].position)]
-    may_be_queued = frozenset(queued) if last.is_settled else left
+    topic = state.topics[subscription.topic]
+    left = state.all_left(subscription) if topic.delayed or not last.is_settled else ()
+    if last.is_settled:
+        queued = (message for message, why in state.due(subscription).items() if why != "unloaded")
+        may_be_queued = frozenset(queued).union(message for message in left if topic.is_delayed(message[1].position))
+    else:
+        may_be_queued = frozenset(left)
     had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
     messages = may_be_queued.difference(had)
     if messages and (keyed := state.keyed_of(subscription)).may_be_read_to is not None:
