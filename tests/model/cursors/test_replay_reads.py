@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
-from model.events import AllReceived, CursorReset, Done
+from model.events import AllReceived, Created, CursorReset, Done
+from model.operations import Send
 from model.subscription_operations import CrashConsumer, ReceiveAll, ResetCursor
+from model.vocabulary import Entry
 from tests.model.test_subscriptions import (
     UNLOADED,
     at,
@@ -72,3 +76,20 @@ def test_a_replay_read_may_outlive_a_reset_that_acknowledges_its_messages() -> N
     assert rule_broken(*after_unload, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-10", "it has a new dispatcher"
     alone = (*topic(1, 1, 1, kind="Exclusive"), taken(single(0)), reset, *late)
     assert rule_broken(*alone, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-01"
+
+
+def test_a_delayed_message_may_be_in_a_replay_read_although_its_consumer_has_nothing_in_flight() -> None:
+    (create, created), opened, (send, sent), *rest = (one[:2] for one in topic(1, 1))
+    assert isinstance(created, Created)
+    assert isinstance(send, Send)
+    late = Entry((replace(send.entries[1].messages[0], delay_ms=60_000),))
+    delayed = (
+        (create, replace(created, delay_tick_ms=20.0)),
+        opened,
+        (replace(send, entries=(send.entries[0], late)), sent),
+    )
+    others = (taken(single(0)), (CrashConsumer("c1"), Done()), subscribed("c2"), taken(single(1), by="c2"))
+    again = taken(single(1), by="c2")
+    assert deviation_met(*delayed, *rest, *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
+    plain = rule_broken(*topic(1, 1), *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
+    assert plain in ("ACK-12", "SERVE-03"), "it has no delay"
