@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
+from model.deviations.cursors import ALL_RANGES_COUNTED, LATER_RANGES_NOT_COUNTED
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 
@@ -260,6 +261,44 @@ def skip_starting_over(state: Acked, log: TopicLog, count: int) -> Acked:
         return skip(state, log, count)
     entry = (count - left - 1) % log.counts[log.last.ledger]
     return _up_to(state, log, Position(log.last.ledger, entry))
+
+
+def nth_by_first_ranges(state: Acked, log: TopicLog, nth: int) -> list[Position]:
+    """What a broker takes for the ``nth`` unacknowledged entry if it allows only for the first acknowledged ranges.
+
+    One position for each number of ranges: one or more, but not all of those before the entry.
+    """
+    entries = list(log.all_after(state.mark_delete))
+    in_ranges, left, acknowledged = [0], 0, 0
+    for position in entries:
+        if state.has(position):
+            acknowledged += 1
+            continue
+        if acknowledged > in_ranges[-1]:
+            in_ranges.append(acknowledged)
+        left += 1
+        if left == nth:
+            break
+    return [entries[nth + counted - 1] for counted in in_ranges[1:-1] if nth + counted <= len(entries)]
+
+
+def nth_by_all_ranges(state: Acked, log: TopicLog, nth: int) -> list[Position]:
+    """The same if it allows for all acknowledged ranges of the log, also those after the entry.
+
+    None, unless a range is before the entry.
+    """
+    last = _nth_unacknowledged(state, log, nth)
+    entries = list(log.all_after(state.mark_delete))
+    if last is None or entries.index(last) + 1 == min(nth, sum(1 for _ in state.unacknowledged(log))):
+        return []
+    acknowledged = sum(state.has(position) for position in entries)
+    return [entries[min(nth + acknowledged, len(entries)) - 1]]
+
+
+def miscounted(state: Acked, log: TopicLog, nth: int) -> dict[Position, str]:
+    """What releases that miscount acknowledged ranges take for the ``nth`` unacknowledged entry, and the deviation."""
+    by_all = dict.fromkeys(nth_by_all_ranges(state, log, nth), ALL_RANGES_COUNTED)
+    return by_all | dict.fromkeys(nth_by_first_ranges(state, log, nth), LATER_RANGES_NOT_COUNTED)
 
 
 def _nth_unacknowledged(state: Acked, log: TopicLog, count: int) -> Position | None:

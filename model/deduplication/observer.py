@@ -76,9 +76,10 @@ def _send_once(state: ProducerState, entry: Entry, answer: Answer, around: Circu
         return _send_without_deduplication(state, entry, answer, around)
     if around.switched_on:
         return _send_across_switch(state, entry, answer, around)
+    late = _send_before_policy(state, entry, answer, around) if around.may_lack_policy else ()
     if entry.chunk is not None:
-        return tuple(chunks.judged(state, entry, answer, around))
-    states = _judge(state, entry, entry.highest, answer, around)
+        return (*chunks.judged(state, entry, answer, around), *late)
+    states = _judge(state, entry, entry.highest, answer, around) + late
     if around.leaves_open(entry):
         endless = replace(state, requires=state.requires | {BATCH_WITHOUT_HIGHEST_ID})
         states += _judge(endless, entry, entry.lowest, answer, around)
@@ -93,9 +94,7 @@ def _judge(
         case Stored(position):
             if not is_after(state, position):
                 return ()
-            if is_new(state, entry.lowest):
-                return (store(state, entry, highest, position, around),)
-            return (_without_policy(_keep(state, entry, position)),) if around.may_lack_policy else ()
+            return (store(state, entry, highest, position, around),) if is_new(state, entry.lowest) else ()
         case Duplicate():
             return tuple(_confirm(state, entry.lowest, highest))
         case Refused(code):
@@ -211,6 +210,20 @@ def _is_judged(state: ProducerState, entry: Entry, answer: Duplicate | Refused) 
 def _without_policy(state: ProducerState) -> ProducerState:
     """The same state if the broker has not read the policies of the topic yet."""
     return replace(state, requires=state.requires | {TOPIC_POLICY_APPLIED_LATE})
+
+
+def loaded_without_policy(state: ProducerState) -> tuple[ProducerState, ...]:
+    """The state, and that of a broker that has not read yet that the topic is deduplicated: it forgets all ids."""
+    return (state, *(_without_policy(after) for after in switch(state, on=False)))
+
+
+def _send_before_policy(
+    state: ProducerState, entry: Entry, answer: Answer, around: Circumstances
+) -> tuple[ProducerState, ...]:
+    """The states if the broker read while the entry was in flight, or later, that the topic is deduplicated."""
+    around = replace(around, may_lack_policy=False)
+    is_off = state.since == len(state.entries)
+    return tuple(map(_without_policy, _send_across_switch(state, entry, answer, around) if is_off else ()))
 
 
 @carries("DEDUP-01", "DEDUP-05")

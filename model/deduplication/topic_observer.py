@@ -306,6 +306,7 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
     after = view.on_each_state(observer.writes_ended)
     after = after.on_each_state(recover) if view.enabled else after
     after = replace(after, may_lack_policy=view.has_policy and by_another_process)
+    after = after.on_each_state(observer.loaded_without_policy) if view.enabled and after.may_lack_policy else after
     for applied in (view.ignored_policy, view.unread_policy if by_another_process else None):
         if applied is not None:
             after = switched(after, on=applied).state

@@ -1,4 +1,4 @@
-"""All deviations that the model knows, a module for each document; an entry is :class:`model.deviation.Deviation`."""
+"""All deviations that the model knows, a module for each document and one for counts; an entry is :class:`model.deviation.Deviation`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from model.deviation import Deviation
-from model.deviations import chunking, cursors, deduplication, key_shared, replication, service
+from model.deviations import chunking, counts, cursors, deduplication, key_shared, replication, service
 from model.judgement import Allowed, Broken
 
 S = TypeVar("S")
@@ -17,7 +17,7 @@ BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
     "chunking": chunking.DEVIATIONS,
     "cursors": cursors.DEVIATIONS,
     "key_shared": key_shared.DEVIATIONS,
-    "service": service.DEVIATIONS,
+    "service": service.DEVIATIONS + counts.DEVIATIONS,
 }
 
 DEVIATIONS: dict[str, Deviation] = {

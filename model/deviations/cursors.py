@@ -17,6 +17,8 @@ UNLOAD_WITHOUT_SESSION_LOSES_ACKS = "unload-without-session-loses-acks"
 UNACKED_COUNT_LOWERED_BY_ANY_ACK = "unacked-count-lowered-by-any-ack"
 PARTIAL_BATCH_OFF_BACKLOG = "partial-batch-off-backlog"
 TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
+LATER_RANGES_NOT_COUNTED = "later-ranges-not-counted"
+ALL_RANGES_COUNTED = "all-ranges-counted"
 REPLAY_READ_OUTLIVES_CONSUMERS = "replay-read-outlives-consumers"
 SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
 PARTIAL_ACKS_NOT_PERSISTED = "partial-acks-not-persisted"
@@ -186,6 +188,42 @@ DEVIATIONS = (
         seen=("4.0.8", "3.3.6", "4.2.4"),
         gone=("2.11.0",),
         shadow=Shadow(name="skips-one-too-many", statement="Skipping n entries skips n + 1."),
+    ),
+    Deviation(
+        name=LATER_RANGES_NOT_COUNTED,
+        rule="ACK-04",
+        also=("ACK-01",),
+        statement="A skip that passes several acknowledged ranges skips fewer messages than it was asked for: it allows for the first ranges only, one or more. A peek returns an earlier entry in the same way, perhaps an acknowledged one.",
+        cause="ManagedCursorImpl.getNumIndividualDeletedEntriesToSkip keeps the upper end of a range (state.startPosition), although it returns that object to its recycler. If it becomes the upper end of the next range, that range seems to begin before the kept position, and it and those after it are not counted. The recycler decides which object is used again, so the same request may be right the next time (2.11.0). Netty 4.1.72 and later take the oldest object first. 2.10.5 and 3.0.2 return only the lower end.",
+        upstream=("apache/pulsar#20262", "apache/pulsar#20326"),
+        side="broker",
+        releases=(">=2.8.2,<2.8.5", ">=2.9.1,<2.9.6", ">=2.10.0,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
+        seen=("2.11.0", "2.8.2", "2.9.1", "2.10.1", "3.0.0"),
+        gone=("2.10.5", "3.3.6", "4.0.8"),
+        occurrence="In 10 of 10 replays each on 2.11.0 and 2.9.1 where 12 ranges are passed, in 0 of 10 on 2.10.5; the longer ones in 7 of 8 on 3.0.0, and 8 of 8 each on 2.8.2 and 2.10.1.",
+        shadow=Shadow(
+            name="test_a_skip_counts_the_first_of_several_ranges_at_least",
+            by="small history",
+            statement="A skip does not even allow for the first acknowledged range, or passes one range only and skips too few.",
+        ),
+    ),
+    Deviation(
+        name=ALL_RANGES_COUNTED,
+        rule="ACK-04",
+        also=("ACK-01", "ACK-03"),
+        statement="A skip that passes an acknowledged range skips more messages than it was asked for, as if all acknowledged ranges of the subscription were before its end. Nobody receives these messages. A peek returns a later entry in the same way.",
+        cause="The same as that of `later-ranges-not-counted`. Before 4.1.72, Netty's recycler takes the newest object first, so the kept upper end of a range becomes the lower end of the next one. The unacknowledged entries between them then count as none, and the search goes on to the last range.",
+        upstream=("apache/pulsar#20262", "apache/pulsar#20326"),
+        side="broker",
+        releases=(">=2.5.0,<2.8.2", "==2.9.0"),
+        seen=("2.7.4", "2.6.0", "2.8.1", "2.9.0"),
+        gone=("2.10.5", "4.0.8"),
+        occurrence="In 10 of 10 replays each on 2.8.1 and 2.9.0 where 12 ranges are passed, and in 9 of 9 on 2.7.4; in 5 of 6 others on 2.6.0. Always as far as all ranges reach.",
+        shadow=Shadow(
+            name="test_a_skip_that_counts_all_ranges_goes_exactly_so_far_and_passes_one",
+            by="small history",
+            statement="A skip goes further by another number of messages, or passes no acknowledged range and skips too many.",
+        ),
     ),
     Deviation(
         name=REPLAY_READ_OUTLIVES_CONSUMERS,

@@ -11,6 +11,7 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.deviations import requires
+from model.deviations.counts import UNREAD_MARKERS_COUNT
 from model.deviations.cursors import (
     ACKS_AFTER_RESET_NOT_PERSISTED,
     FLUSH_RATE_LIMITED,
@@ -18,7 +19,7 @@ from model.deviations.cursors import (
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
 )
-from model.deviations.service import PEEK_CREATES_SUBSCRIPTION, UNREAD_MARKERS_COUNT
+from model.deviations.service import PEEK_CREATES_SUBSCRIPTION
 from model.events import (
     AllReceived,
     CursorRead,
@@ -179,7 +180,8 @@ def _created(
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
     """Entries were skipped.
 
-    Releases that deviate skip none in the last ledger of a terminated topic, and skip markers instead of messages.
+    Releases that deviate skip none in the last ledger of a terminated topic, skip markers instead of messages, or skip
+    fewer or more where several ranges of the cursor are passed.
     """
     tracked = state.topics[subscription.topic]
     log = tracked.log
@@ -192,7 +194,11 @@ def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: I
             }
         is_open = log.may_have_more_markers_after(one.mark_delete)
         fewest = 0 if is_open else max(0, count - log.markers_after(one.mark_delete))
-        return {acked.skip(one, log, messages): UNREAD_MARKERS_COUNT for messages in range(fewest, count)}
+        ranges = {
+            acked.acknowledge_up_to(one, log, Place(last)): name
+            for last, name in acked.miscounted(one, log, count).items()
+        }
+        return ranges | {acked.skip(one, log, messages): UNREAD_MARKERS_COUNT for messages in range(fewest, count)}
 
     return _changed(state, subscription, lambda one: acked.skip(one, log, count), at, fewer, is_confirmed=True)
 

@@ -17,13 +17,13 @@ from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.deviations import requires
+from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED
 from model.deviations.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
     SEND_IN_PROGRESS_CLEARED_EARLY,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
 )
 from model.deviations.service import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
     PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
     REDELIVERY_REQUEST_UNBLOCKS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,

@@ -10,12 +10,20 @@ from itertools import islice
 from typing import TypeVar
 
 from model.cursors import diagnosis
-from model.cursors.acked import Acked, acknowledge_all
+from model.cursors.acked import Acked, acknowledge_all, miscounted
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.deviations import DEVIATIONS, preferred, requires
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.deviations.counts import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    PARTIAL_ACKS_NOT_COUNTED_OFF,
+    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
+    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+    UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
+    UNREAD_MARKERS_COUNT,
+)
 from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
@@ -26,13 +34,6 @@ from model.deviations.cursors import (
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
-)
-from model.deviations.service import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
-    PARTIAL_ACKS_NOT_COUNTED_OFF,
-    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
-    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
-    UNREAD_MARKERS_COUNT,
 )
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.judgement import Allowed, Broken, in_turn
@@ -126,6 +127,8 @@ def peeked(
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
     by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
+    ranges = [miscounted(one, log, nth) for one in cursor.imaginable]
+    by_deviation |= {one[outcome.position] for one in ranges if outcome.position in one}
     if any(_is_among_markers(one, log, nth, outcome.position) for one in cursor.imaginable):
         by_deviation |= {UNREAD_MARKERS_COUNT}
     peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
@@ -302,6 +305,8 @@ def _counted_in_all(
     because = f"{because}, but {sum(shown.values())} in total at its consumers"
     if 0 < stats.unacknowledged - sum(shown.values()) <= chunks.counted_at_nobody(state, subscription):
         return requires(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, state, known, because)
+    if stats.unacknowledged == 0 and state.topics[subscription.topic].is_unlimited_in_all:
+        return requires(UNLIMITED_SUBSCRIPTION_NOT_COUNTED, state, known, because)
     missing, bounds = sum(shown.values()) - stats.unacknowledged, state.subtracted_twice.get(subscription)
     if bounds is None or not max(1, bounds.least) <= missing <= bounds.most:
         return Broken("SERVE-04", because)

@@ -62,6 +62,11 @@ class TrackedTopic:
     not_due: Map[str, float] = Map()
 
     @property
+    def is_unlimited_in_all(self) -> bool:
+        """Whether its namespace limits consumers, but not the unacknowledged messages of a subscription."""
+        return self.limits != NO_LIMITS_ON_CONSUMERS and self.limits.in_all == 0
+
+    @property
     def is_all_deleted(self) -> bool:
         """Whether it had messages, and all of its ledgers were deleted."""
         return bool(self.log.ledgers) and self.deleted.issuperset(self.log.ledgers)

@@ -6,11 +6,20 @@ example, or concerned everything, none of these mistakes was found.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 
 from model.deviations import DEVIATIONS, counted
+from model.deviations.counts import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
+    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+)
 from model.deviations.cursors import (
+    ALL_RANGES_COUNTED,
+    LATER_RANGES_NOT_COUNTED,
     NACK_BACKOFF_MISSING,
     SEND_IN_PROGRESS_CLEARED_EARLY,
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
@@ -21,13 +30,18 @@ from model.deviations.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
 )
-from model.deviations.service import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
-    EXPIRY_STOPS_AT_ACKNOWLEDGED,
-    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
-    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
+from model.events import (
+    Acknowledged,
+    ConsumerRead,
+    CursorRead,
+    Delivery,
+    Done,
+    MessagePeeked,
+    Range,
+    RedeliveryRequested,
+    Starved,
 )
-from model.events import Acknowledged, ConsumerRead, CursorRead, Delivery, Done, Range, RedeliveryRequested, Starved
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Unload
@@ -39,6 +53,7 @@ from model.subscription_operations import (
     CutDuring,
     Expire,
     Nack,
+    PeekMessage,
     ReadCursor,
     Skip,
 )
@@ -376,6 +391,56 @@ def test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_
     assert left(6, 1, 3, reloaded[1:]) is not None
     skipped: tuple[Happened, ...] = (*shared.topic(), *reloaded, (Skip("t0", "s0", 6), Done()))
     assert isinstance(shared.judged(*skipped, known=known), Allowed), "of nothing"
+
+
+def with_gaps(*acknowledged: int) -> tuple[Happened, ...]:
+    """Of eight messages, all delivered, these are acknowledged."""
+    taken = shared.taken(*(shared.single(number) for number in range(8)))
+    return *shared.topic(*[1] * 8), taken, *(shared.acknowledged(shared.single(number)) for number in acknowledged)
+
+
+def is_skipped(count: int, mark_delete: int, backlog: int, *acknowledged: int, known: str) -> bool:
+    """Whether a skip of so many may end here, where these messages are acknowledged."""
+    skip: Happened = (Skip("t0", "s0", count), Done())
+    left = tuple(Range(shared.at(number - 1), shared.at(number)) for number in acknowledged if number > mark_delete)
+    read = shared.read(shared.at(mark_delete), backlog=backlog, unacknowledged=backlog, ranges=left)
+    return isinstance(shared.judged(*with_gaps(*acknowledged), skip, read, known=known), Allowed)
+
+
+def test_a_skip_that_counts_all_ranges_goes_exactly_so_far_and_passes_one() -> None:
+    """A skip of two passes 0 and 2. With all three ranges it ends at 4, and 5 is acknowledged."""
+    ends = partial(is_skipped, known=ALL_RANGES_COUNTED)
+    assert ends(2, 3, 3, 1, 3, 5)
+    assert ends(2, 5, 2, 1, 3, 5)
+    assert not ends(2, 6, 1, 1, 3, 5)
+    assert not ends(2, 1, 4, 1, 3, 5)
+    assert not ends(1, 5, 2, 1, 3, 5)
+
+
+def test_a_skip_counts_the_first_of_several_ranges_at_least() -> None:
+    """A skip of four passes 0, 2, 4 and 6. Without the second and third range it ends at 4."""
+    ends = partial(is_skipped, known=LATER_RANGES_NOT_COUNTED)
+    assert ends(4, 6, 1, 1, 3, 5)
+    assert ends(4, 5, 2, 1, 3, 5)
+    assert not ends(4, 3, 3, 1, 3, 5)
+    assert not ends(4, 1, 4, 1, 3, 5)
+    assert ends(3, 3, 4, 1)
+    assert not ends(3, 2, 5, 1)
+
+
+def test_a_peek_miscounts_ranges_as_a_skip_does() -> None:
+    def returns(nth: int, number: int, *acknowledged: int, known: str = LATER_RANGES_NOT_COUNTED) -> bool:
+        peek: Happened = (PeekMessage("t0", "s0", nth), MessagePeeked(shared.at(number)))
+        return isinstance(shared.judged(*with_gaps(*acknowledged), peek, known=known), Allowed)
+
+    assert returns(4, 6, 1, 3, 5)
+    assert returns(4, 5, 1, 3, 5)
+    assert returns(4, 4, 1, 3, 5)
+    assert not returns(4, 3, 1, 3, 5)
+    assert not returns(3, 2, 1)
+    assert returns(2, 4, 1, 3, 5, known=ALL_RANGES_COUNTED)
+    assert not returns(2, 5, 1, 3, 5, known=ALL_RANGES_COUNTED)
+    assert not returns(1, 3, 1, 3, 5, known=ALL_RANGES_COUNTED)
 
 
 # ------------------------------------------------------------------------------------------------------- stalls

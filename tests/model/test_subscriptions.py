@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
+from model.deviations.counts import PARTIAL_ACKS_NOT_COUNTED_OFF
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
@@ -17,7 +18,7 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.deviations.service import PARTIAL_ACKS_NOT_COUNTED_OFF, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+from model.deviations.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.events import (
     Acknowledged,
     AllReceived,

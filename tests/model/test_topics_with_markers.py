@@ -15,10 +15,10 @@ from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.info import info_of, state_of
 from model.cursors.log import TopicLog, appended
+from model.deviations.counts import UNREAD_MARKERS_COUNT
 from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
 from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
 from model.deviations.replication import UPDATE_CREATES_AT_LATEST
-from model.deviations.service import UNREAD_MARKERS_COUNT
 from model.events import (
     Acknowledged,
     AllReceived,

@@ -16,7 +16,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from model.cursors import reference
-from model.cursors.acked import Acked, found_by_search, skip_starting_over
+from model.cursors.acked import Acked, found_by_search, nth_by_all_ranges, nth_by_first_ranges, skip_starting_over
 from model.cursors.info import PositionInfo
 from model.cursors.log import Place, TopicLog, appended, key_of
 from model.cursors.reference import CursorLedger
@@ -199,8 +199,13 @@ class Subscription:
 
     def skip(self, count: int) -> None:
         """The next entries are acknowledged."""
+        reached: Position | None = None
         if self.variant.skip_past_terminated_end_starts_over and self.log.is_reopened:
             reached = skip_starting_over(self.state.acked, self.log.of_model, count).mark_delete
+        elif self.variant.later_ranges_not_counted or self.variant.all_ranges_counted:
+            miscounted = nth_by_all_ranges if self.variant.all_ranges_counted else nth_by_first_ranges
+            reached = next(iter(miscounted(self.state.acked, self.log.of_model, count)), None)
+        if reached is not None:
             self._change(lambda state, log: reference.expire(state, log, reached))
         else:
             self._change(lambda state, log: reference.skip(state, log, count, is_reopened=self.log.is_reopened))

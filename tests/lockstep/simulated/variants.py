@@ -21,6 +21,8 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     reset_persists_read_position: bool = False
     created_cursor_persisted_at_latest: bool = False
     skip_past_terminated_end_starts_over: bool = False
+    later_ranges_not_counted: bool = False
+    all_ranges_counted: bool = False
     partial_acks_persisted_as_first: bool = False
     leaver_given_twice: bool = False
     """What was pending at the last consumer that left, and not in the replay queue, is sent to the next one twice."""

@@ -24,25 +24,60 @@ def sent_again(
 ) -> Allowed[Example] | Broken:
     """What is judged if a producer stores 1 and 2, the topic is reloaded, and so long after that it sends ``text``."""
     created = CreateTopic("t", "topic-on" if on else "topic-off"), Created(deduplication=on, snapshot_room=6)
-    opened = OpenProducer("p2", "t", "p"), Opened(2 if on else -1)
-    (_, first, stored, _, again) = steps(f"t off; p opens -1; p sends 1@0 2@1; p opens 2; {text}")
+    opened = OpenProducer("p2", "t", "p"), Opened(-1)
+    (_, first, stored, _, *again) = steps(f"t off; p opens -1; p sends 1@0 2@1; p opens -1; {text}")
     verdict = judged(created, first, stored, reload, known=known)
-    for happened, now_ms in ((opened, LOADED_MS), (again, LOADED_MS + wait_ms)):
-        assert isinstance(verdict, Allowed), verdict
+    for happened, now_ms in ((opened, LOADED_MS), *((one, LOADED_MS + wait_ms) for one in again)):
+        if isinstance(verdict, Broken):
+            break
         verdict = judge(verdict.state, happened[0], happened[1], at=Interval(now_ms, now_ms))
     return verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "on"), [(AS_DUPLICATE, False), ("p sends 2=UnknownStatus", False), ("p sends 2@2", True)]
-)
-def test_a_restarted_broker_may_judge_by_the_policy_of_the_namespace(text: str, on: bool) -> None:
-    broken = sent_again(text, on=on)
+def opened_again(last_sequence_id: int, *, reload: Happened = RESTART, known: str = "") -> Allowed[Example] | Broken:
+    """What is judged if a topic with its own policy has 1 and 2, is reloaded, and p is opened with this last id."""
+    created = CreateTopic("t", "topic-on"), Created(deduplication=True, snapshot_room=6)
+    (_, first, stored, opened) = steps(f"t off; p opens -1; p sends 1@0 2@1; p opens {last_sequence_id}")
+    return judged(created, first, stored, reload, opened, known=known)
+
+
+@pytest.mark.parametrize("text", [AS_DUPLICATE, "p sends 2=UnknownStatus"])
+def test_a_restarted_broker_may_judge_by_the_policy_of_the_namespace(text: str) -> None:
+    broken = sent_again(text)
     assert isinstance(broken, Broken)
     assert broken.deviation == TOPIC_POLICY_APPLIED_LATE
-    allowed = sent_again(text, on=on, known=TOPIC_POLICY_APPLIED_LATE)
+    allowed = sent_again(text, known=TOPIC_POLICY_APPLIED_LATE)
     assert isinstance(allowed, Allowed)
     assert allowed.deviations == (TOPIC_POLICY_APPLIED_LATE,)
+
+
+def test_a_topic_that_is_loaded_before_its_policy_is_read_forgets_its_ids() -> None:
+    allowed = opened_again(-1, known=TOPIC_POLICY_APPLIED_LATE)
+    assert isinstance(allowed, Allowed)
+    assert allowed.deviations == (TOPIC_POLICY_APPLIED_LATE,)
+    for last_sequence_id, reload in ((1, RESTART), (-1, (Unload("t"), Done()))):
+        broken = opened_again(last_sequence_id, reload=reload, known=TOPIC_POLICY_APPLIED_LATE)
+        assert isinstance(broken, Broken)
+        assert broken.deviation != TOPIC_POLICY_APPLIED_LATE
+
+
+def test_what_is_stored_before_the_policy_is_read_may_not_count() -> None:
+    known = TOPIC_POLICY_APPLIED_LATE
+    for last_sequence_id in (-1, 2):
+        text = f"p sends 2@2; p closes; p opens {last_sequence_id}"
+        assert isinstance(sent_again(text, on=True, known=known), Allowed)
+    broken = sent_again("p sends 2@2; p closes; p opens 1", on=True, known=known)
+    assert isinstance(broken, Broken)
+    assert broken.rule == "DEDUP-09"
+
+
+def test_once_the_policy_is_read_what_is_stored_counts() -> None:
+    known = TOPIC_POLICY_APPLIED_LATE
+    text = "p sends 3@2; p closes; p opens 3; p sends 3"
+    assert isinstance(sent_again(f"{text}=dup", on=True, known=known), Allowed)
+    broken = sent_again(f"{text}@3", on=True, known=known)
+    assert isinstance(broken, Broken)
+    assert broken.rule == "DEDUP-12"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace as struct_replace
 
+from model.deviations.counts import UNLIMITED_SUBSCRIPTION_NOT_COUNTED
 from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
@@ -257,3 +258,21 @@ def test_a_subscription_with_as_many_unacknowledged_messages_as_it_may_have_is_b
 def test_below_half_of_its_limit_no_subscription_is_blocked(in_all: int, count: int, *, is_allowed: bool) -> None:
     judged = answer(after(*limited(Limits(in_all=in_all))), *withheld(0, count=count))
     assert ("SERVE-05" in judged) if is_allowed else (judged == "SERVE-05")
+
+
+@pytest.mark.parametrize(
+    ("limits", "count", "is_met"),
+    [
+        (Limits(unacknowledged=9), 0, True),
+        (Limits(unacknowledged=9), 1, False),
+        (Limits(unacknowledged=9, in_all=9), 0, False),
+        (Limits(), 0, False),
+    ],
+)
+def test_only_a_subscription_without_a_limit_is_not_counted_and_not_at_all(
+    limits: Limits, count: int, *, is_met: bool
+) -> None:
+    taken: Happened = (Receive("c1", 2), received(0, 1)[1])
+    stats = CursorRead(Position(1, -1), (), 9, count, (ConsumerRead("c1", (), 2),))
+    deviation = deviation_of(after(*limited(limits), taken), ReadCursor("t0", "sub"), stats)
+    assert deviation == (UNLIMITED_SUBSCRIPTION_NOT_COUNTED if is_met else None)
