@@ -27,7 +27,7 @@ from model.deviations.cursors import (
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,
     SKIP_RATE_LIMITED,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+    TAKE_BACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.judgement import Allowed, Broken
@@ -229,8 +229,7 @@ class Cursor:
         if name not in known:
             return DEVIATIONS[name].broken()
         shown = frozenset(state for state, one in deviating.items() if one == name)
-        takes_back = name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-        taken_back = self.taken_back | self.possible if takes_back else self.taken_back
+        taken_back = self.taken_back | self.possible if name in TAKE_BACK else self.taken_back
         after = replace(self, possible=shown, deviating=only_by_deviation(shown, deviating), taken_back=taken_back)
         if name == BATCH_INDEX_ACKS_NOT_RECOVERED:  # nor does a kill bring back what the unload lost
             past = (

@@ -29,6 +29,16 @@ SKIP_PAST_TERMINATED_END_STARTS_OVER = "skip-past-terminated-end-starts-over"
 CREATED_CURSOR_PERSISTED_AT_LATEST = "created-cursor-persisted-at-latest"
 RESET_PERSISTS_READ_POSITION = "reset-persists-read-position"
 
+TAKE_BACK = frozenset(
+    {
+        BATCH_INDEX_ACKS_OVERWRITTEN,
+        TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+        SKIP_PAST_TERMINATED_END_STARTS_OVER,
+        LATER_RANGES_NOT_COUNTED,
+    }
+)
+"""They leave messages that were assumed to be acknowledged. Those may be with the consumers that had them."""
+
 DEVIATIONS = (
     Deviation(
         name=RESET_MISCOUNTS_BACKLOG,

@@ -39,6 +39,7 @@ from model.events import (
     Done,
     MessagePeeked,
     Range,
+    ReceivedMessages,
     RedeliveryRequested,
     Starved,
 )
@@ -55,6 +56,7 @@ from model.subscription_operations import (
     Nack,
     PeekMessage,
     ReadCursor,
+    Receive,
     Skip,
 )
 from model.vocabulary import LoseThenCut
@@ -399,12 +401,14 @@ def with_gaps(*acknowledged: int) -> tuple[Happened, ...]:
     return *shared.topic(*[1] * 8), taken, *(shared.acknowledged(shared.single(number)) for number in acknowledged)
 
 
-def is_skipped(count: int, mark_delete: int, backlog: int, *acknowledged: int, known: str) -> bool:
-    """Whether a skip of so many may end here, where these messages are acknowledged."""
+def is_skipped(
+    count: int, mark_delete: int, backlog: int, *acknowledged: int, known: str, later: tuple[Happened, ...] = ()
+) -> bool:
+    """Whether a skip of so many may end here, where these messages are acknowledged, and that may follow."""
     skip: Happened = (Skip("t0", "s0", count), Done())
     left = tuple(Range(shared.at(number - 1), shared.at(number)) for number in acknowledged if number > mark_delete)
     read = shared.read(shared.at(mark_delete), backlog=backlog, unacknowledged=backlog, ranges=left)
-    return isinstance(shared.judged(*with_gaps(*acknowledged), skip, read, known=known), Allowed)
+    return isinstance(shared.judged(*with_gaps(*acknowledged), skip, read, *later, known=known), Allowed)
 
 
 def test_a_skip_that_counts_all_ranges_goes_exactly_so_far_and_passes_one() -> None:
@@ -426,6 +430,11 @@ def test_a_skip_counts_the_first_of_several_ranges_at_least() -> None:
     assert not ends(4, 1, 4, 1, 3, 5)
     assert ends(3, 3, 4, 1)
     assert not ends(3, 2, 5, 1)
+
+
+def test_what_a_skip_left_is_still_with_the_consumer_that_had_it() -> None:
+    nothing: Happened = (Receive("c1", 9), ReceivedMessages((), settled=True))
+    assert is_skipped(4, 5, 2, 1, 3, 5, known=LATER_RANGES_NOT_COUNTED, later=(nothing,))
 
 
 def test_a_peek_miscounts_ranges_as_a_skip_does() -> None:
