@@ -156,7 +156,7 @@ def _outcome(measured: Sequence[Measurement], summaries: Summaries) -> list[str]
     releases = ", ".join(sorted({one.release for one in measured}))
     during = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     sampled = f"{count(len(summaries), 'defect', 'defects')}, {seeds} each"
-    lines = [f"{during}, {releases}: {sampled}, on two cores that other programs used heavily (load 20).", ""]
+    lines = [f"{during}, {releases}: {sampled}, on two cores that little else used.", ""]
     for way in WAYS:
         hunts = [one for one in measured if one.way == way]
         found = sum(one.found for one in hunts)
