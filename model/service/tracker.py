@@ -134,6 +134,8 @@ def _starved(
             answer = due.of_emptied(consumption, SubscriptionId(topic, subscription), missing, known)
             return answer if isinstance(answer, Broken) else answer.of(state)
         case Expire(topic, subscription, up_to=up_to):
+            if topic in consumption.topics and str(up_to) not in consumption.log(topic).places:
+                return Allowed(state)
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
             causes = []
             if administration.stopping_early(consumption, SubscriptionId(topic, subscription), str(up_to)):

@@ -252,10 +252,12 @@ def stopping_early(state: Consumption, subscription: SubscriptionId, up_to: str)
         return frozenset()
     last = log.places[up_to].position
     return frozenset(
-        one
-        for one in state.cursors[subscription].possible
-        if any(left <= last for left in _searched(one, log, last).unacknowledged(log))
+        one for one in state.cursors[subscription].possible if _leaves_any(_searched(one, log, last), log, last)
     )
+
+
+def _leaves_any(state: Acked, log: TopicLog, last: Position) -> bool:
+    return any(left <= last for left in state.unacknowledged(log))
 
 
 def ends_in_reopened_ledger(state: Consumption, topic: str, up_to: str) -> bool:
@@ -272,7 +274,9 @@ def _is_in_reopened_ledger(tracked: TrackedTopic, position: Position) -> bool:
 
 
 def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
-    position = acked.found_by_search(state, log, last)
+    """The state after an expiry. A topic with markers may end with acknowledged ones, which its log here lacks: then
+    the search finds the first entry only."""
+    position = log.after(state.mark_delete) if log.has_markers else acked.found_by_search(state, log, last)
     return state if position is None else acked.acknowledge_up_to(state, log, Place(position))
 
 

@@ -19,6 +19,7 @@ from model.deviations.counts import UNREAD_MARKERS_COUNT
 from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
 from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
 from model.deviations.replication import UPDATE_CREATES_AT_LATEST
+from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -35,15 +36,17 @@ from model.events import (
     Range,
     Sent,
     SnapshotRead,
+    Starved,
     Stored,
     Unknown,
 )
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
 from model.operations import OpenProducer, ReadLog, ReadSnapshot, Send
 from model.subscription_operations import (
     Acknowledge,
     CreateSubscription,
+    Expire,
     PeekMessage,
     ReadCursor,
     ReceiveAll,
@@ -462,6 +465,24 @@ def test_a_reset_may_miscount_markers_that_were_read_until_the_topic_is_reloaded
     assert deviates(RESET_MISCOUNTS_BACKLOG, *reset, reads(0))
     reloaded = (*reset, *steps("t unloads"))
     assert broken_by(*reloaded, reads(0), known=RESET_MISCOUNTS_BACKLOG).deviation is None
+
+
+EXPIRES_FEWER = Expire("t", "s", "p2"), Starved("1 entry does not expire")
+
+
+def test_an_expiry_finds_the_first_message_only_where_acknowledged_markers_may_follow_the_last_one() -> None:
+    assert deviates(EXPIRY_STOPS_AT_ACKNOWLEDGED, *THREE, EXPIRES_FEWER)
+    left = (*THREE, EXPIRES_FEWER, reads(2, mark_delete=1, stored_after=5))
+    assert isinstance(judged(*left, known=EXPIRY_STOPS_AT_ACKNOWLEDGED), Allowed)
+    for wrong in (reads(3), reads(1, mark_delete=3, stored_after=3)):
+        assert broken_by(*THREE, EXPIRES_FEWER, wrong, known=EXPIRY_STOPS_AT_ACKNOWLEDGED).deviation is None
+    without = (*steps("t off; p opens -1; p sends 1@0 2@1"), (CreateSubscription("t", "s"), Done()))
+    assert broken_by(*without, EXPIRES_FEWER, known=EXPIRY_STOPS_AT_ACKNOWLEDGED).deviation is None
+
+
+def test_nothing_is_said_of_an_expiry_up_to_a_message_that_was_never_sent() -> None:
+    never = Expire("t", "s", "p9"), Starved("1 entry does not expire")
+    assert isinstance(judged(*THREE, never), Allowed)
 
 
 def peeks(nth: int, position: int | None) -> Happened:
