@@ -179,7 +179,7 @@ DEVIATIONS = (
         rule="ACK-04",
         also=("SERVE-04",),
         statement="A cumulative ack that ends within a batch takes the whole batch off the backlog of a non-durable subscription, although mark-delete stays before it.",
-        cause="A non-durable cursor counts the entry as consumed, whatever is left of its batch. The source of 2.11.0 was not read.",
+        cause="A non-durable cursor counts the entry as consumed, whatever is left of its batch. By the byte code of 2.11.0 that of a subscription at the earliest position begins two positions before the first entry (NonDurableCursorImpl: getPreviousPosition of getFirstPosition), so that an ack of the position before that entry counts as one of an entry (ManagedCursorImpl.setAcknowledgedPosition).",
         side="broker",
         releases=(">=2.6.2,<=2.11.0",),
         seen=("2.11.0", "2.10.1", "2.9.0", "2.9.1", "2.8.2", "2.7.4", "2.6.2"),
