@@ -139,6 +139,7 @@ class Cursor:
     lost_before: frozenset[Acked] = frozenset()
     taken_back: frozenset[Acked] = frozenset()
     stays_at: Position | None = None
+    is_last_not_counted: bool = False
 
     @property
     def imaginable(self) -> frozenset[Acked]:

@@ -15,7 +15,7 @@ RANGE_LIMIT_IGNORED_ON_UNLOAD = "range-limit-ignored-on-unload"
 UNLOAD_WHILE_CURSOR_LEDGER_OPENS = "unload-while-cursor-ledger-opens"
 UNLOAD_WITHOUT_SESSION_LOSES_ACKS = "unload-without-session-loses-acks"
 UNACKED_COUNT_LOWERED_BY_ANY_ACK = "unacked-count-lowered-by-any-ack"
-PARTIAL_BATCH_OFF_BACKLOG = "partial-batch-off-backlog"
+LAST_ENTRY_NOT_IN_BACKLOG = "last-entry-not-in-backlog"
 TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
 LATER_RANGES_NOT_COUNTED = "later-ranges-not-counted"
 ALL_RANGES_COUNTED = "all-ranges-counted"
@@ -174,16 +174,16 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
-        name=PARTIAL_BATCH_OFF_BACKLOG,
-        aliases=("part-off-backlog",),
-        rule="ACK-04",
-        also=("SERVE-04",),
-        statement="A cumulative ack that ends within a batch takes the whole batch off the backlog of a non-durable subscription, although mark-delete stays before it.",
-        cause="A non-durable cursor counts the entry as consumed, whatever is left of its batch. By the byte code of 2.11.0 that of a subscription at the earliest position begins two positions before the first entry (NonDurableCursorImpl: getPreviousPosition of getFirstPosition), so that an ack of the position before that entry counts as one of an entry (ManagedCursorImpl.setAcknowledgedPosition).",
+        name=LAST_ENTRY_NOT_IN_BACKLOG,
+        aliases=("part-off-backlog", "partial-batch-off-backlog"),
+        rule="SERVE-04",
+        statement="A non-durable subscription that begins at the last entry of a topic does not count it in its backlog, which stays too small by one.",
+        cause="NonDurableCursorImpl.recoverCursor takes a backlog of 0 unless the read position is before the last entry (compareTo, by the byte code of 2.11.0). If it is the last entry, that one is left out. With two entries the backlog is right.",
         side="broker",
         releases=(">=2.6.2,<=2.11.0",),
         seen=("2.11.0", "2.10.1", "2.9.0", "2.9.1", "2.8.2", "2.7.4", "2.6.2"),
         gone=("3.3.6", "4.0.8"),
+        occurrence="Every time, before any ack: in 12 of 12 and in 2 of 2 replays on 2.11.0; with a second entry in 0 of 5.",
         shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
     Deviation(

@@ -25,7 +25,7 @@ from model.deviations.counts import (
     UNREAD_MARKERS_COUNT,
 )
 from model.deviations.cursors import (
-    PARTIAL_BATCH_OFF_BACKLOG,
+    LAST_ENTRY_NOT_IN_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
@@ -194,9 +194,8 @@ def _counted(
         return requires(UNREAD_MARKERS_COUNT, cursor, known, because)
     if cursor.was_reset_among_markers and backlog < left:
         return requires(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
-    begun = max(len(one.parts) for one in cursor.possible)
-    if not cursor.durable and left - begun <= backlog < left:
-        return requires(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
+    if cursor.is_last_not_counted and backlog == left - 1:
+        return requires(LAST_ENTRY_NOT_IN_BACKLOG, cursor, known, because)
     if backlog == left - 1 and any(one.after < stats.mark_delete <= one.last for one in stats.ranges):
         return requires(RESET_KEEPS_FORMER_RANGES, replace(cursor, miscounted=1), known, because)
     if backlog != max(0, left - cursor.miscounted):

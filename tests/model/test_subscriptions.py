@@ -10,8 +10,8 @@ from model.deviations.counts import PARTIAL_ACKS_NOT_COUNTED_OFF
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
+    LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_PERSISTED_AS_FIRST,
-    PARTIAL_BATCH_OFF_BACKLOG,
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
@@ -261,13 +261,17 @@ def test_the_unacknowledged_count_of_a_subscription_is_that_of_its_consumers() -
     assert isinstance(judged(*history, counted(3)), Allowed), "the count at its consumer was not read"
 
 
-def test_a_partly_acknowledged_batch_counts_in_the_backlog_unless_a_deviation_is_known() -> None:
-    read_along: Happened = (Subscribe("c2", "t0", "s2", kind="Exclusive", durable=False), Subscribed())
-    history = (*topic(3, 1), read_along, taken(part(0, 3), by="c2"), acknowledged(part(0, 3), by="c2", cumulative=True))
-    counted: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 1, 0))
-    assert deviation_met(*history, counted, known=PARTIAL_BATCH_OFF_BACKLOG)
-    too_few: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 0, 0))
-    assert rule_broken(*history, too_few, known=PARTIAL_BATCH_OFF_BACKLOG) == "SERVE-04"
+def test_only_the_last_entry_is_not_in_the_backlog_of_a_non_durable_subscription_by_a_deviation() -> None:
+    def shown(backlog: int, *sizes: int, durable: bool = False) -> list[Happened]:
+        read_along: Happened = (Subscribe("c2", "t0", "s2", kind="Exclusive", durable=durable), Subscribed())
+        return [*topic(*sizes), read_along, (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), backlog, 0))]
+
+    known = LAST_ENTRY_NOT_IN_BACKLOG
+    assert deviation_met(*shown(0, 3), known=known)
+    assert rule_broken(*shown(1, 1, 1), known=known) == "SERVE-04"
+    assert rule_broken(*shown(0, 1, 1), known=known) == "SERVE-04"
+    assert rule_broken(*shown(0, 3, durable=True), known=known) == "SERVE-04"
+    assert isinstance(judged(*shown(1, 3), known=known), Allowed)
 
 
 def test_a_nacked_message_is_redelivered_with_a_higher_redelivery_count() -> None:

@@ -132,6 +132,12 @@ class Subscription:
     _limited_until_s: float = -math.inf
     _dirty_since_s: float | None = None
     _changed_s: float | None = None
+    _not_counted: int = 0
+
+    def __post_init__(self) -> None:
+        """Count all entries, except for the last one where the broker deviates."""
+        is_at_last = reference.backlog(self.state, self.log.of_model) == 1
+        self._not_counted = int(self.variant.last_entry_not_in_backlog and not self.durable and is_at_last)
 
     # ------------------------------------------------------------------------------------------- observable state
 
@@ -160,8 +166,7 @@ class Subscription:
     @property
     def backlog(self) -> int:
         """The number of entries that are not acknowledged, as the broker counts them."""
-        parts = self.state.acked.parts if self.variant.partial_batch_off_backlog and not self.durable else ()
-        return max(0, reference.backlog(self.state, self.log.of_model) - len(parts))
+        return max(0, reference.backlog(self.state, self.log.of_model) - self._not_counted)
 
     def shown(self) -> PositionInfo:
         """Mark-delete and ranges in the broker's stats."""

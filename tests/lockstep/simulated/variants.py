@@ -14,7 +14,7 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     """A peek counts entries from mark-delete, acknowledged ones too."""
     replay_read_outlives_consumers: bool = False
     unacked_count_lowered_by_any_ack: bool = False
-    partial_batch_off_backlog: bool = False
+    last_entry_not_in_backlog: bool = False
     opening_loses_ranges: bool = False
     """An unload while the cursor's ledger is being opened loses the individually acknowledged entries."""
     expiry_stops_at_acknowledged: bool = False
@@ -58,7 +58,7 @@ AS_RELEASES = SimulatedVariant(
     terminated_last_ledger_not_skipped=True,
     replay_read_outlives_consumers=True,
     unacked_count_lowered_by_any_ack=True,
-    partial_batch_off_backlog=True,
+    last_entry_not_in_backlog=True,
     chunk_assignment_outlives_consumer=True,
     chunk_without_permits_blocks_others=True,
     expiry_stops_at_acknowledged=True,
