@@ -15,7 +15,6 @@ RANGE_LIMIT_IGNORED_ON_UNLOAD = "range-limit-ignored-on-unload"
 UNLOAD_WHILE_CURSOR_LEDGER_OPENS = "unload-while-cursor-ledger-opens"
 UNLOAD_WITHOUT_SESSION_LOSES_ACKS = "unload-without-session-loses-acks"
 UNACKED_COUNT_LOWERED_BY_ANY_ACK = "unacked-count-lowered-by-any-ack"
-LAST_ENTRY_NOT_IN_BACKLOG = "last-entry-not-in-backlog"
 TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
 LATER_RANGES_NOT_COUNTED = "later-ranges-not-counted"
 ALL_RANGES_COUNTED = "all-ranges-counted"
@@ -172,19 +171,6 @@ DEVIATIONS = (
             statement="A redelivery request lowers the count by one too many, too.",
             missed_before=True,
         ),
-    ),
-    Deviation(
-        name=LAST_ENTRY_NOT_IN_BACKLOG,
-        aliases=("part-off-backlog", "partial-batch-off-backlog"),
-        rule="SERVE-04",
-        statement="A non-durable subscription that begins at the last entry of a topic does not count it in its backlog, which stays too small by one.",
-        cause="NonDurableCursorImpl.recoverCursor takes a backlog of 0 unless the read position is before the last entry (compareTo, by the byte code of 2.11.0). If it is the last entry, that one is left out. With two entries the backlog is right.",
-        side="broker",
-        releases=(">=2.6.2,<=2.11.0",),
-        seen=("2.11.0", "2.10.1", "2.9.0", "2.9.1", "2.8.2", "2.7.4", "2.6.2"),
-        gone=("3.3.6", "4.0.8"),
-        occurrence="Every time, before any ack: in 12 of 12 and in 2 of 2 replays on 2.11.0; with a second entry in 0 of 5.",
-        shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
     Deviation(
         name=TERMINATED_LAST_LEDGER_NOT_SKIPPED,

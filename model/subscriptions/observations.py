@@ -18,6 +18,7 @@ from model.deviations import DEVIATIONS, preferred, requires
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.counts import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
+    LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_NOT_COUNTED_OFF,
     PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
@@ -25,7 +26,6 @@ from model.deviations.counts import (
     UNREAD_MARKERS_COUNT,
 )
 from model.deviations.cursors import (
-    LAST_ENTRY_NOT_IN_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
-from model.deviations.counts import PARTIAL_ACKS_NOT_COUNTED_OFF
+from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG, PARTIAL_ACKS_NOT_COUNTED_OFF
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
-    LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_PERSISTED_AS_FIRST,
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,

@@ -13,6 +13,7 @@ import pytest
 from conformance.engine.machines import Machine
 from model.deviations import BY_DOCUMENT, DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG
 from model.deviations.cursors import (
     ACKS_AFTER_RESET_NOT_PERSISTED,
     ALL_RANGES_COUNTED,
@@ -20,7 +21,6 @@ from model.deviations.cursors import (
     BATCH_INDEX_ACKS_OVERWRITTEN,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
     FLUSH_RATE_LIMITED,
-    LAST_ENTRY_NOT_IN_BACKLOG,
     LATER_RANGES_NOT_COUNTED,
     LOST_ACK_FILTERS_REDELIVERY,
     NACK_BACKOFF_MISSING,

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant, named
 from model.deviations import DEVIATIONS
+from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
     FLUSH_RATE_LIMITED,
-    LAST_ENTRY_NOT_IN_BACKLOG,
     LOST_ACK_FILTERS_REDELIVERY,
     NACK_BACKOFF_MISSING,
     PARTIAL_ACKS_NOT_PERSISTED,
