@@ -214,11 +214,13 @@ def found_by_search(state: Acked, log: TopicLog, up_to: Position) -> Position | 
     """The result of the broker's binary search for the newest entry up to a position; None if there is none.
 
     It reads the first entry, then the last one, then entries in between. If everything from a probe on is acknowledged,
-    it takes the probe for the end of the topic.
+    it takes the probe for the end of the topic. A log with markers may end with acknowledged ones, which it lacks.
     """
     entries = list(log.all_after(state.mark_delete))
     if not entries or entries[0] > up_to:
         return None
+    if log.has_markers:
+        return entries[0]
     last_left = max(number for number, position in enumerate(entries) if not state.has(position))
     found, highest, probe = 0, len(entries), len(entries) - 1
     while probe <= last_left and found < highest:
@@ -289,10 +291,10 @@ def nth_by_all_ranges(state: Acked, log: TopicLog, nth: int) -> list[Position]:
     """
     last = _nth_unacknowledged(state, log, nth)
     entries = list(log.all_after(state.mark_delete))
-    if last is None or entries.index(last) + 1 == min(nth, sum(1 for _ in state.unacknowledged(log))):
+    acknowledged = [position for position in entries if state.has(position)]
+    if last is None or not acknowledged or acknowledged[0] > last:
         return []
-    acknowledged = sum(state.has(position) for position in entries)
-    return [entries[min(nth + acknowledged, len(entries)) - 1]]
+    return [entries[min(nth + len(acknowledged), len(entries)) - 1]]
 
 
 def miscounted(state: Acked, log: TopicLog, nth: int) -> dict[Position, str]:

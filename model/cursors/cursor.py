@@ -109,14 +109,14 @@ class Cursor:
     since it was persisted. ``is_unloaded``: nothing changed since the topic was unloaded. ``had_ledger``: the cursor
     had its own ledger then. ``was_opening``: that ledger may not have been open yet, and may have the state now.
 
-    For releases that deviate: ``miscounted``: by how many entries the backlog may be too small, and
-    ``was_reset_among_markers``, when it may be too small by acknowledged markers as well. ``deviating``: states
-    that are possible by a deviation only, and its name. ``ledger_since_ms``: since when the cursor has its own ledger,
-    or opens it (None: its state is in the metadata store). ``by_administrators``: how many changes since then were no
-    acks, which the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
+    For releases that deviate: ``miscounted``: by how many entries the backlog may be too small,
+    ``was_reset_among_markers``: also by acknowledged markers, ``is_last_not_counted``: by the last one, where it began.
+    ``deviating``: states possible by a deviation only, and its name. ``ledger_since_ms``: since when the cursor has its
+    own ledger, or opens it (None: it has none). ``by_administrators``: how many changes since then were no acks, which
+    the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
     ``is_requested``: it surely was. ``lost_before``: the states possible by a deviation when the topic was loaded.
     ``taken_back``: the states that were assumed until a deviation took an ack back; messages of such acks may be
-    pending. ``stays_at``: where mark-delete stays although later entries are acknowledged, because it was recovered so.
+    pending. ``stays_at``: where mark-delete stays, recovered so, although later entries are acknowledged.
     """
 
     possible: frozenset[Acked]

@@ -277,9 +277,7 @@ def _is_in_reopened_ledger(tracked: TrackedTopic, position: Position) -> bool:
 
 
 def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
-    """The state after an expiry. A topic with markers may end with acknowledged ones, which its log here lacks: then
-    the search finds the first entry only."""
-    position = log.after(state.mark_delete) if log.has_markers else acked.found_by_search(state, log, last)
+    position = acked.found_by_search(state, log, last)
     return state if position is None else acked.acknowledge_up_to(state, log, Place(position))
 
 
