@@ -55,10 +55,11 @@ class Findings:
         seeded: SeededDefect | None,
         is_interrupted: Callable[[], bool],
         on_failure: Callable[[HarnessError], bool],
-        replayer_of: Callable[[Iterable[AnyOperation]], AbstractContextManager[Replayer]],
+        replayer_of: Callable[[Iterable[AnyOperation], float], AbstractContextManager[Replayer]],
     ) -> None:
-        """``rounds`` perform single replays, and ``replayer_of`` operations those of histories with them.
-        ``on_failure`` is called after a replay with a harness error: whether the broker serves again.
+        """``rounds`` perform single replays, and ``replayer_of`` operations those of histories with them, until a time
+        on the monotonic clock. ``on_failure`` is called after a replay with a harness error: whether the broker serves
+        again.
         """
         self.plan = plan
         self.base = base
@@ -221,12 +222,13 @@ class Findings:
         first = only_recorded(one.attempt, recording)
         tries = 0
         for number, attempt in enumerate(one.attempts):
-            with self._replayer_of(attempt.operations) as replayer:
+            limit_s = self._replay_limit_s()
+            with self._replayer_of(attempt.operations, time.monotonic() + limit_s) as replayer:
                 shortest = minimise(
                     attempt,
                     replayer,
                     limit_s=self.shortening_s() - (0.0 if recording is None else recording.stage.seconds),
-                    replay_limit_s=self._replay_limit_s(),
+                    replay_limit_s=limit_s,
                     recording=recording if number == 0 else self._recording(attempt),
                 )
             if shortest.came_back:
@@ -301,7 +303,8 @@ class Findings:
                 return not self._is_interrupted() and time.monotonic() + seconds <= until
 
             try:
-                with self._replayer_of(itertools.chain(*(attempt.operations for attempt in one.attempts))) as replayer:
+                operations = itertools.chain(*(attempt.operations for attempt in one.attempts))
+                with self._replayer_of(operations, until) as replayer:
                     settled = replay_on(shortest, one.attempts, replayer, has_time_for)
             except HarnessError as harness_error:
                 self.emit_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")

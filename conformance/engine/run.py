@@ -344,19 +344,19 @@ class Run:
             yield lanes
 
     @contextmanager
-    def _replayer_of(self, operations: Iterable[AnyOperation]) -> Iterator[Replayer]:
-        """Performs histories with these operations for shortening and replaying them."""
+    def _replayer_of(self, operations: Iterable[AnyOperation], until: float) -> Iterator[Replayer]:
+        """Performs histories with these operations for shortening and replaying them, in lanes until then."""
         operations = tuple(operations)
         with self._lanes_for_replays(operations) as lanes:
             if lanes is None:
                 yield one_by_one(self._rounds.attempt)
             else:
                 starts_s = self._starts_s(STARTS_OF_CLUSTERS * lanes.count) if has_further_clusters(operations) else 0.0
-                yield Replayer(partial(self._attempts, lanes), at_once=lanes.count, starts_in_s=starts_s)
+                yield Replayer(partial(self._attempts, lanes, until), at_once=lanes.count, starts_in_s=starts_s)
 
-    def _attempts(self, lanes: Lanes, histories: Sequence[Operations]) -> list[Attempt]:
-        replayed = replay_in_lanes(lanes, histories, REPEATED)
-        return [one.attempt for one in replayed]
+    def _attempts(self, lanes: Lanes, until: float, histories: Sequence[Operations]) -> list[Attempt | None]:
+        replayed = replay_in_lanes(lanes, histories, REPEATED, until)
+        return [None if one is None else one.attempt for one in replayed]
 
     def _emit_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
         how = "could not go on" if self._is_broker_lost else "failed twice"
@@ -519,6 +519,7 @@ class Run:
                 continue
             at_once = min(left, lanes.count)
             for one in replay_in_lanes(lanes, [operations] * at_once, machine):
+                assert one is not None
                 yield one.attempt, one.ended
             left -= at_once
 

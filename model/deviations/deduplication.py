@@ -158,7 +158,8 @@ DEVIATIONS = (
     Deviation(
         name=OVERLAPPING_BATCH_DROPPED,
         rule="DEDUP-02",
-        statement="A batch that starts with a stored message is confirmed and dropped, including its new messages.",
+        also=("REPL-01",),
+        statement="A batch that starts with a stored message is confirmed and dropped, including its new messages. A cluster with deduplication drops it, too, if another one without it replicates it to it.",
         cause="MessageDeduplication compares only the lowest id of a batch (4.0.8, lines 455 and 468). Upstream changed the Java client instead, which no longer builds such batches (apache/pulsar#6326). Other clients still do (apache/pulsar-client-go#1395). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         upstream=("apache/pulsar#6273",),
         side="broker",

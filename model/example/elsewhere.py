@@ -67,8 +67,16 @@ def snapshot_read(state: Example, topic: str, read: SnapshotRead) -> Allowed[Non
     return remote.snapshot_read(state.remote_of(topic), read, is_crowded=state.topics[topic].is_crowded)
 
 
-def links_changed(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Example:
-    """A link from home was cut or healed, or home loaded topics again. A read of the other cluster heals it before."""
+def home_changed(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Example:
+    """A link from home was cut or healed, or home loaded topics again, or its log was read.
+
+    A read of the other cluster heals the link before.
+    """
+    if isinstance(operation, ReadLog) and operation.cluster in (None, HOME) and isinstance(outcome, LogRead):
+        view = state.topics.get(operation.topic)
+        if view is not None and view.has_markers:
+            read = state.remote_of(operation.topic).read_at_home(outcome)
+            state = state.with_remote(operation.topic, read)
     match operation, outcome:
         case CutLink(source, target), LinkCut() if (source, target) == (HOME, AWAY):
             return _of_each(state, state.remote, Remote.cut)

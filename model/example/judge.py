@@ -107,7 +107,7 @@ def judge(
         steps.append(lambda before: _served(before, operation, outcome))
         steps.append(lambda before: _judge_one(before, operation, outcome, at))
         steps.append(lambda before: Allowed(replace(before, consumption=replica.advanced(before.consumption))))
-        steps.append(lambda before: Allowed(elsewhere.links_changed(before, operation, outcome)))
+        steps.append(lambda before: Allowed(elsewhere.home_changed(before, operation, outcome)))
         if not _only_looks(operation, outcome):
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):

@@ -14,14 +14,17 @@ replicator that reconnected may have sent again everything from an earlier entry
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain, combinations
 from typing import Final
 
 from model.cluster_operations import AWAY, HOME
 from model.deviations import requires
 from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
+from model.example.droppable import NOTHING as NOTHING_DROPPABLE
+from model.example.droppable import Droppable, droppable
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
 from model.payloads import LIMIT_BYTES
@@ -75,6 +78,8 @@ class Remote:
     """It was since home loaded the topic."""
     was_reloaded: bool = False
     """Home has reloaded the topic."""
+    droppable: Droppable = NOTHING_DROPPABLE
+    """What of home's log, as it was read last, the other cluster may drop if it deduplicates."""
 
     @property
     def is_in_flight(self) -> bool:
@@ -113,6 +118,10 @@ class Remote:
     def healed(self) -> Remote:
         """The link from home was healed."""
         return replace(self, is_cut=False)
+
+    def read_at_home(self, read: LogRead) -> Remote:
+        """Home's log was read."""
+        return replace(self, droppable=droppable(read.entries))
 
     def reloaded_at_home(self) -> Remote:
         """Home loaded the topic again, so its replicator reads again from mark-delete."""
@@ -175,20 +184,29 @@ def compared(
     *,
     may_repeat: bool,
     before: int = 0,
+    may_lack: Set[Position] = frozenset(),
 ) -> Allowed[int] | Broken:
     """Over a ``link``, everything that was ``published`` was replicated, in its order; returns how much that is.
 
-    ``entries``: what the target has of it beyond those that it had ``before``.
+    ``entries``: what the target has of it beyond those that it had ``before``. ``may_lack``: what it may lack.
     """
     source, cluster = link
-    replicated: Collection[int] = {before}
+
+    def with_lacking(numbers: Collection[int]) -> Collection[int]:
+        passed = set(numbers)
+        for number, one in enumerate(published):
+            if number in passed and one.position in may_lack:
+                passed.add(number + 1)
+        return passed
+
+    replicated = with_lacking({before})
     for found in entries:
         following = {*replicated, *range(max(replicated))} if may_repeat else replicated
         after = {number + 1 for number in following if number < len(published) and published[number].is_in(found)}
         if not after:
             instead = _instead(published, max(replicated), source)
             return Broken(REPL_01, f"{cluster} has {', '.join(_ids(found.entry))} at {found.position} {instead}")
-        replicated = after
+        replicated = with_lacking(after)
     if len(published) not in replicated:
         lacking = published[max(replicated)]
         ids = ", ".join(lacking.ids)
@@ -196,25 +214,38 @@ def compared(
     return Allowed(len(published), (REPL_01,) if len(published) > before else ())
 
 
-def compared_with_full(
-    published: Sequence[Published],
-    entries: Sequence[LoggedEntry],
-    full: frozenset[str],
-    known: frozenset[str],
-    *,
-    may_repeat: bool,
+def compared_from_home(
+    remote: Remote, published: Sequence[Published], read: LogRead, known: frozenset[str]
 ) -> Allowed[int] | Broken:
-    """As :func:`compared`, from home. By a deviation, entries that are ``full`` are not replicated."""
-    judged = compared(published, (HOME, AWAY), entries, may_repeat=may_repeat)
-    if isinstance(judged, Allowed) or full.isdisjoint(one for found in published for one in found.ids):
+    """As :func:`compared`, from home to the other cluster, which may lack some entries by deviations."""
+    may_drop = remote.droppable if read.is_deduplicated else NOTHING_DROPPABLE
+    lost = {TOO_LARGE_TO_REPLICATE: frozenset(one.position for one in published if remote.full.issuperset(one.ids))}
+    lost |= may_drop.by_deviation
+
+    def compared_without(causes: Collection[str]) -> Allowed[int] | Broken:
+        return compared(
+            published,
+            (HOME, AWAY),
+            [one for one in read.entries if one.producer not in remote.producers],
+            may_repeat=read.has_reconnected and not read.is_deduplicated,
+            may_lack=may_drop.duplicates.union(*map(lost.__getitem__, causes)),
+        )
+
+    judged = compared_without(())
+    if isinstance(judged, Allowed):
         return judged
-    there = {one for found in entries for one in _ids(found.entry)}
-    replicated = [one for one in published if not full.issuperset(one.ids) or not there.isdisjoint(one.ids)]
-    without = compared(replicated, (HOME, AWAY), entries, may_repeat=may_repeat)
-    if isinstance(without, Broken):
-        return judged
-    lacking = requires(TOO_LARGE_TO_REPLICATE, len(published), known, judged.because)
-    return lacking if isinstance(lacking, Broken) else lacking.after(without)
+    possible = sorted((cause for cause in lost if lost[cause]), key=lambda cause: cause not in known)
+    for causes in chain.from_iterable(combinations(possible, count) for count in range(1, len(possible) + 1)):
+        explained = compared_without(causes)
+        if isinstance(explained, Broken):
+            continue
+        for cause in causes:
+            lacking = requires(cause, len(published), known, judged.because, REPL_01)
+            if isinstance(lacking, Broken):
+                return lacking
+            explained = lacking.after(explained)
+        return explained
+    return judged
 
 
 def _instead(published: Sequence[Published], number: int, source: str) -> str:

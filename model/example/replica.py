@@ -23,7 +23,7 @@ from model.cursors.log import TopicLog
 from model.deviations import requires
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, UPDATE_CREATES_AT_LATEST
 from model.events import AllReceived, AnyOutcome, Delivery, LogRead
-from model.example.remote import REPL_01, Published, Remote, compared, compared_with_full
+from model.example.remote import REPL_01, Published, Remote, compared, compared_from_home
 from model.judgement import Allowed, Broken, in_turn
 from model.log import EARLIEST, Position
 from model.operations import ReadLog
@@ -94,11 +94,10 @@ def _log_read(
     of_home = [one for one in home if one.position not in remote.at_home]
     own = [one for one in read.entries if one.producer in remote.producers]
     came = [one for one in read.entries if one.producer not in remote.producers]
-    may_repeat = read.has_reconnected and not read.is_deduplicated
     judged = in_turn(
         0,
         [
-            lambda _: compared_with_full(of_home, came, remote.full, known, may_repeat=may_repeat),
+            lambda _: compared_from_home(remote, of_home, read, known),
             lambda _: compared(remote.published, (AWAY, AWAY), own, may_repeat=False),
         ],
     )

@@ -361,7 +361,7 @@ def shortening(
         seeded=None,
         is_interrupted=lambda: False,
         on_failure=lambda _: is_served_after,
-        replayer_of=lambda _: nullcontext(one_by_one(lambda _: one.attempt)),
+        replayer_of=lambda *_: nullcontext(one_by_one(lambda _: one.attempt)),
     )
     return its, one
 

@@ -76,7 +76,7 @@ class SideBySide:
         replayer = Replayer(self.run, at_once=8)
         return minimise(attempt(WHOLE), replayer, limit_s=LIMIT_S, recording=recording(), patience=patience)
 
-    def run(self, histories: Sequence[Sequence[AnyOperation]]) -> list[Attempt]:
+    def run(self, histories: Sequence[Sequence[AnyOperation]]) -> list[Attempt | None]:
         self.batches.append(len(histories))
         return [self.broker(operations) for operations in histories]
 
@@ -182,6 +182,36 @@ def test_nothing_is_replayed_if_what_it_needs_starts_too_late() -> None:
     assert (short.tries, side_by_side.batches) == (0, [])
     assert replay_on(short, [attempt(WHOLE)], slow, lambda seconds: seconds < LIMIT_S) == short
     assert replay_on(short, [attempt(WHOLE)], slow, lambda seconds: seconds < 3 * LIMIT_S).tries
+
+
+@dataclass(slots=True)
+class Stalling(SideBySide):
+    """Has time for so many batches; of the last one, only the first run ends."""
+
+    at_most: int = 1
+
+    def run(self, histories: Sequence[Sequence[AnyOperation]]) -> list[Attempt | None]:
+        assert len(self.batches) < self.at_most, "there is no time for another run"
+        attempts = SideBySide.run(self, histories)
+        return attempts if len(self.batches) < self.at_most else [attempts[0], *[None] * (len(attempts) - 1)]
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3])
+def test_after_a_run_that_does_not_end_in_time_no_other_begins(at_most: int) -> None:
+    stalling = Stalling(Broken(SHOWN), at_most=at_most)
+    short = stalling.shortest()
+    assert len(stalling.batches) == at_most
+    assert set(places(short.attempt)) >= SHOWN
+    (*_, stage) = short.stages
+    assert stage.runs == sum(stalling.batches[:-1]) + 1
+
+
+def test_a_violation_in_doubt_counts_only_the_replays_that_ended() -> None:
+    stalling = Stalling(Broken(SHOWN, rate=0.0))
+    settled = replay_on(
+        Shortest(attempt(WHOLE), 0, 0), [attempt(WHOLE)], Replayer(stalling.run, at_once=8), lambda _: True
+    )
+    assert (settled.tries, settled.came_back) == (1, 0)
 
 
 def test_without_a_recording_there_is_one_stage() -> None:

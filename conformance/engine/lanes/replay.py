@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 from conformance.engine.lanes.lanes import STOP_TIMEOUT_S, Lanes, Taken, Task
@@ -49,10 +50,13 @@ def _is_of_the_deployment(operation: AnyOperation) -> bool:
             return False
 
 
-def replay_in_lanes(lanes: Lanes, histories: Sequence[Operations], machine: str) -> list[Replayed]:
+def replay_in_lanes(
+    lanes: Lanes, histories: Sequence[Operations], machine: str, until: float | None = None
+) -> list[Replayed | None]:
     """What came of these histories of a machine, in their order; HarnessError if one fails.
 
-    An interrupt does not end them: its caller passes no more histories than there are lanes.
+    None: it has not ended by ``until``, on the monotonic clock, and its lane is of no use any more. An interrupt ends
+    none: its caller passes no more histories than there are lanes.
     """
     waiting = [ReplayHistory(number, machine, tuple(operations)) for number, operations in enumerate(histories)]
     replayed: dict[int, Replayed] = {}
@@ -67,12 +71,15 @@ def replay_in_lanes(lanes: Lanes, histories: Sequence[Operations], machine: str)
             case _:
                 raise AssertionError(f"{taken} is not the answer to {task}")
 
+    def is_late() -> bool:
+        return until is not None and time.monotonic() >= until
+
     lanes.run(
         lambda: waiting.pop(0) if waiting else None,
-        lambda _: bool(failures),
+        lambda _: bool(failures) or is_late(),
         take,
-        lambda: STOP_TIMEOUT_S,
+        lambda: 0.0 if is_late() else STOP_TIMEOUT_S,
     )
-    if len(replayed) < len(histories):
+    if failures:
         raise HarnessError(failures[0])
-    return [replayed[number] for number in range(len(histories))]
+    return [replayed.get(number) for number in range(len(histories))]

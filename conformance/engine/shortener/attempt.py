@@ -37,10 +37,12 @@ RunOperations = Callable[[Operations], Attempt]
 class Replayer:
     """Performs histories, at most ``at_once`` of them side by side; the attempts are in the order of the histories.
 
+    None instead of an attempt: it did not end in time. There is no time for another one then.
+
     ``starts_in_s``: how long it may take until the first one begins, because something has to be started for it.
     """
 
-    run: Callable[[Sequence[Operations]], list[Attempt]]
+    run: Callable[[Sequence[Operations]], Sequence[Attempt | None]]
     at_once: int
     starts_in_s: float = 0.0
 

@@ -225,12 +225,18 @@ class _BrokerSearch:
         """How many parts to try side by side: so many that each has the runs that it needs at least."""
         return max(1, self.replayer.at_once // self.counts.confirmations[0])
 
-    def performed(self, histories: Sequence[Operations]) -> list[Attempt]:
-        """Perform these histories side by side."""
-        attempts = self.replayer.run(histories)
-        self.runs += len(attempts)
-        self.expected_s = max(attempt.took_s for attempt in attempts)
-        return attempts
+    def performed(self, histories: Sequence[Operations]) -> list[tuple[int, Attempt]]:
+        """Perform these histories side by side: the attempts that ended, each with the number of its history.
+
+        If one did not end in time, the search is over.
+        """
+        attempts = list(enumerate(self.replayer.run(histories)))
+        ended = [(number, attempt) for number, attempt in attempts if attempt is not None]
+        self.runs += len(ended)
+        self.expected_s = max((attempt.took_s for _, attempt in ended), default=self.expected_s)
+        if len(ended) < len(attempts):
+            self.deadline = self.replays_until = -math.inf
+        return ended
 
     def better(self, best: Attempt, operations: Operations) -> Attempt:
         """The attempt of these operations if they are fewer and break the rule often enough in time; else ``best``."""
@@ -248,8 +254,8 @@ class _BrokerSearch:
         tried = [_Candidate(number, operations, self.original) for number, operations in enumerate(candidates)]
         while open_ := [one for one in tried if one.can_break_it(wanted, runs)]:
             batch = list(itertools.islice(_runs_of(open_, runs), self.replayer.at_once))
-            for one, attempt in zip(batch, self.performed([one.operations for one in batch]), strict=True):
-                one.count(attempt, is_wanted=self._is_wanted(attempt))
+            for number, attempt in self.performed([one.operations for one in batch]):
+                batch[number].count(attempt, is_wanted=self._is_wanted(attempt))
             found = next((one for one in tried if one.counts.came_back >= wanted), None)
             if found is not None:
                 self.kept = found.counts
@@ -272,7 +278,7 @@ class _BrokerSearch:
                 break
             at_once = self.replayer.at_once if self.counts.tries else min(CONFIRMATIONS, self.replayer.at_once)
             again = self.performed([self.original.operations] * min(at_once, self.patience - self.counts.tries))
-            self.counts = self.counts.with_runs(len(again), sum(map(self._is_wanted, again)))
+            self.counts = self.counts.with_runs(len(again), sum(self._is_wanted(attempt) for _, attempt in again))
         return self.counts.came_back > 0
 
     def replayed(self, best: Attempt) -> Shortest:
@@ -296,7 +302,7 @@ class _BrokerSearch:
         while counts.tries < self._replays_of(counts) and self._can_replay():
             at_once = min(self.replayer.at_once, self._replays_of(counts) - counts.tries)
             again = self.performed([best.operations] * at_once)
-            back = [attempt for attempt in again if self._is_wanted(attempt)]
+            back = [attempt for _, attempt in again if self._is_wanted(attempt)]
             counts = counts.with_runs(len(again), len(back))
             best = back[-1] if back else best
         return Shortest(best, counts.tries, counts.came_back)

@@ -112,13 +112,17 @@ def replay_on(
         if not has_time_for(starts_in_s + max(original.took_s for original in batch)):
             break
         again, starts_in_s = replayer.run([original.operations for original in batch]), 0.0
-        back = [attempt for original, attempt in zip(batch, again, strict=True) if _is_back(attempt, original)]
+        pairs = zip(batch, again, strict=True)
+        ended = [(original, attempt) for original, attempt in pairs if attempt is not None]
+        back = [attempt for original, attempt in ended if _is_back(attempt, original)]
         so_far = replace(
             so_far,
             attempt=back[-1] if back else so_far.attempt,
-            tries=so_far.tries + len(again),
+            tries=so_far.tries + len(ended),
             came_back=len(back),
         )
+        if len(ended) < len(batch):
+            break
     return so_far
 
 

@@ -38,6 +38,8 @@ LOSSY = "lossy"
 """The topic whose log loses its entries."""
 UNABLE = "unable"
 """The topic that the suite has a harness error with."""
+ENDLESS = "endless"
+"""The topic whose operations never end."""
 
 
 def bounces(report: Path) -> int:
@@ -92,6 +94,8 @@ class SharingPerformer(SimulatedPerformer):
                 return Performed(Abandoned(str(late)), unexpected=(Overdue("SERVE-02", str(late)),))
         if operation.topic == UNABLE:
             raise HarnessError("the disk is full")
+        if operation.topic == ENDLESS:
+            threading.Event().wait()
         done = super().perform(operation)
         if bounces(self._report) != self._seen:
             raise HarnessError(f"the broker was bounced {bounces(self._report) - self._seen} times unseen")

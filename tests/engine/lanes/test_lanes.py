@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,13 +26,14 @@ from conformance.engine.lanes import exploration, lane, starters
 from conformance.engine.lanes.host import WorldHost
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.lanes import Lanes
-from conformance.engine.lanes.protocol import Do, Wants, read_order, read_report
+from conformance.engine.lanes.protocol import Do, Replayed, Wants, read_order, read_report
 from conformance.engine.lanes.replay import replay_in_lanes
 from conformance.engine.lanes.starters import LaneStarters
 from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED
 from conformance.engine.run import Run
+from conformance.engine.shortener.attempt import Operations
 from conformance.engine.shortener.broker_search import FINAL_REPLAYS
 from conformance.harness_error import HarnessError, NotReady
 from conformance.history.document import Violation
@@ -45,6 +46,7 @@ from model.operations import AnyOperation, CreateTopic, Kill, Restart, Send
 from model.vocabulary import Entry, Message
 from stateful import test_cursors, test_deduplication, test_key_shared
 from tests.engine.lanes.simulated_lanes import (
+    ENDLESS,
     UNABLE,
     Bouncing,
     Dying,
@@ -238,12 +240,17 @@ def test_a_history_is_replayed_in_lanes_unless_it_kills_the_broker(ran: Callable
         assert (REPEATED in examples(together.report / "journal.jsonl")) is not in_lanes
 
 
+def performed_in(replayed: Iterable[Replayed | None]) -> list[Operations]:
+    """The operations of each replay that ended."""
+    return [one.attempt.operations for one in replayed if one is not None]
+
+
 def test_replays_in_lanes_are_in_the_order_of_the_histories(open_lanes: Callable[[], Lanes]) -> None:
     histories = [[CreateTopic(f"t{number}")] * (number % 3 + 1) for number in range(8)]
     with open_lanes() as three:
         for _ in range(2):
             replayed = replay_in_lanes(three, histories, "by hand")
-            assert [one.attempt.operations for one in replayed] == histories
+            assert performed_in(replayed) == histories
 
 
 def test_a_replay_in_a_lane_that_fails_is_a_harness_error_and_the_lanes_go_on(open_lanes: Callable[[], Lanes]) -> None:
@@ -251,7 +258,13 @@ def test_a_replay_in_a_lane_that_fails_is_a_harness_error_and_the_lanes_go_on(op
     with open_lanes() as three:
         with pytest.raises(HarnessError, match="the disk is full"):
             replay_in_lanes(three, [able, [CreateTopic(UNABLE)], able], "by hand")
-        assert [one.attempt.operations for one in replay_in_lanes(three, [able], "by hand")] == [able]
+        assert performed_in(replay_in_lanes(three, [able], "by hand")) == [able]
+
+
+def test_a_replay_in_a_lane_that_does_not_end_in_time_is_not_waited_for(open_lanes: Callable[[], Lanes]) -> None:
+    with open_lanes() as three:
+        assert performed_in(replay_in_lanes(three, [[CreateTopic("t0")]], "by hand"))
+        assert replay_in_lanes(three, [[CreateTopic(ENDLESS)]], "by hand", time.monotonic() + 0.5) == [None]
 
 
 def test_a_kill_is_a_step_of_every_history_that_it_hits(ran: Callable[..., Ran]) -> None:

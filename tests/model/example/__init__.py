@@ -1,0 +1,1 @@
+"""One example of the model, over all documents."""
