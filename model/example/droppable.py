@@ -26,6 +26,9 @@ class Droppable:
     duplicates: frozenset[Position] = frozenset()
     by_deviation: Mapping[str, frozenset[Position]] = field(default_factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self.duplicates or self.by_deviation)
+
 
 NOTHING: Final = Droppable()
 

@@ -52,6 +52,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         has_orphans=any(topic.orphaned for topic in state.replication.topics.values()),
         may_resend=any(topic.may_resend for topic in state.replication.topics.values())
         or any(one.may_resend and state.topics[topic].enabled for topic, one in state.remote.items()),
+        dropped=frozenset(topic for topic, one in state.remote.items() if one.droppable),
         are_sessions_expired=state.service.are_sessions_expired,
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         returns=isinstance(operation, OpenProducer) and state.service.is_cut_off(operation),

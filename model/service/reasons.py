@@ -20,6 +20,7 @@ from model.deviations.service import (
     NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
     ORPHAN_REPLICATOR_KEEPS_NAME,
     RECONNECT_NEVER_ANSWERED,
+    REPLICATOR_RESENDS_AFTER_DROP,
     REPLICATOR_RESENDS_IN_A_LOOP,
     SESSION_RECREATED_IN_A_LOOP,
     SKIP_AFTER_ALL_TRIMMED_FAILS,
@@ -123,6 +124,8 @@ class Reasons:
     """Brokers that lost their sessions while frozen run again."""
     has_orphans: bool = False
     """Replicators may have outlived their topic, by a deviation."""
+    dropped: frozenset[str] = frozenset()
+    """Topics with entries that another cluster may drop when they are replicated to it."""
     may_resend: bool = False
     """Replicators may have sent messages and markers again, to topics with deduplication."""
     are_sessions_expired: bool = False
@@ -147,12 +150,22 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
             return requires(SESSION_RECREATED_IN_A_LOOP, None, reasons.known, what)
         case Overdue("SERVE-02", what) if reasons.has_orphans and NOT_CONNECTED in what:
             return requires(ORPHAN_REPLICATOR_KEEPS_NAME, None, reasons.known, what)
-        case Overdue("SERVE-03", what) if reasons.may_resend and NOT_REPLICATED in what:
-            return requires(REPLICATOR_RESENDS_IN_A_LOOP, None, reasons.known, what)
+        case Overdue("SERVE-03", what) if NOT_REPLICATED in what:
+            return _not_replicated(unexpected, reasons)
         case Overdue(rule, what):
             return Broken(rule, what)
         case _:
             assert_never(unexpected)
+
+
+@carries("SERVE-03")
+def _not_replicated(overdue: Overdue, reasons: Reasons) -> Allowed[None] | Broken:
+    """By a deviation a replicator may send again and again, and make no progress."""
+    possible = [REPLICATOR_RESENDS_IN_A_LOOP] if reasons.may_resend else []
+    possible += [REPLICATOR_RESENDS_AFTER_DROP] if overdue.topic in reasons.dropped else []
+    for name in sorted(possible, key=lambda name: name not in reasons.known):
+        return requires(name, None, reasons.known, overdue.what)
+    return Broken(overdue.rule, overdue.what)
 
 
 @carries("SERVE-01")

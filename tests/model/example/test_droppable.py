@@ -8,11 +8,15 @@ from msgspec.structs import replace
 from model.cluster_operations import AWAY
 from model.deviations.chunking import CHUNK_EACH_DEDUPLICATED
 from model.deviations.deduplication import OVERLAPPING_BATCH_DROPPED
-from model.events import LogRead
+from model.deviations.service import REPLICATOR_RESENDS_AFTER_DROP
+from model.events import Abandoned, LogRead
+from model.example import judge
+from model.judgement import Broken
 from model.log import Position
 from model.operations import ReadLog
+from model.service.unexpected import NOT_REPLICATED, Overdue
 from tests.notation import steps
-from tests.verdicts import Happened, broken_by, deviates, exercised
+from tests.verdicts import Happened, allowed_by, broken_by, deviates, deviation_of, exercised
 
 LOG = "t off at-home; p opens -1; q opens -1; "
 
@@ -48,6 +52,22 @@ def test_it_drops_no_other_message(places: tuple[int, ...]) -> None:
 def test_a_cluster_without_deduplication_drops_none() -> None:
     assert "REPL-01" in exercised(*TWICE, away(TWICE, 0, 1, 2, 3, 4, 5, is_deduplicated=False))
     assert broken_by(*TWICE, away(TWICE, 0, 1, 2, 5, is_deduplicated=False)).rule == "REPL-01"
+
+
+OVERDUE = Overdue("SERVE-03", f"messages of topic t {NOT_REPLICATED} 60 s", "t")
+READS_AWAY = ReadLog("t", cluster=AWAY)
+
+
+def test_a_replicator_resends_after_a_drop_only_if_the_log_has_an_entry_to_drop() -> None:
+    for text, deviation in (
+        ("p sends 1@0 2@1 1@2; log p:1 p:2 p:1", REPLICATOR_RESENDS_AFTER_DROP),
+        ("p sends 1a0@0 1a1@1; log p:1a0 p:1a1", REPLICATOR_RESENDS_AFTER_DROP),
+        ("p sends 1@0 2@1; q sends 1@2; log p:1 p:2 q:1", None),
+    ):
+        before = allowed_by(*history(text)).state
+        assert deviation_of(before, READS_AWAY, Abandoned("late"), OVERDUE) == deviation
+        known = allowed_by(*history(text), known=REPLICATOR_RESENDS_AFTER_DROP).state
+        assert isinstance(judge(known, READS_AWAY, Abandoned("late"), unexpected=(OVERDUE,)), Broken) is (not deviation)
 
 
 CHUNKED = history("p sends 1a0@0 1a1@1; q sends 1@2; p sends 1a2@3 2@4; log p:1a0 p:1a1 q:1 p:1a2 p:2")
