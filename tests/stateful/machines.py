@@ -92,6 +92,28 @@ class ManyRangesMachine(AcknowledgmentMachine):
         self.produce_again()
 
 
+class RemovalsMachine(AcknowledgmentMachine):
+    """Messages between acknowledged ones are skipped or expire, or a topic has one entry."""
+
+    @initialize(number=st.sampled_from([1, 9]))
+    def begin(self, number: int) -> None:
+        """A topic with single messages, and one consumer."""
+        self.create(TOPIC, "every-ack", ("Shared",))
+        self.send_entries([1] * number)
+        self.join("s0", "wire", 0)
+
+    @rule(nth=st.sampled_from([(1, 3, 5), (2, 4), (1, 2, 5, 7), (-1,), (-2, -1)]), which=INDEXES, skips=st.booleans())
+    def remove(self, nth: tuple[int, ...], which: int, *, skips: bool) -> None:
+        """Acknowledge some messages, and skip or expire others."""
+        consumer = self.consumer(0)
+        self.do(Receive(consumer=consumer.name, count=9))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if skips:
+            self.skip(0, 1 + which % 6)
+        else:
+            self.expire(0, which)
+
+
 class TerminatedMachine(AcknowledgmentMachine):
     """A topic that ends in its second ledger is unloaded, and then messages are skipped."""
 

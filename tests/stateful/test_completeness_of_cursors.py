@@ -44,12 +44,13 @@ from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
-from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
+from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, RemovalsMachine, TerminatedMachine
 from tests.stateful.test_shadows import SHADOWS
 
 ACKNOWLEDGMENT, NETWORK, CHUNKS, CLIENTS, _, KILLS = MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
+REMOVALS = Machine(name="removals", factory=RemovalsMachine, decides=())
 TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())
 AFTER_AN_UNLOAD = {"ACK-10", "ACK-15"}
 """The rules that are named for any wrong state that shows only after an unload: ACK-15 for parts of batches."""
@@ -121,15 +122,15 @@ DEVIATING = {
     TERMINATED_LAST_LEDGER_NOT_SKIPPED: TERMINATED,
     REPLAY_READ_OUTLIVES_CONSUMERS: ACKNOWLEDGMENT,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK: ACKNOWLEDGMENT,
-    LAST_ENTRY_NOT_IN_BACKLOG: ACKNOWLEDGMENT,
+    LAST_ENTRY_NOT_IN_BACKLOG: REMOVALS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER: CHUNKS,
     CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: CHUNKS,
-    EXPIRY_STOPS_AT_ACKNOWLEDGED: ACKNOWLEDGMENT,
+    EXPIRY_STOPS_AT_ACKNOWLEDGED: REMOVALS,
     RESET_PERSISTS_READ_POSITION: KILLS,
     CREATED_CURSOR_PERSISTED_AT_LATEST: ACKNOWLEDGMENT,
     SKIP_PAST_TERMINATED_END_STARTS_OVER: TERMINATED,
-    LATER_RANGES_NOT_COUNTED: ACKNOWLEDGMENT,
-    ALL_RANGES_COUNTED: ACKNOWLEDGMENT,
+    LATER_RANGES_NOT_COUNTED: REMOVALS,
+    ALL_RANGES_COUNTED: REMOVALS,
     PARTIAL_ACKS_PERSISTED_AS_FIRST: KILLS,
 }
 """For each deviation a machine that meets it."""
