@@ -275,6 +275,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         name = self.plan.fresh_name()
         passing = f"with-{name}"
         self.do(Subscribe(name, TOPIC, passing, kind="Exclusive", start=start, durable=False))
+        self.read(passing)
         self.do(Receive(consumer=name, count=count))
         self.do(Acknowledge(consumer=name, nth=(nth,), cumulative=True))
         self.read(passing)
