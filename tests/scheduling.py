@@ -1,9 +1,10 @@
 """The scheduling of tests to the processes of ``make test`` (``-n``, pytest-xdist).
 
-The tests that start brokers are three shares, because they wait more than they compute: those that replay the histories
-of deviations, those that perform others and seeded defects, and all the rest. So at most three brokers (or sets of
-clusters) run at a time. Tests that start Spark are another share, because starting it takes seconds. Every other module
-is a share, because each process sets up the fixtures of a module again.
+The tests that start brokers are four shares, because they wait more than they compute: those that replay the
+histories of deviations, those that perform others and seeded defects, those of brokers themselves, and those of what
+uses brokers. So at most four brokers (or sets of clusters) run at a time. Tests that start Spark are another share,
+because starting it takes seconds. Every other module is a share, because each process sets up the fixtures of a module
+again.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 BROKERS = "brokers"
+USERS = "users of brokers"
 HISTORIES = "histories"
 DEVIATIONS = "deviations"
 SPARK = "spark"
 
 SHARES = {
     "tests/brokers": BROKERS,
-    "tests/engine": BROKERS,
+    "tests/engine": USERS,
     "tests/faults": HISTORIES,
     "tests/lockstep": HISTORIES,
     "tests/replays": HISTORIES,
     "tests/replays/test_deviations.py": DEVIATIONS,
-    "tests/security": BROKERS,
-    "tests/soak": BROKERS,
-    "tests/clients": BROKERS,
-    "tests/proxy": BROKERS,
+    "tests/security": USERS,
+    "tests/soak": USERS,
+    "tests/clients": USERS,
+    "tests/proxy": USERS,
     "tests/documented": BROKERS,
     "tests/test_actions.py": BROKERS,
     "tests/test_pytest_plugin.py": BROKERS,
@@ -45,7 +47,7 @@ SHARES = {
 }
 """The share of the tests in a folder or a module."""
 
-WITH_BROKERS = {BROKERS, HISTORIES, DEVIATIONS}
+WITH_BROKERS = {BROKERS, USERS, HISTORIES, DEVIATIONS}
 """The shares whose tests may start brokers."""
 
 ASKING = {
@@ -53,7 +55,7 @@ ASKING = {
     "pulsar_broker": WITH_BROKERS,
     "world": WITH_BROKERS,
     "seeded": WITH_BROKERS,
-    "spark": {SPARK, BROKERS},
+    "spark": {SPARK, USERS},
 }
 """By a fixture's name, the shares whose tests may request it."""
 
@@ -82,8 +84,7 @@ def check_shares(items: Iterable[pytest.Item]) -> None:
 class ShareScheduling(LoadScopeScheduling):
     """Gives each process the next share when it has nearly finished its last one, in the order of the tests.
 
-    The longest share, that of brokers, has the first tests, and the other long ones begin soon after, so that none
-    delays the end.
+    The share of brokers has the first tests, and the other long ones begin soon after, so that none delays the end.
     """
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:

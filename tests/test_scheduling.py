@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import BROKERS, DEVIATIONS, HISTORIES, SPARK, WITH_BROKERS, share_of
+from tests.scheduling import BROKERS, DEVIATIONS, HISTORIES, SPARK, USERS, WITH_BROKERS, share_of
 from tests.test_pytest_plugin import pytest_run
 
 ROOT = Path(__file__).parents[1]
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize(
     ("nodeid", "share"),
     [
-        ("tests/soak/test_soak.py::test_ctrl_c", BROKERS),
+        ("tests/soak/test_soak.py::test_ctrl_c", USERS),
         ("tests/brokers/test_external.py::TestContract::test_it_is_alive[tests/pipeline]", BROKERS),
         ("tests/test_pytest_plugin.py::test_the_shared_broker", BROKERS),
         ("tests/replays/test_defects.py::test_found[ack-dropped]", HISTORIES),
@@ -35,14 +35,14 @@ def test_a_test_belongs_to_the_share_of_its_folder_or_module(nodeid: str, share:
 def test_each_share_runs_in_one_of_two_processes() -> None:
     of_brokers = (
         "tests/proxy/test_values.py",
-        "tests/brokers/settings/test_settings.py",
+        "tests/soak/test_plan.py",
         "tests/clients/test_markers.py",
     )
     run = of_two_processes("--verbose", *of_brokers, "tests/model/deduplication/test_producer.py")
     assert run.returncode == 0
     reported = re.findall(r"^\[(gw\d)\] .* PASSED (\S+)", run.stdout, flags=re.MULTILINE)
     shared = {(share_of(nodeid), process) for process, nodeid in reported}
-    assert sorted(share for share, _ in shared) == [BROKERS, "tests/model/deduplication/test_producer.py"]
+    assert sorted(share for share, _ in shared) == ["tests/model/deduplication/test_producer.py", USERS]
     assert {process for _, process in shared} == {"gw0", "gw1"}
 
 

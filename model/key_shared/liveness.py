@@ -12,8 +12,9 @@ messages are judged elsewhere.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from model.log import Position
 from model.vocabulary import NO_LIMITS, HashRange, LookAhead
@@ -32,7 +33,7 @@ class Open:
     is_not_due: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, which a cached property needs
 class Receiver:
     """A consumer in the broker's stats; its ranges do not overlap and are in order."""
 
@@ -40,15 +41,19 @@ class Receiver:
     permits: int
     ranges: tuple[HashRange, ...]
 
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return [one.first for one in self.ranges]
+
+    def has(self, hashed: int) -> bool:
+        """Whether a hash is in its ranges."""
+        at = bisect_right(self._firsts, hashed) - 1
+        return at >= 0 and hashed in self.ranges[at]
+
 
 def owner_of(hashed: int, receivers: Iterable[Receiver]) -> Receiver | None:
     """The consumer whose ranges a hash is in."""
-    return next((one for one in receivers if _is_in(hashed, one.ranges)), None)
-
-
-def _is_in(hashed: int, ranges: Sequence[HashRange]) -> bool:
-    at = bisect_right(ranges, hashed, key=lambda own: own.first) - 1
-    return at >= 0 and hashed in ranges[at]
+    return next((one for one in receivers if one.has(hashed)), None)
 
 
 def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int, str]:

@@ -88,6 +88,10 @@ class Consumer:
         """One subscription on each topic."""
         return tuple(SubscriptionId(topic, self.subscription) for topic in self.topics)
 
+    def is_on(self, subscription: SubscriptionId) -> bool:
+        """Whether it is a consumer of this subscription."""
+        return subscription.name == self.subscription and subscription.topic in self.topics
+
     @property
     def least(self) -> int:
         """The fewest messages that a broker may count as unacknowledged here."""

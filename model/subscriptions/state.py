@@ -237,7 +237,7 @@ class Consumption:
 
     def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers of a subscription."""
-        return ((name, consumer) for name, consumer in self.consumers.items() if subscription in consumer.subscriptions)
+        return ((name, consumer) for name, consumer in self.consumers.items() if consumer.is_on(subscription))
 
     def due(self, subscription: SubscriptionId) -> Map[Message, RedeliveryReason]:
         """The messages of a subscription that are due for redelivery, and why."""

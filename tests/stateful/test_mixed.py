@@ -19,6 +19,8 @@ from model.chunking.variants import ChunksVariant
 from model.cluster_operations import AWAY
 from model.deduplication.variants import Variant, named
 from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_EACH_DEDUPLICATED
+from model.deviations.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
 from model.operations import OpenProducer
@@ -31,7 +33,7 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.quality.rules_by_topic import counted
 
 MIXED, _, MIXED_CLUSTERS = MACHINES
-SEEDS, EXAMPLES = range(1, 5), 60
+SEEDS, EXAMPLES = range(1, 4), 60
 ROUNDS = 10
 AS_RELEASES_DO = partial(
     SimulatedPerformer,
@@ -157,10 +159,11 @@ def test_replication_that_does_not_keep_all_messages_in_order_is_found(
         rounds=ROUNDS,
         examples=EXAMPLES,
         known=frozenset(),
-        until=lambda campaign: bool(campaign.found),
+        until=lambda campaign: any(found.violation.deviation is None for found in campaign.found),
     )
-    found, *_ = campaign.found
-    assert (found.violation.rule, found.violation.deviation) == ("REPL-01", None)
+    by_deviation = {found.violation.deviation for found in campaign.found}
+    assert {found.violation.rule for found in campaign.found} == {"REPL-01"}
+    assert {None} <= by_deviation <= {None, CHUNK_EACH_DEDUPLICATED, OVERLAPPING_BATCH_DROPPED}
 
 
 def test_messages_of_the_other_cluster_are_judged_by_the_rules_of_all_documents() -> None:

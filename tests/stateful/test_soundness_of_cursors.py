@@ -21,7 +21,7 @@ from tests.lockstep.campaigns import Campaign, exercised, play, play_until_exerc
 from tests.lockstep.simulated.variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 
-SEEDS, MOST_SEEDS, EXAMPLES = 4, 20, 75
+SEEDS, MOST_SEEDS, EXAMPLES = 3, 20, 75
 AS_RELEASES_DO = partial(SimulatedPerformer, cursors=AS_RELEASES)
 BY_ENTRIES = partial(SimulatedPerformer, cursors=SimulatedVariant(acknowledges_entries=True))
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
