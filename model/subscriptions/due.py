@@ -493,10 +493,9 @@ def _unsure_hashes(state: Consumption, subscription: SubscriptionId) -> frozense
     """
     cursor, keys = state.cursors[subscription], state.log(subscription.topic).keys
     positions = set(state.keyed_of(subscription).acked_by_others)
-    if len(cursor.possible) > 1 or cursor.unsure:
-        positions |= {
-            place.position for _, place in state.all_left(subscription).difference(surely_left(state, subscription))
-        }
+    if len(cursor.imaginable) > 1 or cursor.unsure:
+        left = {place.position for _, place in state.all_left(subscription)}
+        positions |= left.difference(place.position for _, place in surely_left(state, subscription))
     return frozenset(invariant.hash_of(state, subscription, position) for position in positions if position in keys)
 
 
