@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from immutables import Map
 
 from model.cursors import diagnosis
-from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten, with_entries
+from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
@@ -24,8 +24,6 @@ from model.deviations.cursors import (
     CREATED_CURSOR_PERSISTED_AT_LATEST,
     PARTIAL_ACKS_NOT_PERSISTED,
     PARTIAL_ACKS_PERSISTED_AS_FIRST,
-    RESET_KEEPS_FORMER_RANGES,
-    RESET_PERSISTS_READ_POSITION,
     SKIP_RATE_LIMITED,
     TAKE_BACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -142,6 +140,11 @@ class Cursor:
     is_last_not_counted: bool = False
 
     @property
+    def without_lost_parts(self) -> list[Acked]:
+        """The states of a broker whose unload lost acks of parts of batches."""
+        return [state for state, name in self.deviating.items() if name == BATCH_INDEX_ACKS_NOT_RECOVERED]
+
+    @property
     def imaginable(self) -> frozenset[Acked]:
         """The possible states, with those by deviations."""
         return self.possible.union(self.deviating)
@@ -244,50 +247,6 @@ class Cursor:
 def only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
     """Of these states, those that are not possible without a deviation."""
     return Map({state: name for state, name in deviating.items() if state not in possible})
-
-
-def created(state: Acked, at: Interval, *, durable: bool = True, latest: Acked | None = None) -> Cursor:
-    """A new subscription; creating it persists it. ``latest``: the state at the end of the log."""
-    states = frozenset({state})
-    instead = Map({latest: CREATED_CURSOR_PERSISTED_AT_LATEST} if latest not in (None, state) else {})
-    return Cursor(states, durable, past=Row.of(Moment(at, states, is_placing=True, instead=instead)))
-
-
-def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
-    """An administrator or a seek reset the subscription. The broker persists a reset before it confirms it."""
-    states = frozenset({state})
-    beyond = max(len(one.beyond()) for one in cursor.possible)
-    former = dict.fromkeys(_with_former(cursor, state.mark_delete, log), RESET_KEEPS_FORMER_RANGES)
-    if (following := log.after(state.mark_delete)) is not None:
-        beyond_it = (Acked(following), *_with_former(cursor, following, log))
-        former = dict.fromkeys(beyond_it, RESET_PERSISTS_READ_POSITION) | former
-    return replace(
-        cursor.without_consumers().with_ledger(at, surely=True).with_open_ledger(),
-        possible=states,
-        past=Row.of(Moment(at, states, is_placing=True, instead=Map(former))),
-        stray=(),
-        grouped=Map(),
-        since=frozenset({"ACK-01"}),
-        miscounted=cursor.miscounted + beyond,
-        was_reset_among_markers=log.has_markers,
-        by_administrators=cursor.by_administrators + 1,
-        lost_before=frozenset(),
-        is_unloaded=False,
-        deviating=Map(),
-    )
-
-
-def _with_former(cursor: Cursor, mark_delete: Position, log: TopicLog) -> Iterator[Acked]:
-    """The states that a reset persists if it keeps the former ranges: the new mark-delete with outdated ranges.
-
-    Ranges up to an earlier mark-delete may have been removed when that was persisted.
-    """
-    purged = {state.mark_delete for moment in cursor.past for state in moment.states}
-    for state in cursor.possible:
-        for first in {max(mark_delete, one) for one in (state.mark_delete, *purged)}:
-            kept = [position for position in log.all_after(first) if state.has(position)]
-            after = with_entries(Acked(mark_delete), log, kept)
-            yield replace(after, parts=state.parts.put([(at, 0) for at in state.parts if after.has(at)]))
 
 
 def with_grouped(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
@@ -453,9 +412,8 @@ def _of_parts(states: Iterable[Acked]) -> frozenset[str]:
 
 def _not_recovered(cursor: Cursor, states: Iterable[Acked]) -> Iterator[tuple[Acked, str]]:
     """In releases that deviate, acks of parts of batches that an unload lost stay lost after a kill."""
-    unloaded = [state for state, name in cursor.deviating.items() if name == BATCH_INDEX_ACKS_NOT_RECOVERED]
     for state in states:
-        for one in unloaded:
+        for one in cursor.without_lost_parts:
             parts = [(position, bits & one.parts[position]) for position, bits in state.parts.items()]
             yield replace(state, parts=state.parts.put(parts)), BATCH_INDEX_ACKS_NOT_RECOVERED
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from model.cursors import acked, cursor, diagnosis
+from model.cursors import acked, cursor, diagnosis, placed
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Persisting
 from model.cursors.log import Place, TopicLog
@@ -70,7 +70,7 @@ def created(log: TopicLog, start: Start, at: Interval, *, durable: bool = True) 
     there."""
     latest = acked.everything(log)
     state = Acked() if start == "earliest" else latest
-    after = cursor.created(state, at, durable=durable, latest=latest)
+    after = placed.created(state, at, durable=durable, latest=latest)
     return replace(after, is_last_not_counted=not durable and state.count_left(log) == 1)
 
 
@@ -289,7 +289,7 @@ def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | No
             state = completed_after(state, name, with_others=True)
         state = membership.all_gone(state, subscription)
         state = state.with_cursor(
-            subscription, cursor.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
+            subscription, placed.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
         )
         state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
     return state

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.cursors import acked, cursor
+from model.cursors import acked, cursor, placed
 from model.cursors.acked import Acked, acknowledge_all, everything
+from model.cursors.bits import Bits
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.expired import unloaded_without_session
 from model.cursors.log import Place, TopicLog, appended
@@ -49,7 +50,7 @@ def acks(before: Cursor, *places: Place, at_ms: float) -> Cursor:
 def test_after_a_deviation_it_is_unknown_whether_a_cursor_ledger_was_requested() -> None:
     """The ledger was requested in another state, so the next ack may be the first to request it."""
     lost, kept = Acked(), acknowledge_all(Acked(), LOG, [PART])
-    before = replace(cursor.created(kept, at(0)), deviating=Map({lost: BATCH_INDEX_ACKS_NOT_RECOVERED}))
+    before = replace(placed.created(kept, at(0)), deviating=Map({lost: BATCH_INDEX_ACKS_NOT_RECOVERED}))
     asking = acks(before, Place(BATCH, 1), at_ms=0)
     assert asking.is_requested
     deviated = asking.observed(
@@ -63,7 +64,7 @@ def test_after_a_deviation_it_is_unknown_whether_a_cursor_ledger_was_requested()
 
 def test_a_kill_brings_back_no_ack_of_a_part_that_an_unload_was_seen_to_lose() -> None:
     """Seen on 4.0.8: the message was delivered again after the unload, and after the kill."""
-    unloaded = cursor.unloaded(acks(cursor.created(Acked(), at(0)), PART, at_ms=10), at(20))
+    unloaded = cursor.unloaded(acks(placed.created(Acked(), at(0)), PART, at_ms=10), at(20))
     lost = unloaded.observed(
         lambda state: None if state.has_message(PART) else state, frozenset({BATCH_INDEX_ACKS_NOT_RECOVERED})
     )
@@ -76,7 +77,7 @@ def test_a_kill_brings_back_no_ack_of_a_part_that_an_unload_was_seen_to_lose() -
 
 
 def test_an_unload_while_the_cursor_ledger_opens_may_persist_an_earlier_mark_delete_with_the_ranges_of_now() -> None:
-    acked = acks(cursor.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
+    acked = acks(placed.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
     (before,) = acked.possible
     unloaded = cursor.unloaded(acks(acked, Place(BATCH, 1), at_ms=2), at(3))
     (after,) = unloaded.possible
@@ -88,7 +89,7 @@ def test_an_unload_while_the_cursor_ledger_opens_may_persist_an_earlier_mark_del
 
 def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
     """A client may have sent the lost ack again, so that the cursor looked as if nothing had been lost."""
-    acked = acks(cursor.created(Acked(), at(0)), PART, Place(BATCH, 1), at_ms=1)
+    acked = acks(placed.created(Acked(), at(0)), PART, Place(BATCH, 1), at_ms=1)
     once = cursor.unloaded(acked, at(2))
     assert once.deviating[Acked()] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
     seen = once.observed(lambda state: state if state.has(BATCH) else None, frozenset())
@@ -99,7 +100,7 @@ def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
 
 
 def test_a_reset_is_persisted_when_it_is_confirmed_so_no_ledger_is_opening() -> None:
-    reset = cursor.reset(cursor.created(Acked(), at(0)), Acked(), LOG, at(1))
+    reset = placed.reset(placed.created(Acked(), at(0)), Acked(), LOG, at(1))
     assert not cursor.is_opening(acks(reset, Place(LAST), at_ms=2), at(3))
 
 
@@ -109,7 +110,7 @@ def killed(state: cursor.Cursor, at_ms: float) -> cursor.Cursor:
 
 
 def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation() -> None:
-    reset = cursor.reset(acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
+    reset = placed.reset(acks(placed.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
     with_last = acknowledge_all(Acked(), LOG, [Place(LAST)])
     assert killed(reset, 3).possible == {Acked()}
     deviating = killed(reset, 3).deviating
@@ -119,22 +120,32 @@ def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation()
     assert RESET_KEEPS_FORMER_RANGES not in persisted.deviating.values()
 
 
+def test_former_acks_of_parts_may_be_those_that_an_unload_lost_by_another_deviation() -> None:
+    begin = acks(placed.created(Acked(), at(0)), Place(LAST), Place(BATCH, 0), at_ms=1)
+    (with_part,) = begin.possible
+    without = replace(with_part, parts=Bits())
+    unloaded = replace(begin, deviating=Map({without: BATCH_INDEX_ACKS_NOT_RECOVERED}))
+    for before, former in ((begin, {with_part}), (unloaded, {with_part, without})):
+        deviating = killed(placed.reset(before, Acked(), LOG, at(2)), 3).deviating
+        assert {one for one, name in deviating.items() if name == RESET_KEEPS_FORMER_RANGES} == former
+
+
 def test_an_ack_of_a_part_of_a_batch_is_persisted_but_by_a_deviation() -> None:
     part = cursor.Ack((Place(BATCH, 0),))
-    once = cursor.created(Acked(), at(0)).on_each(lambda one: part.on(one, LOG), at(1), is_individual=True)
+    once = placed.created(Acked(), at(0)).on_each(lambda one: part.on(one, LOG), at(1), is_individual=True)
     with_part = next(iter(once.possible))
     late, soon = killed(once, 5000), killed(once, 2)
     assert late.possible == {with_part}
     assert dict(late.deviating) == {Acked(): PARTIAL_ACKS_NOT_PERSISTED}
     assert soon.possible == {with_part, Acked()}
     assert dict(soon.deviating) == {}
-    beside = acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1)
+    beside = acks(placed.created(Acked(), at(0)), Place(LAST), at_ms=1)
     both = beside.on_each(lambda one: part.on(one, LOG), at(2), is_individual=True)
     assert dict(killed(both, 5000).deviating) == {}
 
 
 def test_a_skip_is_there_after_a_kill_unless_the_rate_limiter_of_a_release_rejected_it() -> None:
-    begin = acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1)
+    begin = acks(placed.created(Acked(), at(0)), Place(LAST), at_ms=1)
     skipped = begin.on_each(lambda _: everything(LOG), at(2), is_confirmed=True)
     assert killed(skipped, 3).possible == {everything(LOG)}
     assert dict(killed(skipped, 3).deviating) == {}
@@ -146,7 +157,7 @@ def test_a_skip_is_there_after_a_kill_unless_the_rate_limiter_of_a_release_rejec
 
 def test_a_loss_after_a_kill_breaks_ack_16_only_if_the_skip_is_the_last_that_surely_was_persisted() -> None:
     limited = cursor.Persisting(1000, 2000)
-    begin = cursor.created(Acked(), at(0))
+    begin = placed.created(Acked(), at(0))
     skipped = begin.on_each(lambda one: acked.skip(one, LOG, 1), at(2), is_confirmed=True, is_placing=True)
     later = acks(skipped, Place(LAST), at_ms=3)
     assert "ACK-16" in cursor.killed(later, at(5), limited, LOG).since
@@ -157,7 +168,7 @@ def test_an_unload_without_a_session_loses_only_what_was_not_persisted() -> None
     """Seen on 4.0.8 and 4.2.4: it lost the acks and skips within the rate limit."""
     limited = cursor.Persisting(1000, 60_000)
     begun = acked.skip(Acked(), LOG, 1)
-    first = cursor.reset(cursor.created(Acked(), at(0)), begun, LOG, at(1))
+    first = placed.reset(placed.created(Acked(), at(0)), begun, LOG, at(1))
     later = acks(first, Place(SINGLE), at_ms=5000)
     last = acks(later, Place(LAST), at_ms=5100)
     (persisted,), (kept,) = later.possible, last.possible
