@@ -29,7 +29,7 @@ def test_every_defect_has_a_history_or_an_experiment() -> None:
     assert sorted(shown) == [defect.name for defect in catalogue.defects()]
 
 
-ALSO = {"ledger-deleted-too-soon": ("SERVE-03",)}
+ALSO = {"ledger-deleted-too-soon": ("ACK-01", "SERVE-03")}
 """The rules that a defect breaks instead on a slow machine: the ledger may be deleted before a consumer has read it."""
 
 
