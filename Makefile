@@ -55,11 +55,11 @@ BROKER ?= 4.0.8
 check: $(VENV)/.run
 	@$(BIN)/pulsar-conformance check --broker $(BROKER)
 
-# The suite's own tests: lint, types, then everything from the model to real brokers, in five processes, four of which
+# The suite's own tests: lint, types, then everything from the model to real brokers, in four processes, all of which may
 # have brokers (tests/scheduling.py).
 test: lint
 	@echo "== tests"
-	@$(BIN)/python -m pytest tests -n 5 --durations=20
+	@$(BIN)/python -m pytest tests -n 4 --durations=20
 
 # Every command of README and docs that can run here, and the steps of the action for CI, as they are written: half an hour.
 test-docs: $(VENV)/.test $(VENV)/.spark
