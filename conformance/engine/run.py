@@ -518,9 +518,9 @@ class Run:
                 left -= 1
                 continue
             at_once = min(left, lanes.count)
-            for one in replay_in_lanes(lanes, [operations] * at_once, machine):
-                assert one is not None
-                yield one.attempt, one.ended
+            for one in replay_in_lanes(lanes, [operations] * at_once, machine, self._deadline):
+                if one is not None:
+                    yield one.attempt, one.ended
             left -= at_once
 
     def _until(self, machines: Sequence[Machine]) -> float | None:

@@ -127,6 +127,10 @@ class Remote:
         """Home loaded the topic again, so its replicator reads again from mark-delete."""
         return replace(self, was_cut=self.is_cut, was_reloaded=True)
 
+    def of_home(self, read: LogRead) -> list[LoggedEntry]:
+        """The entries of the other cluster's log that its replicator from home has stored."""
+        return [one for one in read.entries if one.producer not in self.producers]
+
     def new(self, read: LogRead) -> list[LoggedEntry]:
         """The entries of these producers that home did not have when it was read before."""
         last = max(self.at_home, default=EARLIEST)
@@ -218,6 +222,7 @@ def compared_from_home(
     remote: Remote, published: Sequence[Published], read: LogRead, known: frozenset[str]
 ) -> Allowed[int] | Broken:
     """As :func:`compared`, from home to the other cluster, which may lack some entries by deviations."""
+    came = remote.of_home(read)
     may_drop = remote.droppable if read.is_deduplicated else NOTHING_DROPPABLE
     lost = {TOO_LARGE_TO_REPLICATE: frozenset(one.position for one in published if remote.full.issuperset(one.ids))}
     lost |= may_drop.by_deviation
@@ -226,7 +231,7 @@ def compared_from_home(
         return compared(
             published,
             (HOME, AWAY),
-            [one for one in read.entries if one.producer not in remote.producers],
+            came,
             may_repeat=read.has_reconnected and not read.is_deduplicated,
             may_lack=may_drop.duplicates.union(*map(lost.__getitem__, causes)),
         )

@@ -93,7 +93,7 @@ def _log_read(
     home = _at_home(tracked.log)
     of_home = [one for one in home if one.position not in remote.at_home]
     own = [one for one in read.entries if one.producer in remote.producers]
-    came = [one for one in read.entries if one.producer not in remote.producers]
+    came = remote.of_home(read)
     judged = in_turn(
         0,
         [

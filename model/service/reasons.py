@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from model.deviations import requires
+from model.deviations import preferred, requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
@@ -163,9 +163,9 @@ def _not_replicated(overdue: Overdue, reasons: Reasons) -> Allowed[None] | Broke
     """By a deviation a replicator may send again and again, and make no progress."""
     possible = [REPLICATOR_RESENDS_IN_A_LOOP] if reasons.may_resend else []
     possible += [REPLICATOR_RESENDS_AFTER_DROP] if overdue.topic in reasons.dropped else []
-    for name in sorted(possible, key=lambda name: name not in reasons.known):
-        return requires(name, None, reasons.known, overdue.what)
-    return Broken(overdue.rule, overdue.what)
+    if not possible:
+        return Broken(overdue.rule, overdue.what)
+    return requires(preferred(possible, reasons.known), None, reasons.known, overdue.what)
 
 
 @carries("SERVE-01")

@@ -61,6 +61,7 @@ from tests.engine.lanes.simulated_lanes import (
     bounce,
     bounces,
 )
+from tests.report import samples
 from tests.waits import eventually
 
 SHARED = [
@@ -159,6 +160,31 @@ def lane_starters(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStarters]:
     lane_starters.close()
 
 
+def run_in_lanes(
+    report: Path, lane_starters: LaneStarters, count: int, *, returns: bool = True, budget_s: float | None = None
+) -> Run:
+    """A run on a simulated broker in so many lanes."""
+    began = time.monotonic()
+    world = simulated_world(report, returns=returns)
+    plan = Plan(
+        broker="",
+        seed=1,
+        rules=frozenset(),
+        report=report,
+        footprint=Footprint(name=RunName.new(at_most_s=60)),
+        lanes=count,
+        budget_s=budget_s,
+    )
+    return Run(
+        plan,
+        world,
+        events.Emitter(report / "events.jsonl", began=began),
+        began=began,
+        on_shipped=lambda: world,
+        lane_starters=lane_starters,
+    )
+
+
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lane_starters: LaneStarters) -> Callable[..., Ran]:
     """Runs machines on a simulated broker in so many lanes; the engine's own replays have one, too."""
@@ -170,24 +196,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lane_starters: LaneStar
         """``interrupted_in``: the run is interrupted once all of these machines perform something."""
         report = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         report.mkdir()
-        began = time.monotonic()
-        world = simulated_world(report, returns=returns)
-        plan = Plan(
-            broker="",
-            seed=1,
-            rules=frozenset(),
-            report=report,
-            footprint=Footprint(name=RunName.new(at_most_s=60)),
-            lanes=count,
-        )
-        one = Run(
-            plan,
-            world,
-            events.Emitter(report / "events.jsonl", began=began),
-            began=began,
-            on_shipped=lambda: world,
-            lane_starters=lane_starters,
-        )
+        one = run_in_lanes(report, lane_starters, count, returns=returns)
         one.expect(machines)
         ran = Ran(report, {})
         if interrupted_in:
@@ -265,6 +274,11 @@ def test_a_replay_in_a_lane_that_does_not_end_in_time_is_not_waited_for(open_lan
     with open_lanes() as three:
         assert performed_in(replay_in_lanes(three, [[CreateTopic("t0")]], "by hand"))
         assert replay_in_lanes(three, [[CreateTopic(ENDLESS)]], "by hand", time.monotonic() + 0.5) == [None]
+
+
+def test_replays_of_a_history_end_with_the_budget(tmp_path: Path, lane_starters: LaneStarters) -> None:
+    one = run_in_lanes(tmp_path, lane_starters, 3, budget_s=6.0)
+    assert one.replay(samples.history(samples.step(CreateTopic(ENDLESS)), violation=None), times=2) == []
 
 
 def test_a_kill_is_a_step_of_every_history_that_it_hits(ran: Callable[..., Ran]) -> None:
