@@ -484,9 +484,10 @@ class DatabaseRead(Outcome, frozen=True):
 
 
 class Stuck(Outcome, frozen=True):
-    """An application could not go on in time, although the broker is up: a guarantee that was not kept."""
+    """An application could not go on in time, although the broker is up. ``undelivered``: entries that nobody got."""
 
     why: str
+    undelivered: tuple[Position, ...] = ()
 
 
 ApplicationOutcome = SourceStarted | SourceEnded | Consumed | Drained | Ran | DatabaseRead | Stuck

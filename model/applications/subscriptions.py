@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from model.deviations import requires
 from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.events import Delivery, LoggedEntry
+from model.deviations.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
+from model.events import Delivery, LoggedEntry, Stuck
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import Consume
+from model.operations import Consume, Drain
 from model.rules.catalogue import carries
+from model.vocabulary import IN_ORDER, Client
 
 Messages = frozenset[Delivery]
 
@@ -29,6 +31,10 @@ class ApplicationSubscription:
     it received in this life of it and did not acknowledge. ``due``: the same of those that are gone. ``is_changed``: an
     ack surely arrived, because its client sends acks at once, or was closed. ``is_as_created``: the topic was closed
     before that, so its cursor is recovered as it was persisted when created.
+
+    ``connected``: its consumers, and the client of each. ``may_replay``: one left while others stayed, to whom the
+    broker replays what it had. ``may_wait_before_rewind``: the last one left during such a replay read, perhaps, and
+    nothing was sent since.
     """
 
     topic: str
@@ -37,6 +43,9 @@ class ApplicationSubscription:
     due: Messages = frozenset()
     is_changed: bool = False
     is_as_created: bool = False
+    connected: Mapping[str, Client] = field(default_factory=dict)
+    may_replay: bool = False
+    may_wait_before_rewind: bool = False
 
 
 def received(
@@ -57,6 +66,7 @@ def received(
         unacknowledged=held,
         due=subscription.due - got - acks,
         is_changed=subscription.is_changed or (bool(acknowledged) and arrives),
+        connected={**subscription.connected, operation.consumer: operation.client},
     )
     if operation.then != "stays":
         after = left(after, operation.consumer)
@@ -67,23 +77,52 @@ def left(subscription: ApplicationSubscription, consumer: str) -> ApplicationSub
     """A consumer is gone: what it had is due again, except what was acknowledged, perhaps by another one."""
     unacknowledged = dict(subscription.unacknowledged)
     due = unacknowledged.pop(consumer, frozenset()) - subscription.acknowledged
-    return replace(subscription, unacknowledged=unacknowledged, due=subscription.due | due)
+    connected = {name: client for name, client in subscription.connected.items() if name != consumer}
+    return replace(
+        subscription,
+        unacknowledged=unacknowledged,
+        due=subscription.due | due,
+        connected=connected,
+        may_replay=bool(connected),
+        may_wait_before_rewind=subscription.may_wait_before_rewind or (subscription.may_replay and not connected),
+    )
 
 
 def unloaded(subscription: ApplicationSubscription) -> ApplicationSubscription:
-    """The topic was closed, and no consumer has anything any more."""
+    """The topic was closed, and no consumer has anything any more. Those of pulsar-client reconnect."""
     is_as_created = subscription.is_as_created or not subscription.is_changed
+    connected = {name: client for name, client in subscription.connected.items() if client == "official"}
     for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
-    return replace(subscription, is_as_created=is_as_created)
+    return replace(
+        subscription,
+        is_as_created=is_as_created,
+        connected=connected,
+        may_replay=False,
+        may_wait_before_rewind=False,
+    )
+
+
+def sent_to(subscription: ApplicationSubscription) -> ApplicationSubscription:
+    """Its topic is sent a message, which ends each wait for one."""
+    return replace(subscription, may_wait_before_rewind=False)
 
 
 @carries("DEDUP-16")
-def starved(name: str, why: str) -> Broken:
+def starved(
+    subscription: ApplicationSubscription, operation: Consume | Drain, outcome: Stuck, known: frozenset[str]
+) -> Allowed[ApplicationSubscription] | Broken:
     """The broker has messages that are not acknowledged, and does not deliver them to whoever waits."""
-    return Broken(
-        "DEDUP-16", f"the broker dispatches nothing to a consumer of subscription {name} despite its backlog: {why}"
-    )
+    name = operation.subscription
+    because = f"the broker dispatches nothing to a consumer of subscription {name} despite its backlog: {outcome.why}"
+    if isinstance(operation, Drain):
+        may_wait = subscription.may_wait_before_rewind or len(subscription.connected) > 1
+        after = replace(unloaded(subscription), connected={}, may_wait_before_rewind=may_wait)
+    else:
+        after = replace(subscription, connected={**subscription.connected, operation.consumer: operation.client})
+    if outcome.undelivered and operation.kind not in IN_ORDER and after.may_wait_before_rewind:
+        return requires(REWIND_SKIPPED_AFTER_REPLAY_READ, after, known, because, "DEDUP-16")
+    return Broken("DEDUP-16", because)
 
 
 @carries("DEDUP-16")
@@ -111,7 +150,7 @@ def drained(
         if message not in subscription.acknowledged and message not in got:
             return Broken("DEDUP-16", f"{_words(message)} was never delivered to subscription {name}")
     again = got & subscription.due
-    after = replace(subscription, due=frozenset(), acknowledged=subscription.acknowledged | got)
+    after = replace(subscription, due=frozenset(), acknowledged=subscription.acknowledged | got, connected={})
     return Allowed(after, ("DEDUP-16",) if again else ())
 
 

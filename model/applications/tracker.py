@@ -88,10 +88,8 @@ def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutc
             return _source_started(state, operation, outcome, around)
         case FinishSource(name) | CrashSource(name):
             return _source_ended(state, name, outcome, around)
-        case Consume():
-            return _consumed(state, operation, outcome)
-        case Drain():
-            return _drained(state, operation, outcome, around)
+        case Consume() | Drain():
+            return _received(state, operation, outcome, around)
         case RunReader(name, topic):
             return _ran(state, name, ProgramState(topic, "reader"), outcome)
         case RunSubscriber(name, topic):
@@ -120,7 +118,9 @@ def _source_started(state: Applications, operation: StartSource, outcome: AnyOut
         for name, program in state.programs.items()
     }
     logs = {topic: log for topic, log in state.logs.items() if topic != source.topic}
-    return Allowed(replace(_with_source(state, operation.source, source), programs=through, logs=logs))
+    sent_to = {key: _if_on(source.topic, one, subscriptions.sent_to) for key, one in state.subscriptions.items()}
+    state = replace(state, programs=through, logs=logs, subscriptions=sent_to)
+    return Allowed(_with_source(state, operation.source, source))
 
 
 def _source_ended(state: Applications, name: str, outcome: AnyOutcome, around: Around) -> Judgement:
@@ -136,27 +136,20 @@ def _with_source(state: Applications, name: str, source: SourceState) -> Applica
     return replace(state, sources={**state.sources, name: source})
 
 
-def _consumed(state: Applications, operation: Consume, outcome: AnyOutcome) -> Judgement:
-    if isinstance(outcome, Stuck):
-        return subscriptions.starved(operation.subscription, outcome.why)
-    if not isinstance(outcome, Consumed):
-        return Allowed(state)
+def _received(state: Applications, operation: Consume | Drain, outcome: AnyOutcome, around: Around) -> Judgement:
     key = (operation.topic, operation.subscription)
     subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
-    state = replace(state, kinds={**state.kinds, key: operation.kind})
-    judged = subscriptions.received(subscription, operation, outcome.messages, outcome.acknowledged)
-    return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
-
-
-def _drained(state: Applications, operation: Drain, outcome: AnyOutcome, around: Around) -> Judgement:
-    if isinstance(outcome, Stuck):
-        return subscriptions.starved(operation.subscription, outcome.why)
-    if not isinstance(outcome, Drained):
-        return Allowed(state)
-    key = (operation.topic, operation.subscription)
-    subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
-    log = state.logs.get(operation.topic)
-    judged = subscriptions.drained(subscription, operation.subscription, outcome.messages, log, around.known)
+    match operation, outcome:
+        case _, Stuck():
+            judged = subscriptions.starved(subscription, operation, outcome, around.known)
+        case Consume(), Consumed(messages, acknowledged):
+            state = replace(state, kinds={**state.kinds, key: operation.kind})
+            judged = subscriptions.received(subscription, operation, messages, acknowledged)
+        case Drain(), Drained(messages):
+            log = state.logs.get(operation.topic)
+            judged = subscriptions.drained(subscription, operation.subscription, messages, log, around.known)
+        case _:
+            return Allowed(state)
     return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
 
 

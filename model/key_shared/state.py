@@ -69,7 +69,7 @@ class Keyed:
     left since the last look without pending messages, and perhaps without permits, if nothing triggered a read since.
     ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
     nothing was delivered since, or its result may be left in the replay queue. ``may_be_replay_read``: it may have been
-    a replay read.
+    a replay read. ``had_leavers``: another consumer had left before the last one.
     ``leavers``: the consumers that left since the last look, in this order. A hash may have moved to another consumer
     and back.
     ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have
@@ -114,6 +114,7 @@ class Keyed:
     unread: tuple[Unread, ...] = ()
     may_be_read_to: Position | None = None
     may_be_replay_read: bool = False
+    had_leavers: bool = False
     leavers: tuple[Leaver, ...] = ()
     reading_at_leave: Position | None = None
     joined_until_leave: Map[str, Joined] = Map()

@@ -125,6 +125,7 @@ def _starved(
                 return requires(reason, state, known, starved)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
             judged = deliveries.starved_at_limit(consumption, consumers.values(), judged, None, known)
+            judged = deliveries.starved_after_replay_read(consumption, consumers.values(), judged, None, known)
             return judged if isinstance(judged, Broken) else judged.of(state)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
@@ -132,6 +133,9 @@ def _starved(
         case ReceiveAll(topic, subscription):
             missing = Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
             answer = due.of_emptied(consumption, SubscriptionId(topic, subscription), missing, known)
+            answer = deliveries.starved_after_disconnect(
+                consumption, SubscriptionId(topic, subscription), answer, consumption, known
+            )
             return answer if isinstance(answer, Broken) else answer.of(state)
         case Expire(topic, subscription, up_to=up_to):
             if topic in consumption.topics and str(up_to) not in consumption.log(topic).places:

@@ -16,13 +16,14 @@ from immutables import Map
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
-from model.deviations import requires
+from model.deviations import preferred, requires
 from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED
 from model.deviations.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
     SEND_IN_PROGRESS_CLEARED_EARLY,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
 )
+from model.deviations.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.deviations.service import (
     PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
     REDELIVERY_REQUEST_UNBLOCKS,
@@ -267,19 +268,36 @@ def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None
             rule = "ACK-13" if "nacked" in why else "ACK-12" if why - {None} else "SERVE-03"
             words = diagnosis.some([state.words(message) for message in due])
             because = f"the broker did not dispatch {words} to {name}, although no consumer has it"
-            return starved_without_ledger(state, consumer, Broken(rule, because), None, known)
+            return starved_after_replay_read(state, [consumer], Broken(rule, because), None, known)
     return Allowed(None, excused=excused)
 
 
-def starved_without_ledger(
-    state: Consumption, consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+def starved_after_replay_read(
+    state: Consumption, consumers: Collection[Consumer], judged: Allowed[S] | Broken, after: S, known: frozenset[str]
 ) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if a replay read of a terminated topic has failed."""
-    if not isinstance(judged, Broken) or judged.deviation is not None or consumer.kind not in SHARED:
+    """The same answer; the state ``after`` if a replay read of a terminated topic has failed, or if one that was
+    pending when the last consumer left has made the broker skip the rewind."""
+    if not isinstance(judged, Broken) or judged.deviation is not None:
         return judged
-    if not any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions):
+    shared = [subscription for one in consumers if one.kind in SHARED for subscription in one.subscriptions]
+    causes = []
+    if any(_is_replay_lost(state, subscription) for subscription in shared):
+        causes.append(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
+    if any(membership.may_wait_before_rewind(state, subscription) for subscription in shared):
+        causes.append(REWIND_SKIPPED_AFTER_REPLAY_READ)
+    return requires(preferred(causes, known), after, known, judged.because, judged.rule) if causes else judged
+
+
+def starved_after_disconnect(
+    state: Consumption, subscription: SubscriptionId, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+) -> Allowed[S] | Broken:
+    """The same, if all consumers were disconnected, and the next one is sent nothing."""
+    if not isinstance(judged, Broken) or judged.deviation is not None or subscription not in state.cursors:
         return judged
-    return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, after, known, judged.because, judged.rule)
+    may_wait = membership.may_wait_before_rewind(state, subscription)
+    if not may_wait and not membership.leaves_replay_read(state, subscription):
+        return judged
+    return requires(REWIND_SKIPPED_AFTER_REPLAY_READ, after, known, judged.because, judged.rule)
 
 
 def _is_replay_lost(state: Consumption, subscription: SubscriptionId) -> bool:

@@ -38,7 +38,8 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
     if not rest:
         state = state.without_keyed(subscription)
         is_sure = before.is_gathered and before.may_be_read_to is None
-        return state if is_sure else state.with_keyed(subscription, Keyed(may_be_read_to=last))
+        keyed = Keyed(may_be_read_to=last, had_leavers=bool(before.leavers))
+        return state if is_sure else state.with_keyed(subscription, keyed)
     keyed = before.without(name).freed((place.position for _, place in had), is_gone=True)
     if name in before.ready:
         is_last = not keyed.ready and not keyed.is_permitted
@@ -65,25 +66,42 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
 
 
 def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Consumer) -> Consumption:
-    """The last consumer is gone. A replay read may be pending, and the next consumer may receive its messages.
-
-    Pending messages of the last consumer were not in the replay queue, unless it requested their redelivery. Other
-    messages were in it if they were due for redelivery, or were read without permits, or are delayed.
-    """
+    """The last consumer is gone. A replay read may be pending, and the next consumer may receive its messages."""
     if last.kind not in SHARED:
         return state
+    messages, keyed = _in_replay(state, subscription, last), state.keyed_of(subscription)
+    if messages and keyed.may_be_read_to is not None:
+        may_be_pending = _may_be_replayed(state, subscription, last, had_leavers=keyed.had_leavers)
+        state = state.with_keyed(subscription, replace(keyed, may_be_replay_read=may_be_pending))
+    return state.with_replaying(subscription, messages)
+
+
+def _in_replay(state: Consumption, subscription: SubscriptionId, last: Consumer) -> frozenset[Message]:
+    """What may have been in the replay queue as the last consumer left.
+
+    Its own pending messages were not, unless it requested their redelivery. Other messages were if they were due for
+    redelivery, or were read without permits, or are delayed.
+    """
     topic = state.topics[subscription.topic]
     left = state.all_left(subscription) if topic.delayed or not last.is_settled else ()
     if last.is_settled:
-        queued = (message for message, why in state.due(subscription).items() if why != "unloaded")
-        may_be_queued = frozenset(queued).union(message for message in left if topic.is_delayed(message[1].position))
+        delayed = (message for message in left if topic.is_delayed(message[1].position))
+        may_be_queued = _redelivered(state, subscription).union(delayed)
     else:
         may_be_queued = frozenset(left)
     had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
-    messages = may_be_queued.difference(had)
-    if messages and (keyed := state.keyed_of(subscription)).may_be_read_to is not None:
-        state = state.with_keyed(subscription, replace(keyed, may_be_replay_read=True))
-    return state.with_replaying(subscription, messages)
+    return may_be_queued.difference(had)
+
+
+def _redelivered(state: Consumption, subscription: SubscriptionId) -> frozenset[Message]:
+    return frozenset(message for message, why in state.due(subscription).items() if why != "unloaded")
+
+
+def _may_be_replayed(state: Consumption, subscription: SubscriptionId, last: Consumer, *, had_leavers: bool) -> bool:
+    """Whether a replay read may have been pending as the last consumer left, if it is not known what was in flight."""
+    has_delayed = bool(state.topics[subscription.topic].delayed)
+    is_certain = had_leavers or has_delayed or bool(_redelivered(state, subscription))
+    return last.kind == "Key_Shared" or is_certain
 
 
 def all_gone(state: Consumption, subscription: SubscriptionId) -> Consumption:
@@ -92,6 +110,22 @@ def all_gone(state: Consumption, subscription: SubscriptionId) -> Consumption:
     if len(consumers) > 1 and consumers[0].kind in SHARED:
         return state.with_replaying(subscription, state.all_left(subscription))
     return with_replay_read(state, subscription, consumers[0]) if consumers else state
+
+
+def may_wait_before_rewind(state: Consumption, subscription: SubscriptionId) -> bool:
+    """Whether a replay read may have been pending when the last consumer left, and nothing was written since."""
+    keyed = state.keyed_of(subscription)
+    return keyed.may_be_replay_read and keyed.may_be_read_to == state.log(subscription.topic).last
+
+
+def leaves_replay_read(state: Consumption, subscription: SubscriptionId) -> bool:
+    """Whether a replay read may be pending if all consumers leave now."""
+    consumers = [consumer for _, consumer in state.consumers_of(subscription) if consumer.kind in SHARED]
+    if len(consumers) != 1:
+        return len(consumers) > 1 and bool(state.all_left(subscription))
+    (last,), had_leavers = consumers, bool(state.keyed_of(subscription).leavers)
+    may_be_replayed = _may_be_replayed(state, subscription, last, had_leavers=had_leavers)
+    return may_be_replayed and bool(_in_replay(state, subscription, last))
 
 
 def nacked(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:

@@ -449,7 +449,7 @@ def _starved(
         state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions
     ):
         starved = chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
-        return deliveries.starved_without_ledger(state, consumer, starved, state, known)
+        return deliveries.starved_after_replay_read(state, [consumer], starved, state, known)
     owed = [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]
     if owed:
         words = diagnosis.some([state.words(message) for message in owed])

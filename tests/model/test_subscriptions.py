@@ -142,7 +142,7 @@ def deviation_met(*history: Happened, known: str) -> bool:
     """Whether a history shows exactly one deviation, which breaks a rule unless it is known."""
     broken, allowed = judged(*history), verdicts.allowed_by(*history, known=known, step_ms=STEP_MS)
     assert isinstance(broken, Broken), broken
-    return broken.deviation == known and allowed.deviations == (known,)
+    return broken.deviation == known and {*allowed.deviations} == {known}
 
 
 # ---------------------------------------------------------------------------------------------------- redelivery

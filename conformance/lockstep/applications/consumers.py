@@ -176,7 +176,7 @@ class Consumers:
             if len(received) == count or not left:
                 return received
             if deadline.passed:
-                return Stuck(not_delivered(left))
+                return Stuck(not_delivered(left), tuple(sorted(left)))
 
     def _left(self, topic: str, subscription: str) -> frozenset[Position]:
         return unacknowledged(self._admin.internal_stats(topic), subscription)
@@ -184,6 +184,11 @@ class Consumers:
     def drain(self, operation: Drain, topic: str) -> AnyOutcome:
         """Cut off all consumers; then receive and acknowledge until the backlog is empty."""
         self._cut_off(topic, operation.subscription)
+        drained = self._drain(operation, topic)
+        self._cut_off(topic, operation.subscription)
+        return drained
+
+    def _drain(self, operation: Drain, topic: str) -> AnyOutcome:
         everything = Consume(_DRAIN, topic, operation.subscription, count=PREFETCH, kind=operation.kind)
         deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
         drained: list[Delivery] = []
@@ -194,11 +199,9 @@ class Consumers:
             drained += received.messages
             left = self._left(topic, operation.subscription)
             if not left:
-                break
+                return Drained(tuple(drained))
             if deadline.passed:
                 return Stuck(f"{len(left)} entries, from {min(left)} on, are acknowledged and yet not gone")
-        self._cut_off(topic, operation.subscription)
-        return Drained(tuple(drained))
 
     def _cut_off(self, topic: str, subscription: str) -> None:
         for name, consumer in list(self._consumers.items()):

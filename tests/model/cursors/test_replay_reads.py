@@ -1,14 +1,39 @@
-"""A replay read that is pending when the last consumer leaves: its messages come to the next one."""
+"""A replay read that is pending when the last consumer leaves: its messages come to the next one, others may not."""
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
-from model.events import AllReceived, Created, CursorReset, Done
-from model.operations import Send
-from model.subscription_operations import CrashConsumer, ReceiveAll, ResetCursor
-from model.vocabulary import Entry
+from model.deviations.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
+from model.events import (
+    AllReceived,
+    Confirmed,
+    Consumed,
+    Created,
+    CursorReset,
+    Delivery,
+    Done,
+    Sent,
+    SourceEnded,
+    SourceStarted,
+    Starved,
+    Stored,
+    Stuck,
+)
+from model.operations import (
+    AnyOperation,
+    Consume,
+    CreateTopic,
+    Drain,
+    FinishSource,
+    Send,
+    StartSource,
+    Then,
+)
+from model.subscription_operations import CrashConsumer, ReadCursor, Receive, ReceiveAll, ResetCursor
+from model.vocabulary import Entry, Message, SubscriptionType
 from tests.model.test_subscriptions import (
     UNLOADED,
     at,
@@ -93,3 +118,69 @@ def test_a_delayed_message_may_be_in_a_replay_read_although_its_consumer_has_not
     assert deviation_met(*delayed, *rest, *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
     plain = rule_broken(*topic(1, 1), *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
     assert plain in ("ACK-12", "SERVE-03"), "it has no delay"
+
+
+def starved(doing: AnyOperation) -> Happened:
+    return doing, Starved("2 entries that no consumer has are not delivered")
+
+
+@pytest.mark.parametrize("wait", [starved(Receive("c3", 5)), starved(ReadCursor("t0", "s0"))], ids=["receive", "read"])
+def test_a_skipped_rewind_starves_who_joins_after_a_replay_read_until_the_next_message(wait: Happened) -> None:
+    name, owed = REWIND_SKIPPED_AFTER_REPLAY_READ, ("ACK-12", "SERVE-03")
+    alone = (*topic(1, 1), taken(single(0)))
+    gone = ((CrashConsumer("c1"), Done()), (CrashConsumer("c2"), Done()), subscribed("c3"))
+    all_left = (*alone, subscribed("c2", queue=5), *gone)
+    assert deviation_met(*all_left, wait, known=name)
+    assert deviation_met(*all_left, taken(single(0), by="c3"), wait, known=name), "what was replayed came"
+    later: Happened = (Send("p", (Entry((Message(9, "b9"),)),)), Sent((Stored(at(2)),)))
+    assert rule_broken(*all_left, later, wait, known=name) in owed, "the next message makes the broker rewind"
+    assert rule_broken(*all_left, UNLOADED, subscribed("c3"), wait, known=name) in owed, "it has a new dispatcher"
+    assert rule_broken(*alone, gone[0], gone[2], wait, known=name) in owed, "nothing was replayed"
+
+
+def test_a_skipped_rewind_starves_who_joins_after_all_consumers_were_disconnected_if_there_were_several() -> None:
+    name, everything = REWIND_SKIPPED_AFTER_REPLAY_READ, starved(ReceiveAll("t0", "s0", "Shared"))
+    alone = (*topic(1, 1), taken(single(0)))
+    assert deviation_met(*alone, subscribed("c2", queue=5), everything, known=name)
+    assert rule_broken(*alone, everything, known=name) == "SERVE-03", "nothing was replayed"
+    in_order = (*topic(1, 1, kind="Failover"), taken(single(0)), subscribed("c2", kind="Failover"))
+    assert rule_broken(*in_order, everything, known=name) == "SERVE-03"
+
+
+MESSAGE = Delivery(at(0), -1, 0, "b1")
+STORED: tuple[Happened, ...] = (
+    (CreateTopic("t0"), Created(deduplication=True, snapshot_room=10)),
+    (StartSource("a0", "t0", (Entry((Message(1, "b1"),)),)), SourceStarted(-1)),
+    (FinishSource("a0"), SourceEnded((Confirmed(1, at(0)),), left=0, came_back=0)),
+)
+WAITED = Stuck("1 entry that no consumer has is not delivered", (at(0),))
+
+
+def consumed(by: str, *messages: Delivery, then: Then = "stays", kind: SubscriptionType = "Shared") -> Happened:
+    doing = Consume(by, "t0", "s", 5, acks=(False,), then=then, kind=kind, client="official")
+    return doing, Consumed(messages, ())
+
+
+def test_an_application_may_starve_after_a_skipped_rewind_and_only_then() -> None:
+    name, drained = REWIND_SKIPPED_AFTER_REPLAY_READ, (Drain("t0", "s", "Shared"), WAITED)
+    both = (consumed("c0", MESSAGE), consumed("c1"))
+    assert deviation_met(*STORED, *both, drained, known=name)
+    assert deviation_met(*STORED, both[0], UNLOADED, both[1], drained, known=name), "pulsar-client reconnects"
+    assert rule_broken(*STORED, both[0], drained, known=name) == "DEDUP-16", "nothing was replayed"
+    not_let_in = (drained[0], Stuck("it is not let in"))
+    assert rule_broken(*STORED, *both, not_let_in, known=name) == "DEDUP-16"
+    in_order = [consumed(by, kind="Failover") for by in ("c0", "c1")]
+    assert rule_broken(*STORED, *in_order, (Drain("t0", "s", "Failover"), WAITED), known=name) == "DEDUP-16"
+
+
+def test_a_consumer_of_an_application_may_starve_after_a_skipped_rewind_until_the_next_message() -> None:
+    name = REWIND_SKIPPED_AFTER_REPLAY_READ
+    left = (consumed("c0", MESSAGE), consumed("c1"), consumed("c0", then="crashes"), consumed("c1", then="crashes"))
+    waits: Happened = (consumed("c2")[0], WAITED)
+    assert deviation_met(*STORED, *left, waits, known=name)
+    assert deviation_met(*STORED, *left, waits, waits, known=name), "it still waits"
+    assert rule_broken(*STORED, *left, waits, UNLOADED, waits, known=name) == "DEDUP-16"
+    assert rule_broken(*STORED, *left, UNLOADED, waits, known=name) == "DEDUP-16", "it has a new dispatcher"
+    sent = (StartSource("a1", "t0", (Entry((Message(1, "c1"),)),)), SourceStarted(-1))
+    assert rule_broken(*STORED, *left, sent, waits, known=name) == "DEDUP-16", "a new message makes the broker rewind"
+    assert rule_broken(*STORED, *left[:1], *left[2:3], waits, known=name) == "DEDUP-16", "nothing was replayed"
