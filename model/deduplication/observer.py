@@ -59,12 +59,12 @@ def _set_back(state: ProducerState) -> Iterator[ProducerState]:
     """The state after a second replay set the ids back to those of the last entry that it replays, if it may have."""
     if not state.may_be_set_back:
         return
-    requires = state.requires | {SECOND_RECOVERY_NOT_AWAITED}
+    requires, highest = state.requires | {SECOND_RECOVERY_NOT_AWAITED}, max(state.pushed, state.persisted)
     replayed = state.entries[state.since : state.raced]
     counted = max((stored.highest for stored in replayed if not stored.entry.is_part), default=NONE)
-    if state.persisted > counted:
+    if highest > counted:
         yield replace(state, pushed=counted, persisted=counted, requires=requires)
-    if replayed and replayed[-1].entry.is_part and state.persisted > (last := replayed[-1].highest):
+    if replayed and replayed[-1].entry.is_part and highest > (last := replayed[-1].highest):
         requires |= {CHUNK_RECOVERY_COUNTS_UNFINISHED}
         yield replace(state, pushed=last, persisted=last, requires=requires)
 

@@ -221,7 +221,7 @@ DEVIATIONS = (
             statement="A sequence id is still missing two seconds after the topic was loaded. Before that, it looks the same as the deviation.",
             missed_before=True,
         ),
-        occurrence="On 4.0.8 in about one of twenty first unloads, and every time with the failpoint `replay-slow`. On 3.3.6 once in some hundred unloads.",
+        occurrence="On 4.0.8 in about one of twenty first unloads, and every time with the failpoint `replay-slow`. On 3.3.6 once in some hundred unloads. That it restores older ids was seen once (`docs/histories/DEDUP-12-on-4.0.8.json`).",
     ),
     Deviation(
         name=SNAPSHOT_POSITION_AHEAD,

@@ -72,6 +72,20 @@ def test_soon_after_a_topic_is_loaded_a_second_replay_may_set_the_sequence_id_ba
     assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
 
 
+def test_a_second_replay_may_set_the_sequence_id_back_between_two_entries_of_one_send() -> None:
+    """Seen on 4.0.8 (``docs/histories/DEDUP-12-on-4.0.8.json``): the write of the first one may not have ended."""
+    history = "t topic-on; p opens -1; p sends 1@0 2@1; t unloads; p opens 2; p sends"
+    known, once = [SECOND_RECOVERY_NOT_AWAITED], judged(*steps(f"{history} 3@2 3=dup"), known=DEVIATIONS)
+    assert isinstance(once, Allowed)
+    assert not once.deviations
+    allowed = judged(*steps(f"{history} 3@2 3@3"), known=known)
+    assert isinstance(allowed, Allowed)
+    assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+    assert isinstance(judged(*steps(f"{history} 3@2 2@3"), known=known), Broken), "the log ends with 2"
+    of_namespace = history.replace("topic-on", "on")
+    assert isinstance(judged(*steps(f"{of_namespace} 3@2 3@3"), known=known), Broken), "there is one recovery"
+
+
 @pytest.mark.parametrize(("loads", "is_allowed"), [("t unloads; p opens 5; ", True), ("", False)])
 def test_a_second_replay_may_set_the_id_back_between_chunks_that_each_count_at_once(
     *, loads: str, is_allowed: bool
