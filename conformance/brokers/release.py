@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO
 
 from conformance.brokers.installation.artifacts import Coordinates, NotPublished, artifact
-from conformance.brokers.installation.assembly import assembled
 from conformance.brokers.installation.cache import cache_folder
 from conformance.brokers.installation.unpack import unpacked
 from conformance.brokers.settings.jars import Jars
@@ -88,6 +87,8 @@ def fetched_release(version: str) -> Release:
         try:
             unpacked(release_archive(version), folder)
         except NotPublished:
+            from conformance.brokers.installation.assembly import assembled  # few runs need it, and it imports a lot
+
             assembled(version, folder)
     return release_in(folder)
 

@@ -8,12 +8,13 @@ again: before later machines whose rules are all exercised, and in their time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from conformance.engine.machines import Machine
+if TYPE_CHECKING:  # importing the machines takes a second, and the supervisor only asks for times
+    from conformance.engine.machines import Machine
 
-InLanes = Callable[[Machine], int]
-"""In how many lanes a machine runs."""
+    InLanes = Callable[[Machine], int]
+    """In how many lanes a machine runs."""
 
 LANES_GAIN: Final = 3.0
 """How many times as many operations lanes perform, at least. Seen on 4.0.8 with eight lanes on two cores: 350 to 400 a

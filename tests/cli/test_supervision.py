@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -86,3 +88,11 @@ def test_the_engine_ends_by_itself_if_the_supervisor_is_killed(tmp_path: Path) -
     command.send_signal(signal.SIGKILL)
     command.communicate()
     eventually(lambda: are_gone([engine]))
+
+
+def test_the_supervisor_starts_without_the_machines_and_without_what_asks_maven_central() -> None:
+    """Importing these took two of the three seconds of a command."""
+    modules = "import sys, conformance.commands.check; print(*{name.partition('.')[0] for name in sys.modules})"
+    ran = subprocess.run([sys.executable, "-c", modules], capture_output=True, text=True, check=True)
+    assert {"conformance", "msgspec"} <= {*ran.stdout.split()}
+    assert not {"hypothesis", "stateful", "jgo", "requests", "pulsar"} & {*ran.stdout.split()}

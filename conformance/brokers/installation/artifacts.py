@@ -2,6 +2,8 @@
 
 jgo knows where Maven Central is and where in it a file lies, so that no address stands here. A file enters the cache
 whole and verified or not at all, with any number of concurrent runs, and it is verified again on each use.
+
+What asks Maven Central is imported when something is asked: that takes half a second, and most runs have all files.
 """
 
 from __future__ import annotations
@@ -16,12 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jgo.maven import MavenContext
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from conformance.brokers.installation.cache import cache_folder, sole_maker
-from conformance.brokers.installation.https import session, why
 from conformance.harness_error import HarnessError
 
 _log = logging.getLogger(__name__)
@@ -88,6 +88,8 @@ def artifact(group: str, name: str, version: str, *, packaging: str = "jar", cla
 
 def central_address() -> str:
     """Where Maven Central is."""
+    from jgo.maven import MavenContext
+
     return str(MavenContext().remote_repos["central"])
 
 
@@ -103,6 +105,8 @@ def is_published(wanted: Coordinates) -> bool:
     Raises:
         HarnessError: it cannot be asked.
     """
+    from conformance.brokers.installation.https import session, why
+
     try:
         with session() as asking:
             answer = asking.head(address_of(wanted), timeout=_ANSWER_DEADLINE_S, allow_redirects=True)
@@ -115,6 +119,8 @@ def is_published(wanted: Coordinates) -> bool:
 
 def _remote(wanted: Coordinates, suffix: str = "") -> Any:
     """Return jgo's idea of the file, or of a file beside it that is named with a suffix more."""
+    from jgo.maven import MavenContext
+
     component = MavenContext(timeout=_ANSWER_DEADLINE_S).project(wanted.group, wanted.name).at_version(wanted.version)
     return component.artifact(classifier=wanted.classifier or "", packaging=wanted.packaging + suffix)
 
@@ -195,6 +201,8 @@ def _take_from_maven(wanted: Coordinates, checksum: _Checksum, made: Path) -> bo
 
 def _download(wanted: Coordinates, suffix: str, destination: Path) -> None:
     """Fetch the file, or one beside it, and try again a few times when the connection fails half-way."""
+    from conformance.brokers.installation.https import why
+
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _download_once(wanted, suffix, destination)
@@ -207,6 +215,8 @@ def _download(wanted: Coordinates, suffix: str, destination: Path) -> None:
 
 
 def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
+    from conformance.brokers.installation.https import session
+
     address = address_of(wanted, suffix)
     name = address.rpartition("/")[2]
     as_it_is = {"Accept-Encoding": "identity"}  # a gzipped file must not be taken for one gzipped on the way
