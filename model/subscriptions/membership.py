@@ -98,10 +98,11 @@ def _redelivered(state: Consumption, subscription: SubscriptionId) -> frozenset[
 
 
 def _may_be_replayed(state: Consumption, subscription: SubscriptionId, last: Consumer, *, had_leavers: bool) -> bool:
-    """Whether a replay read may have been pending as the last consumer left, if it is not known what was in flight."""
-    has_delayed = bool(state.topics[subscription.topic].delayed)
-    is_certain = had_leavers or has_delayed or bool(_redelivered(state, subscription))
-    return last.kind == "Key_Shared" or is_certain
+    """Whether a replay read may have been pending as the last consumer left, if it is not known what was in flight.
+
+    That a delayed message is replayed in the very moment is no reason to expect it on Shared.
+    """
+    return last.kind == "Key_Shared" or had_leavers or bool(_redelivered(state, subscription))
 
 
 def all_gone(state: Consumption, subscription: SubscriptionId) -> Consumption:

@@ -116,6 +116,10 @@ def test_a_delayed_message_may_be_in_a_replay_read_although_its_consumer_has_not
     others = (taken(single(0)), (CrashConsumer("c1"), Done()), subscribed("c2"), taken(single(1), by="c2"))
     again = taken(single(1), by="c2")
     assert deviation_met(*delayed, *rest, *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
+    next_one = ((CrashConsumer("c1"), Done()), subscribed("c2"), starved(Receive("c2", 5)))
+    assert rule_broken(*delayed, *rest, *next_one, known=REWIND_SKIPPED_AFTER_REPLAY_READ) == "SERVE-03", (
+        "not just then"
+    )
     plain = rule_broken(*topic(1, 1), *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
     assert plain in ("ACK-12", "SERVE-03"), "it has no delay"
 
