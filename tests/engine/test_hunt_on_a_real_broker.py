@@ -58,7 +58,7 @@ def test_the_history_of_a_found_defect_comes_back_with_the_defect_and_not_withou
 def test_the_history_of_a_check_is_judged_without_the_model(
     broker_name: str, tmp_path: Path, defect: str | None
 ) -> None:
-    asked = ("check", "--broker", broker_name, "--machines", "keys", "--rules", "KEY-01", "--budget", "20s")
+    asked = ("check", "--broker", broker_name, "--machines", "keys", "--rules", "KEY-01", "--budget", "40s")
     seeded = () if defect is None else ("--defect", defect)
     checked = conformance(tmp_path, *asked, "--lanes", "2", "--seed", "1", "--history", "history", *seeded)
     assert ("KEY-01  held" in checked.stdout) == (defect is None), checked.stdout
