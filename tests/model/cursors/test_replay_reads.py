@@ -33,7 +33,7 @@ from model.operations import (
     Then,
 )
 from model.subscription_operations import CrashConsumer, ReadCursor, Receive, ReceiveAll, ResetCursor
-from model.vocabulary import Entry, Message, SubscriptionType
+from model.vocabulary import Client, Entry, Message, SubscriptionType
 from tests.model.test_subscriptions import (
     UNLOADED,
     at,
@@ -146,6 +146,8 @@ def test_a_skipped_rewind_starves_who_joins_after_all_consumers_were_disconnecte
     name, everything = REWIND_SKIPPED_AFTER_REPLAY_READ, starved(ReceiveAll("t0", "s0", "Shared"))
     alone = (*topic(1, 1), taken(single(0)))
     assert deviation_met(*alone, subscribed("c2", queue=5), everything, known=name)
+    gone = ((CrashConsumer("c1"), Done()), (CrashConsumer("c2"), Done()))
+    assert deviation_met(*alone, subscribed("c2", queue=5), *gone, everything, known=name), "they had left before"
     assert rule_broken(*alone, everything, known=name) == "SERVE-03", "nothing was replayed"
     in_order = (*topic(1, 1, kind="Failover"), taken(single(0)), subscribed("c2", kind="Failover"))
     assert rule_broken(*in_order, everything, known=name) == "SERVE-03"
@@ -160,8 +162,14 @@ STORED: tuple[Happened, ...] = (
 WAITED = Stuck("1 entry that no consumer has is not delivered", (at(0),))
 
 
-def consumed(by: str, *messages: Delivery, then: Then = "stays", kind: SubscriptionType = "Shared") -> Happened:
-    doing = Consume(by, "t0", "s", 5, acks=(False,), then=then, kind=kind, client="official")
+def consumed(
+    by: str,
+    *messages: Delivery,
+    then: Then = "stays",
+    kind: SubscriptionType = "Shared",
+    client: Client = "official",
+) -> Happened:
+    doing = Consume(by, "t0", "s", 5, acks=(False,), then=then, kind=kind, client=client)
     return doing, Consumed(messages, ())
 
 
@@ -170,6 +178,10 @@ def test_an_application_may_starve_after_a_skipped_rewind_and_only_then() -> Non
     both = (consumed("c0", MESSAGE), consumed("c1"))
     assert deviation_met(*STORED, *both, drained, known=name)
     assert deviation_met(*STORED, both[0], UNLOADED, both[1], drained, known=name), "pulsar-client reconnects"
+    by_wire = consumed("c0", MESSAGE, client="wire")
+    assert rule_broken(*STORED, by_wire, UNLOADED, both[1], drained, known=name) == "DEDUP-16", (
+        "the wire client does not"
+    )
     assert rule_broken(*STORED, both[0], drained, known=name) == "DEDUP-16", "nothing was replayed"
     not_let_in = (drained[0], Stuck("it is not let in"))
     assert rule_broken(*STORED, *both, not_let_in, known=name) == "DEDUP-16"
