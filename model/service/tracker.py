@@ -125,7 +125,7 @@ def _starved(
                 return requires(reason, state, known, starved)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
             judged = deliveries.starved_at_limit(consumption, consumers.values(), judged, None, known)
-            judged = deliveries.starved_after_replay_read(consumption, consumers.values(), judged, None, known)
+            judged = deliveries.starved_before_rewind(consumption, consumers.values(), judged, None, known)
             return judged if isinstance(judged, Broken) else judged.of(state)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"

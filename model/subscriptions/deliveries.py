@@ -16,7 +16,7 @@ from immutables import Map
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
-from model.deviations import preferred, requires
+from model.deviations import requires
 from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED
 from model.deviations.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
@@ -268,24 +268,32 @@ def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None
             rule = "ACK-13" if "nacked" in why else "ACK-12" if why - {None} else "SERVE-03"
             words = diagnosis.some([state.words(message) for message in due])
             because = f"the broker did not dispatch {words} to {name}, although no consumer has it"
-            return starved_after_replay_read(state, [consumer], Broken(rule, because), None, known)
+            return starved_without_ledger(state, consumer, Broken(rule, because), None, known)
     return Allowed(None, excused=excused)
 
 
-def starved_after_replay_read(
+def starved_without_ledger(
+    state: Consumption, consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
+) -> Allowed[S] | Broken:
+    """The same answer; the state ``after`` if a replay read of a terminated topic has failed."""
+    if not isinstance(judged, Broken) or judged.deviation is not None or consumer.kind not in SHARED:
+        return judged
+    if not any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions):
+        return judged
+    return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, after, known, judged.because, judged.rule)
+
+
+def starved_before_rewind(
     state: Consumption, consumers: Collection[Consumer], judged: Allowed[S] | Broken, after: S, known: frozenset[str]
 ) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if a replay read of a terminated topic has failed, or if one that was
-    pending when the last consumer left has made the broker skip the rewind."""
+    """The same answer; the state ``after`` if a replay read was pending when the last consumer left, perhaps, so that
+    the broker skipped the rewind."""
     if not isinstance(judged, Broken) or judged.deviation is not None:
         return judged
     shared = [subscription for one in consumers if one.kind in SHARED for subscription in one.subscriptions]
-    causes = []
-    if any(_is_replay_lost(state, subscription) for subscription in shared):
-        causes.append(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
-    if any(membership.may_wait_before_rewind(state, subscription) for subscription in shared):
-        causes.append(REWIND_SKIPPED_AFTER_REPLAY_READ)
-    return requires(preferred(causes, known), after, known, judged.because, judged.rule) if causes else judged
+    if not any(membership.may_wait_before_rewind(state, subscription) for subscription in shared):
+        return judged
+    return requires(REWIND_SKIPPED_AFTER_REPLAY_READ, after, known, judged.because, judged.rule)
 
 
 def starved_after_disconnect(

@@ -396,6 +396,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     missed = deliveries.starved_at_limit(state, may_starve, missed, None, known)
     if isinstance(missed, Broken):
         excused = chunks.excused(withheld.state, name, missed, known, in_time)
+        excused = deliveries.starved_before_rewind(state, may_starve, excused, withheld.state, known)
         return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
     judged = withheld.after(judged, limited, missed)
     if isinstance(outcome, Starved):
@@ -445,13 +446,12 @@ def _starved(
     """Due messages do not arrive. Some clients do not deliver messages whose ack was lost."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
-    if consumer.never_disconnected or not any(
-        state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions
-    ):
+    grouped = any(state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions)
+    if consumer.never_disconnected or not grouped:
         starved = chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
-        return deliveries.starved_after_replay_read(state, [consumer], starved, state, known)
-    owed = [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]
-    if owed:
+        starved = deliveries.starved_without_ledger(state, consumer, starved, state, known)
+        return deliveries.starved_before_rewind(state, [consumer], starved, state, known)
+    if owed := [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]:
         words = diagnosis.some([state.words(message) for message in owed])
         return Broken("SERVE-03", f"{because}. {name} did not acknowledge {words}")
     return requires(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
