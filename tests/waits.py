@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 import psutil
 
@@ -14,6 +15,10 @@ TIMEOUT_S = 30.0
 
 _POLL_S = 0.02
 
+_BUDGETS = ("30s", "90s", "270s")
+
+T = TypeVar("T")
+
 
 def eventually(condition: Callable[[], object], *, deadline_s: float = TIMEOUT_S) -> None:
     """Return when the condition holds; fail the test if it does not within the deadline."""
@@ -23,6 +28,17 @@ def eventually(condition: Callable[[], object], *, deadline_s: float = TIMEOUT_S
 def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
     """Whether something becomes true, where a defect may prevent it."""
     return wait_until(condition, within_s, pause_s=_POLL_S)
+
+
+def given_time(check: Callable[[str], T], is_enough: Callable[[T], bool]) -> T:
+    """What a check comes to with the first budget that is enough: on busy cores, a broker alone may take 30 s to start.
+
+    ``check`` gets each budget as the command line takes it.
+    """
+    for budget in _BUDGETS:
+        if is_enough(result := check(budget)):
+            break
+    return result
 
 
 def descendants(of: psutil.Process | None = None) -> list[tuple[psutil.Process, Sequence[str]]]:

@@ -177,6 +177,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """Keep only where the interrupt arrived.
+
+    pytest prints no more of it, but formats all, for which it parses the source of every function that was running.
+    That takes seconds of the grace in which an interrupted engine has to stop.
+    """
+    excinfo.traceback = excinfo.traceback[-1:]
+
+
 @pytest.fixture(scope="session")
 def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """The run on the started broker; a harness error ends the session with status 2."""

@@ -35,9 +35,9 @@ from conformance.tenancy.run_tenant import PROCESS, RunTenant
 from tests.brokers.stock_standalone import Stock, everything_on, stock_standalone
 from tests.security.secured_broker import SUPER_USER, secured_broker
 from tests.security.tokens import token
-from tests.waits import eventually
+from tests.waits import eventually, given_time
 
-_ENDS_WITHIN_S = 120.0
+_ENDS_WITHIN_S = 330.0
 _SWITCHING = ("--rules", "KEY", "--machines", "keys-switched", "--allow-cluster-settings")
 """Runs the machine that changes a setting of the cluster, from the first example on."""
 
@@ -86,15 +86,17 @@ def run(stock: Stock, folder: Path, command: str, *arguments: str) -> tuple[int,
 
 
 def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
-    status, out, err = run(
-        stock, tmp_path, "check", "--rules", "ACK-01,KEY-01", "--machines", "acknowledgment,keys", "--budget", "30s"
+    asked = ("check", "--rules", "ACK-01,KEY-01", "--machines", "acknowledgment,keys")
+    status, out, err = given_time(
+        lambda budget: run(stock, tmp_path, *asked, "--budget", budget, "--report", f"report-{budget}"),
+        lambda ran: "not exercised" not in ran[1] and "not finished at the end of its budget" not in ran[1],
     )
     assert re.search(
         rf"^Creates the tenant {NAME}-\S+ with namespaces and topics, and removes it at the end\.$", err, re.M
     )
     assert "Changes nothing else on the cluster." in err
     assert status == 0, out
-    (report,) = (tmp_path / "reports").iterdir()
+    report = max(tmp_path.glob("report-*"), key=lambda folder: folder.stat().st_mtime)
     (started,) = (event for event in read_events(report) if isinstance(event, RunStarted))
     assert set(started.known) == {one.name for one in known_of(shipped(), [started.release], client_versions())}
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import rounds, run
+from conformance.engine import plugin, rounds, run
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
@@ -212,3 +212,20 @@ def test_a_broker_that_cannot_be_restarted_on_its_data_is_replaced_and_the_run_g
     assert at.new_brokers == 1
     assert at.performed > 0
     assert at.harness_errors == []
+
+
+def test_an_interrupt_is_formatted_without_the_functions_that_it_interrupted() -> None:
+    """Each is parsed, which took longer than the grace of an engine on busy cores."""
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        deep(30)
+    where = interrupt.getrepr(funcargs=True).reprcrash
+    plugin.pytest_keyboard_interrupt(interrupt)
+    formatted = interrupt.getrepr(funcargs=True)
+    assert len(formatted.reprtraceback.reprentries) == 1
+    assert str(formatted.reprcrash) == str(where)
+
+
+def deep(calls: int) -> None:
+    if not calls:
+        raise KeyboardInterrupt
+    deep(calls - 1)
