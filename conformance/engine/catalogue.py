@@ -522,7 +522,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         needs=frozenset({Capability.CLUSTERS}),
         share=2.0,
         steps=15,
-        examples=5,
+        examples=2,
         affects="broker",
     ),
 )

@@ -308,7 +308,7 @@ class Run:
                 is_serving=self._world.is_serving,
                 is_served_after=self._is_served_after,
                 give_up=self._emit_failed_twice,
-                is_missing=lambda one: not self._missing().isdisjoint(one.decides),
+                is_missing=lambda one: is_relied_on(one) and not self._missing().isdisjoint(one.decides),
             )
             side_by_side.explore()
             self._have_run(group)

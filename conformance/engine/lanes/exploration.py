@@ -47,8 +47,8 @@ class SideBySide:
         """``until``: the end of their time, ``deadline``: the end of the run; None: one round of each.
 
         ``is_serving``: whether the broker serves; ``is_served_after`` starts it again if necessary. ``give_up`` is
-        called for a machine with too many harness errors. ``is_missing``: whether one of a machine's rules was not
-        exercised yet.
+        called for a machine with too many harness errors. ``is_missing``: whether one of the rules that a machine is
+        relied on for was not exercised yet.
         """
         self.found: dict[str, list[FoundViolation]] = {machine.title: [] for machine in group}
         self._machines = {machine.name: machine for machine in group}

@@ -1,7 +1,8 @@
 """Assigns rounds of machines to lanes, in groups of machines that can run in parallel.
 
 Machines get rounds by their shares of the budget, measured by the duration of their rounds. As long as a machine has a
-rule that was not exercised, it gets twice as many. The number of rounds depends on time; the choices in a round do not.
+rule that was not exercised, it comes first and gets twice as many. The number of rounds depends on time; the choices in
+a round do not.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import psutil
@@ -57,24 +58,21 @@ def with_further_clusters(lanes: int) -> int:
 
 @dataclass(slots=True)
 class _Turn:
-    """A machine of a group. ``spent_s``: the time of its rounds in all lanes; ``begun``: its running rounds."""
+    """A machine of a group. ``spent_s``: the time of its ended rounds in all lanes; ``running``: when others began."""
 
     machine: Machine
     number: int = 0
     ended: int = 0
     spent_s: float = 0.0
+    running: dict[int, float] = field(default_factory=dict)
     failures: int = 0
     is_through: bool = False
 
-    @property
-    def begun(self) -> int:
-        return self.number - self.ended
-
-    @property
-    def weighed(self) -> float:
-        """The seconds of its ended and running rounds per unit of its share."""
+    def weighed(self, now: float) -> float:
+        """The seconds of its ended and running rounds per unit of its share; a running one takes as long as others."""
         expected_s = self.spent_s / self.ended if self.ended else FIRST_ROUND_S
-        return (self.spent_s + self.begun * expected_s) / self.machine.share
+        running_s = sum(max(expected_s, now - began) for began in self.running.values())
+        return (self.spent_s + running_s) / self.machine.share
 
 
 class Turns:
@@ -89,11 +87,10 @@ class Turns:
     ) -> None:
         """``until``: when the last operation must end, by the clock.
 
-        ``is_missing``: whether one of a machine's rules was not exercised yet.
+        ``is_missing``: whether one of the rules that a machine is relied on for was not exercised yet.
         """
         self.until = until
         self._turns = {machine.name: _Turn(machine) for machine in machines}
-        self._began: dict[tuple[str, int], float] = {}
         self._clock = clock
         self._is_missing = is_missing
 
@@ -112,11 +109,17 @@ class Turns:
         able = [turn for turn in self._turns.values() if not turn.is_through]
         if not able:
             return None
-        turn = min(able, key=lambda one: one.weighed / (2 if self._is_missing(one.machine) else 1))
+        now = self._clock()
+
+        def due(turn: _Turn) -> tuple[float, bool]:
+            is_missing = self._is_missing(turn.machine)
+            return turn.weighed(now) / (2 if is_missing else 1), not is_missing
+
+        turn = min(able, key=due)
         machine, number = turn.machine, turn.number
         turn.number += 1
         turn.is_through = self.until is None
-        self._began[machine.name, number] = self._clock()
+        turn.running[number] = now
         factory = factory_of(machine)
         assert factory is not None
         return RunRound(
@@ -135,7 +138,7 @@ class Turns:
         """
         turn = self._turns[one.machine.name]
         turn.ended += 1
-        turn.spent_s += self._clock() - self._began.pop((one.machine.name, one.number))
+        turn.spent_s += self._clock() - turn.running.pop(one.number)
         turn.is_through = turn.is_through or how.is_short
         if how.failure is None:
             return False

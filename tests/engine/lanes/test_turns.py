@@ -81,6 +81,25 @@ def test_a_machine_with_a_missing_rule_has_twice_the_time() -> None:
     assert rounds["missing"] / rounds["exercised"] == pytest.approx(2.0, rel=0.15)
 
 
+def test_a_machine_with_a_missing_rule_has_the_first_round() -> None:
+    machines = [machine("exercised"), machine("missing")]
+    turns = Turns(machines, until=1000.0, clock=Time(), is_missing=lambda one: one.name == "missing")
+    begun = [turns.next_round() for _ in range(2)]
+    assert [one.machine.name for one in begun if one] == ["missing", "exercised"]
+
+
+def test_a_running_round_counts_for_as_long_as_it_runs() -> None:
+    time = Time()
+    turns = Turns([machine("long"), machine("short", share=1.1)], until=1000.0, clock=time)
+    turns.next_round()
+    for _ in range(20):
+        one = turns.next_round()
+        assert one is not None
+        assert one.machine.name == "short"
+        time.now_s += 2.0
+        turns.ended(one, RoundEnded())
+
+
 def test_several_lanes_begin_with_different_machines_and_rounds() -> None:
     turns = Turns([machine("a"), machine("b")], until=1000.0, clock=Time())
     begun = [turns.next_round() for _ in range(4)]
