@@ -15,7 +15,9 @@ from conformance.harness_error import HarnessError
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.005
-"""The pause between two attempts: longer than a request to a local broker, and short for a user."""
+"""The first pause between two attempts: longer than a request to a local broker, and short for a user."""
+AT_MOST_S: Final = 0.1
+"""The longest pause, unless a caller asks for a longer one."""
 
 
 class Deadline:
@@ -67,8 +69,9 @@ def wait_until(condition: Callable[[], T], timeout: Deadline | float, *, pause_s
     ``timeout`` is a deadline or seconds from now. The condition is called at least once.
     """
     deadline = timeout if isinstance(timeout, Deadline) else Deadline.after(timeout)
+    began_s = time.monotonic()
     while not (last := condition()) and not deadline.passed:
-        time.sleep(pause_s)
+        time.sleep(_pause_s(began_s, pause_s))
     return last
 
 
@@ -84,10 +87,16 @@ def retry(
     ``timeout`` is a deadline or seconds from now. The request is made at least once.
     """
     deadline = timeout if isinstance(timeout, Deadline) else Deadline.after(timeout)
+    began_s = time.monotonic()
     while True:
         try:
             return request()
         except HarnessError as error:
             if deadline.passed or not may_pass(error):
                 raise
-        time.sleep(pause_s)
+        time.sleep(_pause_s(began_s, pause_s))
+
+
+def _pause_s(began_s: float, at_least_s: float) -> float:
+    """The next pause: what comes late is asked for less often, and noticed at most a tenth later."""
+    return max(at_least_s, min(AT_MOST_S, 0.1 * (time.monotonic() - began_s)))

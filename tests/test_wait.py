@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from conformance import wait
 from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ServerRefused
 from conformance.lockstep.answers import may_be_repeated
@@ -92,3 +93,43 @@ def test_patience_ends_after_a_while_without_progress_and_at_last_in_any_case(mo
 
     assert [passed_at(now_s, progress=now_s < 110) for now_s in (104, 108, 112, 118)] == [False, False, False, True]
     assert [passed_at(now_s, progress=True) for now_s in range(118, 153)][-3:] == [True, True, True]
+
+
+class Clock:
+    """A clock that only sleeping moves, in place of the module ``time``."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.pauses_s: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, pause_s: float) -> None:
+        self.pauses_s.append(pause_s)
+        self.now_s += pause_s
+
+
+@pytest.mark.parametrize("after_s", [0.01, 0.3, 5.0])
+def test_what_comes_late_is_asked_for_less_often_and_noticed_at_most_a_tenth_later(
+    monkeypatch: pytest.MonkeyPatch, after_s: float
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(wait, "time", clock)
+    assert wait_until(lambda: clock.now_s >= after_s, 60)
+    assert after_s <= clock.now_s <= 1.1 * after_s + wait.PAUSE_S
+    assert clock.pauses_s[0] == wait.PAUSE_S
+    assert max(clock.pauses_s) <= wait.AT_MOST_S
+    assert len(clock.pauses_s) < 2 + 80 * after_s**0.5, "a steady pause would take 200 attempts a second"
+
+
+def test_a_caller_may_pause_longer_and_a_request_is_repeated_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(wait, "time", clock)
+    assert wait_until(lambda: clock.now_s >= 2.0, 60, pause_s=0.5)
+    assert clock.pauses_s == [0.5] * 4
+    clock.pauses_s.clear()
+    assert retry(Answers(*[503] * 60), 60) == "answer"
+    assert clock.pauses_s[0] == wait.PAUSE_S < clock.pauses_s[-1] <= wait.AT_MOST_S
