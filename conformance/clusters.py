@@ -33,7 +33,7 @@ from model.cluster_operations import LABELS
 
 QUICK: Final[Mapping[str, str]] = {
     "enableReplicatedSubscriptions": "true",
-    "replicatedSubscriptionsSnapshotFrequencyMillis": "100",
+    "replicatedSubscriptionsSnapshotFrequencyMillis": "250",
     "replicatedSubscriptionsSnapshotTimeoutSeconds": "2",
     "replicatedSubscriptionsSnapshotMaxCachedPerSubscription": "3",
     "brokerClient_keepAliveIntervalSeconds": "5",
@@ -41,7 +41,7 @@ QUICK: Final[Mapping[str, str]] = {
     "brokerDeleteInactiveTopicsFrequencySeconds": "1",
     "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "86400",
 }
-"""Settings for brokers of clusters; a user's own take precedence. Snapshots are taken every 100 ms instead of every
+"""Settings for brokers of clusters; a user's own take precedence. Snapshots are taken every 250 ms instead of every
 second, time out after 2 s instead of 30, and a subscription caches three instead of ten. A hung peer is detected in 8 s
 instead of 40. (2 s would be too short: on a busy machine connections break, and messages in flight are sent again.)
 Brokers check for inactive topics every second; only a namespace policy makes a topic inactive."""

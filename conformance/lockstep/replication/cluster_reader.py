@@ -28,7 +28,7 @@ from model.payloads import business_id_of
 from model.replication.logs import Log, SnapshotSeen
 from model.vocabulary import REPLICATOR
 
-STILL_PERIODS: Final = 5
+STILL_PERIODS: Final = 3
 """A topic is quiet after so many snapshot periods without a change."""
 
 QUIET_TIMEOUT_S: Final = 20.0
@@ -40,7 +40,7 @@ ALONE_TIMEOUT_S: Final = 2 * STILL_PERIODS * PERIOD_MS / 1000
 _STILL_S: Final = STILL_PERIODS * PERIOD_MS / 1000
 _PAUSE_S: Final = PERIOD_MS / 1000
 
-READ_TIMEOUT_S: Final = 60.0
+READ_TIMEOUT_S: Final = 20.0
 """How long one cluster's log may take to be read. If the machine is too busy to complete snapshots in time, three
 clusters begin new ones and write markers without end."""
 
