@@ -76,6 +76,7 @@ class SideBySide:
         In that case all lanes fail, which counts as one failure, of the first machine.
         """
         lost: list[HarnessError] = []
+        self._turns.begin()
         try:
             with self._open_lanes() as lanes:
                 late = lanes.run(

@@ -104,6 +104,13 @@ class Turns:
         for turn in self._turns.values():
             turn.is_through = True
 
+    def begin(self) -> None:
+        """Lanes are opened: rounds that ran in former lanes, and did not stop, have ended with them."""
+        for turn in self._turns.values():
+            turn.spent_s += sum(self._clock() - began for began in turn.running.values())
+            turn.ended += len(turn.running)
+            turn.running.clear()
+
     def next_round(self) -> RunRound | None:
         """The next round; None if there is none."""
         able = [turn for turn in self._turns.values() if not turn.is_through]

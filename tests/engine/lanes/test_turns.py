@@ -100,6 +100,23 @@ def test_a_running_round_counts_for_as_long_as_it_runs() -> None:
         turns.ended(one, RoundEnded())
 
 
+def test_a_round_that_did_not_stop_counts_until_its_lanes_end() -> None:
+    time = Time()
+    turns = Turns([machine("stalled"), machine("other")], until=1000.0, clock=time)
+    turns.next_round()
+    time.now_s += 10.0
+    turns.begin()
+    begun: list[str] = []
+    for _ in range(20):
+        one = turns.next_round()
+        assert one is not None
+        begun.append(one.machine.name)
+        time.now_s += 1.0
+        turns.ended(one, RoundEnded())
+    assert begun[:10] == ["other"] * 10
+    assert "stalled" in begun
+
+
 def test_several_lanes_begin_with_different_machines_and_rounds() -> None:
     turns = Turns([machine("a"), machine("b")], until=1000.0, clock=Time())
     begun = [turns.next_round() for _ in range(4)]
