@@ -30,15 +30,15 @@ def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
     return wait_until(condition, within_s, pause_s=_POLL_S)
 
 
-def given_time(check: Callable[[str], T], is_enough: Callable[[T], bool]) -> T:
-    """What a check comes to with the first budget that is enough: on busy cores, a broker alone may take 30 s to start.
+def given_time(check: Callable[[str], T], is_enough: Callable[[T], bool]) -> tuple[str, T]:
+    """The first budget that is enough for a check, and what the check comes to.
 
-    ``check`` gets each budget as the command line takes it.
+    On busy cores a broker alone may take 30 s to start. ``check`` gets each budget as the command line takes it.
     """
     for budget in _BUDGETS:
         if is_enough(result := check(budget)):
             break
-    return result
+    return budget, result
 
 
 def descendants(of: psutil.Process | None = None) -> list[tuple[psutil.Process, Sequence[str]]]:

@@ -80,6 +80,11 @@ def is_relied_on(machine: Machine) -> bool:
     return machine.document is not None and not machine.on_shipped
 
 
+def lacks(machine: Machine, missing: Set[str]) -> bool:
+    """Whether a machine is relied on for one of the ``missing`` rules."""
+    return is_relied_on(machine) and not missing.isdisjoint(machine.decides)
+
+
 def again_s(left_s: float, later: Sequence[Machine], missing: Set[str], in_lanes: InLanes, *, spent_s: float) -> float:
     """How long machines may run again for overdue rules, before the first of those that run ``later``.
 

@@ -17,7 +17,7 @@ from functools import partial
 from conformance import events
 from conformance.brokers.settings import Base
 from conformance.coverage.coverage import Coverage, Drawn
-from conformance.engine.budget import again_s, is_relied_on, least_s, overdue, reserve_s, time_share
+from conformance.engine.budget import again_s, lacks, least_s, overdue, reserve_s, time_share
 from conformance.engine.durations import expected_bounce_s
 from conformance.engine.example import crashed
 from conformance.engine.findings import Findings
@@ -217,7 +217,7 @@ class Run:
     def _due_again(self) -> list[Machine]:
         """The machines that have run and are relied on for an overdue rule."""
         rules = overdue(self._ran, self._later, self._missing())
-        return [one for one in self._ran if is_relied_on(one) and not rules.isdisjoint(one.decides)]
+        return [one for one in self._ran if lacks(one, rules)]
 
     def _explore_until(
         self,
@@ -308,7 +308,7 @@ class Run:
                 is_serving=self._world.is_serving,
                 is_served_after=self._is_served_after,
                 give_up=self._emit_failed_twice,
-                is_missing=lambda one: is_relied_on(one) and not self._missing().isdisjoint(one.decides),
+                is_missing=lambda one: lacks(one, self._missing()),
             )
             side_by_side.explore()
             self._have_run(group)

@@ -303,6 +303,13 @@ def test_a_rule_is_overdue_once_no_machine_that_is_relied_on_is_left() -> None:
         assert budget.overdue([AWAITING], [unreliable], missing) == {"DEDUP-11a"}
 
 
+def test_a_machine_lacks_a_missing_rule_only_if_it_is_relied_on_for_it() -> None:
+    assert budget.lacks(AWAITING, {"DEDUP-11a", "DEDUP-06"})
+    assert not budget.lacks(AWAITING, {"DEDUP-06"})
+    for unreliable in (on_shipped_settings(AWAITING), machine("mixed", "DEDUP-11a", "ACK-01")):
+        assert not budget.lacks(unreliable, {"DEDUP-11a"})
+
+
 def test_rules_that_are_overdue_get_half_of_the_time_of_the_machines_without_missing_rules() -> None:
     later = [OTHER, machine("missing", "DEDUP-06", share=3.0), machine("more", "DEDUP-02", share=4.0)]
 

@@ -74,6 +74,11 @@ class _Turn:
         running_s = sum(max(expected_s, now - began) for began in self.running.values())
         return (self.spent_s + running_s) / self.machine.share
 
+    def end(self, number: int, now: float) -> None:
+        """A round has ended."""
+        self.spent_s += now - self.running.pop(number)
+        self.ended += 1
+
 
 class Turns:
     """The rounds of a group of machines; without a limit on time, one of each machine."""
@@ -107,9 +112,8 @@ class Turns:
     def begin(self) -> None:
         """Lanes are opened: rounds that ran in former lanes, and did not stop, have ended with them."""
         for turn in self._turns.values():
-            turn.spent_s += sum(self._clock() - began for began in turn.running.values())
-            turn.ended += len(turn.running)
-            turn.running.clear()
+            for number in list(turn.running):
+                turn.end(number, self._clock())
 
     def next_round(self) -> RunRound | None:
         """The next round; None if there is none."""
@@ -144,8 +148,7 @@ class Turns:
         A machine that ran out of time for an operation gets no other round.
         """
         turn = self._turns[one.machine.name]
-        turn.ended += 1
-        turn.spent_s += self._clock() - turn.running.pop(one.number)
+        turn.end(one.number, self._clock())
         turn.is_through = turn.is_through or how.is_short
         if how.failure is None:
             return False
