@@ -14,6 +14,7 @@ from typing import Final, get_args
 
 from conformance.clients.admin.client import Admin, Domain
 from conformance.clients.admin.http import AdminError
+from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
 from conformance.wait import retry
 
@@ -55,11 +56,16 @@ def count_topics(admin: Admin, namespaces: Sequence[str]) -> int:
 
 
 def _remove(admin: Admin, pool: ThreadPoolExecutor, namespace: str) -> None:
-    for domain in get_args(Domain):
-        partitioned = admin.partitioned_topics(namespace, domain=domain)
-        list(pool.map(lambda topic: _go(lambda: admin.delete_partitioned_topic(topic, force=True)), partitioned))
-        topics = admin.topics(namespace, domain=domain)
-        list(pool.map(lambda topic: _go(lambda: admin.delete_topic(topic, force=True)), topics))
+    try:
+        for domain in get_args(Domain):
+            partitioned = admin.partitioned_topics(namespace, domain=domain)
+            list(pool.map(lambda topic: _go(lambda: admin.delete_partitioned_topic(topic, force=True)), partitioned))
+            topics = admin.topics(namespace, domain=domain)
+            list(pool.map(lambda topic: _go(lambda: admin.delete_topic(topic, force=True)), topics))
+    except AdminError as error:
+        # Gone, or its deletion failed half way, when no topic was left. To delete it again tells the two apart.
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
     admin.delete_namespace(namespace)
 
 
@@ -74,14 +80,14 @@ def _go(delete: Callable[[], None]) -> None:
 
 def _until_gone(what: str, remove: Callable[[], None]) -> None:
     """Retry until it succeeds or nothing is left to remove."""
-    may_not = (*_REFUSED, HTTPStatus.NOT_FOUND)
     try:
-        retry(
-            remove,
-            TIMEOUT_S,
-            may_pass=lambda error: isinstance(error, AdminError) and error.status not in may_not,
-            pause_s=_PAUSE_S,
-        )
+        retry(remove, TIMEOUT_S, may_pass=_may_pass, pause_s=_PAUSE_S)
     except AdminError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise HarnessError(f"{what[0].upper()}{what[1:]} could not be removed: {error}.") from error
+
+
+def _may_pass(error: HarnessError) -> bool:
+    if isinstance(error, AdminError):
+        return error.status not in (*_REFUSED, HTTPStatus.NOT_FOUND)
+    return isinstance(error, NoAnswer)

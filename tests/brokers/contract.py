@@ -173,8 +173,12 @@ def started(broker: Broker) -> Iterator[Broker]:
 
 
 def publish(broker: Broker, topic: str, payloads: list[str]) -> None:
-    """Send the payloads, one after the other, to a topic that is new in this run."""
+    """Send the payloads, one after the other, to a topic of this run, where a subscription keeps them.
+
+    Without one, a broker may delete them: it does so when it switches deduplication off.
+    """
     with _client(broker) as client:
+        client.subscribe(_PREFIX + topic, "keeps", initial_position=pulsar.InitialPosition.Earliest)
         producer = client.create_producer(_PREFIX + topic, batching_enabled=False)
         for payload in payloads:
             producer.send(payload.encode())
