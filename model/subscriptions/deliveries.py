@@ -91,8 +91,10 @@ def _received_one(
         consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
     why = state.due(subscription).get(message)
+    acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
     is_copy_of_nacked = why == "nacked" and dispatched.redeliveries == 0  # the redelivery itself has a count
-    if message in state.replaying.get(subscription, frozenset()) and (
+    # One that was acknowledged in flight may be the only copy.
+    if message in state.replaying.get(subscription, frozenset()) - acked_in_flight and (
         is_copy_of_nacked
         or _is_unacknowledged(state, subscription, message)
         or _is_acknowledged(state, subscription, message)
@@ -109,7 +111,6 @@ def _received_one(
         return _sent_twice(state, subscription, name, message, known) or broken
     met = Allowed(None, (), tuple(str(one.deviation) for one in wrong if one is not None))
     assert not isinstance(is_once, Broken)
-    acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
         return Allowed(_given(state, subscription, name, message, is_late=True)).after(met, is_once)

@@ -395,9 +395,12 @@ def stored(
             return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
         deviations = (name,)
     actual = state_of(PositionInfo(in_store.mark_delete, in_store.ranges), tracked.log)
-    if (actual.mark_delete, actual.words) != (expected.mark_delete, expected.words):
-        return _wrong(state, subscription, actual)
-    return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())), deviations)
+    entries = (actual.mark_delete, actual.words)
+    observed = cursor.observed(lambda one: one if (one.mark_delete, one.words) == entries else None, known)
+    if isinstance(observed, Broken):
+        return observed if observed.deviation else _wrong(state, subscription, actual)
+    exercised = ("ACK-10", *(("ACK-07",) if ranges else ()))
+    return observed.of(state.with_cursor(subscription, observed.state)).after(Allowed(None, exercised, deviations))
 
 
 @carries("ACK-01", "ACK-09", "ACK-10", "ACK-15")

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hypothesis.stateful import RuleBasedStateMachine
-
+from conformance.engine.catalogue import ROUND_AT_MOST
 from conformance.engine.example import RunningExample
-from conformance.engine.execution import derived_seed, run_examples
+from conformance.engine.execution import derived_seed, run_round
 from conformance.engine.machines import Machine, MachineFactory
 from conformance.history.document import Step, Violation
 from conformance.history.validation import nonsense
@@ -64,7 +63,10 @@ def play(
     known: frozenset[str] = frozenset(),
     until: Callable[[Campaign], bool] = lambda _: False,
 ) -> Campaign:
-    """Run a machine for this many examples, or ``until``; violations are collected, a harness error is raised."""
+    """Run a machine in rounds for this many examples, or ``until``.
+
+    Violations are collected, a harness error is raised.
+    """
     campaign = Campaign()
 
     def is_time_up() -> bool:
@@ -83,14 +85,18 @@ def play(
         if example.violation is not None:
             campaign.found.append(Found(example.violation, campaign.examples, campaign.histories[-1]))
 
-    def begin() -> RuleBasedStateMachine:
+    def begin() -> RunningExample:
         chance = random.Random(f"{seeded}/{campaign.examples}")
         simulated = performer(chance)
         lockstep = Lockstep(simulated, Example(known=known), clock=simulated.clock)
         lockstep.record = lambda _: campaign.sizes.update([lockstep.state.size])
-        return machine(RunningExample(lockstep, is_time_up=is_time_up, on_end=on_end))
+        return RunningExample(lockstep, is_time_up=is_time_up, on_end=on_end)
 
-    run_examples(begin, examples=examples, steps=steps, seed=derived_seed(seeded, "simulated", 0))
+    for number, left in enumerate(range(examples, 0, -ROUND_AT_MOST)):
+        if is_time_up():
+            break
+        a_round = Machine(name="simulated", decides=(), factory=machine, steps=steps, examples=min(left, ROUND_AT_MOST))
+        run_round(a_round, begin, seed=derived_seed(seeded, "simulated", number))
     return campaign
 
 

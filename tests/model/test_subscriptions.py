@@ -489,6 +489,10 @@ def test_a_created_cursor_is_persisted_at_the_latest_message_until_the_next_ack(
         assert broken.deviation == CREATED_CURSOR_PERSISTED_AT_LATEST
         broken = verdicts.broken_by(*begin, later, end, read(at(2), backlog=0), step_ms=STEP_MS)
         assert broken.deviation is None, "a later message is acknowledged, too"
+    in_store: Happened = (ReadStoredCursor("t0", "s0"), StoredCursorRead(at(1)))
+    assert deviation_met(*topic(1, 1), later, UNLOADED, in_store, known=CREATED_CURSOR_PERSISTED_AT_LATEST)
+    kept = read(BEGINNING, backlog=3)
+    assert rule_broken(*begin, later, UNLOADED, in_store, kept, known=CREATED_CURSOR_PERSISTED_AT_LATEST) == "ACK-10"
     broken = verdicts.broken_by(*topic(1, 1), *acked, later, UNLOADED, read(at(1), backlog=1), step_ms=STEP_MS)
     assert broken.deviation is None, "an ack was persisted"
 

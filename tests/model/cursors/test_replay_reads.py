@@ -32,9 +32,10 @@ from model.operations import (
     StartSource,
     Then,
 )
-from model.subscription_operations import CrashConsumer, ReadCursor, Receive, ReceiveAll, ResetCursor
+from model.subscription_operations import CrashConsumer, ReadCursor, Receive, ReceiveAll, ResetCursor, SkipAll
 from model.vocabulary import Client, Entry, Message, SubscriptionType
 from tests.model.test_subscriptions import (
+    STEP_MS,
     UNLOADED,
     at,
     deviation_met,
@@ -45,7 +46,7 @@ from tests.model.test_subscriptions import (
     taken,
     topic,
 )
-from tests.verdicts import Happened
+from tests.verdicts import Happened, allowed_by
 
 
 def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> None:
@@ -67,6 +68,16 @@ def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> 
     )
     others_stay = (*topic(1, 1), subscribed("c2"), taken(single(0)), left, taken(single(0), by="c2"), subscribed("c3"))
     assert rule_broken(*others_stay, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
+
+
+def test_a_message_on_its_way_during_a_skip_needs_no_replay_read_although_there_was_one() -> None:
+    reading = (subscribed("c5", queue=5), (CrashConsumer("c1"), Done()), (CrashConsumer("c5"), Done()))
+    skipped: Happened = (SkipAll("t0", "s0"), Done())
+    history = (*topic(1, 1), taken(single(0)), *reading, subscribed("c2", queue=5), skipped)
+    once = taken(single(0), by="c2")
+    assert allowed_by(*history, once, step_ms=STEP_MS).deviations == ()
+    assert rule_broken(*history, once, once) == "ACK-12"
+    assert deviation_met(*history, once, once, known=REPLAY_READ_OUTLIVES_CONSUMERS)
 
 
 def test_a_copy_from_a_replay_read_is_not_the_redelivery_that_a_nack_requested() -> None:
