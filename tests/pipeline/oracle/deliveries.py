@@ -17,6 +17,7 @@ from tests.pipeline.oracle.relations import (
     ok,
     own_subscriptions,
     position,
+    releases_of,
     start,
     surely_until,
 )
@@ -59,8 +60,8 @@ def is_overtaken(one: Recorded, others: list[Recorded], by: str) -> bool:
 def given_in_order(history: History, _: VerificationSetting) -> bool:
     """An ordered consumer received a producer's message only after a later one."""
     for events in undisturbed(own_subscriptions(history)):
-        given = [one for one in given_to(events, "Exclusive", "Failover") if one.producer is not None]
-        if any(is_overtaken(one, firsts(given), "producer") for one in firsts(given)):
+        given = firsts([one for one in given_to(events, "Exclusive", "Failover") if one.producer is not None])
+        if any(is_overtaken(one, given, "producer") for one in given):
             return True
     return False
 
@@ -152,7 +153,7 @@ def somebody_waits(events: History, reading: Recorded) -> bool:
 def is_something_held(events: History, reading: Recorded) -> bool:
     return any(
         given.subscription is not None
-        and start(given) <= invoked(reading) < end(given, events, start(given))
+        and start(given) <= invoked(reading) < end(releases_of(given, events), start(given))
         and not any(invoked(one) <= invoked(reading) for one in leaves_out(events, given))
         for given in of(events, Kind.DISPATCH, placed=True)
     )

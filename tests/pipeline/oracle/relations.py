@@ -91,9 +91,13 @@ def earliest(given: Recorded, events: History) -> int:
     return min(map(invoked, sends), default=0)
 
 
-def end(given: Recorded, events: History, since: int) -> float:
-    releases = [event for event in events if releases_it(event, given) and event.completed_ns >= since]
-    return min((max(since, invoked(event)) for event in releases), default=float("inf"))
+def releases_of(given: Recorded, events: History) -> History:
+    return [event for event in events if releases_it(event, given)]
+
+
+def end(releases: History, since: int) -> float:
+    done = [event for event in releases if event.completed_ns >= since]
+    return min((max(since, invoked(event)) for event in done), default=float("inf"))
 
 
 def surely_until(given: Recorded, events: History, setting: VerificationSetting) -> float:
@@ -102,15 +106,12 @@ def surely_until(given: Recorded, events: History, setting: VerificationSetting)
     same = [one for one in of(events, Kind.DISPATCH, placed=True) if position(one) == position(given)]
     if given.invoked_ns is None and len(same) > 1:
         return since
-    late = [event for event in events if releases_it_late(event, given, since, events, setting)]
-    return min([end(given, events, since), *(max(since, invoked(event)) for event in late)])
+    releases = releases_of(given, events)
+    late = [event for event in releases if is_late(event, given, since, events, setting)]
+    return min([end(releases, since), *(max(since, invoked(event)) for event in late)])
 
 
-def releases_it_late(
-    event: Recorded, given: Recorded, since: int, events: History, setting: VerificationSetting
-) -> bool:
-    if not releases_it(event, given):
-        return False
+def is_late(event: Recorded, given: Recorded, since: int, events: History, setting: VerificationSetting) -> bool:
     match event.kind:
         case Kind.ACK:
             return event.outcome is CallOutcome.UNKNOWN
