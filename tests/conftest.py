@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from conformance.brokers.interface import Broker
+from conformance.engine.execution import spare_the_collector
 from tests.scheduling import WITH_BROKERS, ShareScheduling, check_shares, share_of
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,6 +34,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if share_of(item.nodeid) in WITH_BROKERS:
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays, and need not be scanned for garbage in each test."""
+    spare_the_collector()
 
 
 class _Failures:

@@ -136,25 +136,19 @@ def test_the_next_request_after_a_process_ended_is_a_harness_error_that_names_it
         process: psutil.Process = getattr(traces(), who)
         process.kill()
         eventually(lambda: not broker.is_alive())
+        assert Ends().told(broker) is None, "it did not end by itself"
         whole = "The broker" if who == "broker" else f"The {who} of the broker"
         with pytest.raises(HarnessError, match=rf"^{whole} \S+ is not running, it ended with status -9\."):
             broker.restart()
 
 
-@pytest.mark.parametrize(("who", "is_told"), [("zookeeper", False), ("broker", True)])
-def test_only_a_broker_that_ended_while_the_others_run_has_ended_by_itself(
-    release: str, who: str, is_told: bool
-) -> None:
-    with started(parse_broker(release)) as broker:
-        assert broker.ended_with() is None
-        process: psutil.Process = getattr(traces(), who)
-        process.terminate()
-        eventually(lambda: not broker.is_alive())
-        if is_told:
-            eventually(lambda: broker.ended_with() is not None)
-        ends = Ends()
-        told = [ends.told(broker) for _ in range(2)]
-        assert [one is not None for one in told] == [is_told, False], "once"
+def test_that_a_broker_ended_by_itself_is_told_once(broker: Broker) -> None:
+    assert broker.ended_with() is None
+    traces().broker.terminate()
+    eventually(lambda: broker.ended_with() is not None)
+    ends = Ends()
+    assert [ends.told(broker) is not None for _ in range(2)] == [True, False]
+    broker.start()
 
 
 def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.quality.rules_by_topic import counted
 
 MIXED, _, MIXED_CLUSTERS = MACHINES
-SEEDS, EXAMPLES = range(1, 5), 60
+SEEDS, EXAMPLES = range(1, 5), 32
 ROUNDS = 10
 AS_RELEASES_DO = partial(
     SimulatedPerformer,

@@ -24,11 +24,11 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
 EXAMPLES = {
-    "deduplication": 150,
-    "deduplication-failures": 60,
-    "deduplication-network": 60,
-    "deduplication-kills": 60,
-    "deduplication-settings": 60,
+    "deduplication": 64,
+    "deduplication-failures": 32,
+    "deduplication-network": 32,
+    "deduplication-kills": 32,
+    "deduplication-settings": 32,
 }
 OF_THE_DOCUMENT = [machine for machine in MACHINES if machine.name in EXAMPLES]
 OURS = [
@@ -72,14 +72,14 @@ def test_a_correct_broker_breaks_no_rule(machine: Machine) -> None:
 @pytest.mark.parametrize("machine", OF_THE_DOCUMENT + OURS, ids=lambda machine: machine.name)
 def test_a_correct_broker_with_small_snapshots_breaks_no_rule(machine: Machine) -> None:
     performer = partial(SimulatedPerformer, snapshot_room=2)
-    campaign = play(machine.factory, performer, examples=30, steps=machine.steps, seeded=1)
+    campaign = play(machine.factory, performer, examples=16, steps=machine.steps, seeded=1)
     assert violations(campaign) == []
 
 
 @pytest.mark.parametrize("machine", OF_THE_DOCUMENT + OURS, ids=lambda machine: machine.name)
 def test_a_broker_with_all_known_deviations_breaks_no_rule(machine: Machine) -> None:
     known = frozenset(DEVIATIONS)
-    campaign = play(machine.factory, AS_RELEASES_DO, examples=40, steps=machine.steps, seeded=2, known=known)
+    campaign = play(machine.factory, AS_RELEASES_DO, examples=24, steps=machine.steps, seeded=2, known=known)
     assert violations(campaign) == []
     assert campaign.deviations.total() > 0
 

@@ -17,8 +17,8 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS, MOST_SEEDS = 2, 8
 """How many seeds a machine runs, and how many at most until it has exercised every rule that it decides."""
-EXAMPLES = {"keys": 15, "keys-again": 20, "keys-chunks": 15, "keys-network": 10, "keys-races": 40, "keys-claimed": 25}
-"""How many examples each machine runs for a seed; 30 for the others."""
+EXAMPLES = {"keys": 8, "keys-again": 16, "keys-chunks": 8, "keys-network": 8, "keys-races": 24, "keys-claimed": 16}
+"""How many examples each machine runs for a seed; 16 for the others."""
 UNDECIDED = {"KEY-14", "KEY-16"}
 """Rules that the reference does not exercise: it is not the classic implementation."""
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
@@ -27,7 +27,7 @@ machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: mach
 @cache
 def on_the_document(name: str) -> list[Campaign]:
     (machine,) = [m for m in MACHINES if m.name == name]
-    examples = EXAMPLES.get(name, 30)
+    examples = EXAMPLES.get(name, 16)
     return play_until_exercised(
         machine, SimulatedPerformer, decided(machine), examples=examples, seeds=SEEDS, most_seeds=MOST_SEEDS
     )
