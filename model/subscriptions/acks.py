@@ -121,8 +121,9 @@ def counted_by(state: Consumption, subscription: SubscriptionId, kind: Subscript
 def _with_acked_not_pending(
     state: Consumption, subscription: SubscriptionId, name: str, touched: Iterable[Message]
 ) -> Consumption:
-    """Counts how many of the acknowledged messages were pending at no consumer."""
-    pending = {message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged}
+    """Counts how many of the acknowledged messages were pending at no consumer, or may have been."""
+    consumers = [consumer for _, consumer in state.consumers_of(subscription)]
+    pending = {message for one in consumers for message in one.unacknowledged if message not in one.acked_by_others}
     consumer, not_pending = state.consumers[name], sum(message not in pending for message in touched)
     return state.with_consumer(name, replace(consumer, acked_not_pending=consumer.acked_not_pending + not_pending))
 

@@ -310,6 +310,10 @@ def test_a_message_in_flight_during_a_skip_may_still_be_delivered_with_its_whole
     assert isinstance(judged(*asking, read(at(1), backlog=0), came), Allowed)
     assert rule_broken(*asking, came, came) in ("ACK-01", "ACK-04", "ACK-12")
     assert rule_broken(*begun, skipped, subscribed("c2", queue=5), came) in ("ACK-01", "ACK-03", "ACK-04")
+    below_zero = CursorRead(at(1), (), 0, -1, (ConsumerRead("c2", (), -1),))
+    acked: Happened = (AckById("c2", ("b2",)), Acknowledged((part(1, 2),), receipt=True))
+    again = (*asking, came, acked, (ReadCursor("t0", "s0"), below_zero))
+    assert deviation_met(*again, known=UNACKED_COUNT_LOWERED_BY_ANY_ACK), "the skip made it no pending ack any more"
 
 
 # ------------------------------------------------------------------------------------------------ unloads and skips
