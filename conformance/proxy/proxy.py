@@ -230,11 +230,13 @@ class Proxy:
         finally:
             for server in await asyncio.gather(*self._servers):
                 server.close()
-            self._end_all()
-            for end in tuple(self.ends):
-                end.transport.abort()
-            while self.ends:
+            while True:  # a connection that was accepted just before may begin only now
+                self._end_all()
+                for end in tuple(self.ends):
+                    end.transport.abort()
                 await asyncio.sleep(0)
+                if not self.ends:
+                    break
 
     def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The proxy failed: its later events are unreliable."""

@@ -265,6 +265,27 @@ def test_a_stopped_proxy_leaves_no_thread_and_no_connection(sink: Sink) -> None:
         proxy.inject(Refuse())
 
 
+def test_a_proxy_stops_while_clients_connect() -> None:
+    """One whose connection is accepted just before the end begins after it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for _ in range(3):
+            proxy = Proxy(f"pulsar://127.0.0.1:{listener.getsockname()[1]}")
+            clients: list[socket.socket] = []
+            connecting = threading.Thread(target=connect_until_refused, args=(proxy, clients))
+            connecting.start()
+            eventually(lambda clients=clients: len(clients) > 20)  # type: ignore[misc]
+            proxy.stop()
+            connecting.join()
+            for client in clients:
+                client.close()
+
+
+def connect_until_refused(proxy: Proxy, clients: list[socket.socket]) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            clients.append(connected(proxy))
+
+
 def test_a_proxy_without_a_broker_accepts_no_client() -> None:
     with Proxy("pulsar://127.0.0.1:1") as proxy, pytest.raises(ConnectionLost):
         WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)

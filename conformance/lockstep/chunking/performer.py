@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
 from typing import Final, TypeVar, assert_never
 
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from conformance.clients.wire import read_log as logs
 from conformance.lockstep.chunking.consumers import ChunkConsumer
 from conformance.lockstep.chunking.producers import CraftingSession, WatchedSession
 from conformance.lockstep.world import World
-from conformance.wait import Deadline, Patience
+from conformance.wait import Deadline, Patience, wait_until
 from model.chunking import dispatch
 from model.chunking.producers import numbered
 from model.events import (
@@ -325,12 +326,12 @@ class Chunks:
     def _leave(self, name: str, *, crashes: bool) -> AnyOutcome:
         consumer = self._consumers.pop(name)
         traffic = consumer.leave(crashes=crashes)
-        deadline = Deadline.after(ANSWER_TIMEOUT_S)
-        while not deadline.passed:
+
+        def is_gone() -> bool:
             subscription = self._world.admin.stats(consumer.topic).subscriptions.get(consumer.subscription)
-            if subscription is None or all(one.consumer_name != name for one in subscription.consumers):
-                break
-            time.sleep(_PAUSE_S)
+            return subscription is None or all(one.consumer_name != name for one in subscription.consumers)
+
+        wait_until(is_gone, ANSWER_TIMEOUT_S)
         return Done((traffic,))
 
     # ------------------------------------------------------------------------------------------------ administration
@@ -366,12 +367,12 @@ class Chunks:
 
     def _await_expired(self, topic: str, subscription: str, place: Position) -> None:
         """Wait until no entry up to a position is unacknowledged."""
-        deadline = Deadline.after(GATHER_TIMEOUT_S)
-        while not deadline.passed:
+
+        def is_expired() -> bool:
             left = unacknowledged(self._world.admin.internal_stats(topic), subscription)
-            if all(position > place for position in left):
-                return
-            time.sleep(_PAUSE_S)
+            return all(position > place for position in left)
+
+        wait_until(is_expired, GATHER_TIMEOUT_S)
 
     def before_unload(self, topic: str | None = None) -> None:
         """Wait until the broker has all acks: document 003 decides what an unload does to others."""
@@ -380,8 +381,7 @@ class Chunks:
                 consumer.before_disconnect()
         deadline = Deadline.after(STALLED_TIMEOUT_S)
         for real in {consumer.topic for consumer in self._consumers.values() if topic in (None, consumer.topic)}:
-            while not self._is_settled(real) and not deadline.passed:
-                time.sleep(_PAUSE_S)
+            wait_until(partial(self._is_settled, real), deadline)
 
     def _is_settled(self, topic: str) -> bool:
         stats = self._world.admin.internal_stats(topic)
@@ -415,15 +415,18 @@ class Chunks:
         consumers = self._on(topic, subscription)
         traffic = tuple(consumer.traffic_passed() for consumer in consumers)
         acknowledged = {position for consumer in consumers for position in consumer.acknowledged}
-        deadline = Deadline.after(GATHER_TIMEOUT_S)
-        while True:
+        left: frozenset[Position] | None = None
+
+        def has_all_acks() -> bool:
+            nonlocal left
             stats = self._world.admin.internal_stats(topic)
-            if subscription not in stats.cursors:
-                return Skipped("there is no such subscription")
-            left = unacknowledged(stats, subscription)
-            if not left & acknowledged or deadline.passed:
-                return UnacknowledgedRead(tuple(sorted(left)), traffic)
-            time.sleep(_PAUSE_S)
+            left = unacknowledged(stats, subscription) if subscription in stats.cursors else None
+            return left is None or not left & acknowledged
+
+        wait_until(has_all_acks, GATHER_TIMEOUT_S)
+        if left is None:
+            return Skipped("there is no such subscription")
+        return UnacknowledgedRead(tuple(sorted(left)), traffic)
 
     def _rate(self, topic: str, operation: ReadChunkRate) -> AnyOutcome:
         producer = self._producers.get(operation.session)
