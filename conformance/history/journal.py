@@ -49,8 +49,9 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[ExampleBegins | JournalStep]:
-    """Read a journal, without a truncated last line."""
+    """Read a journal, up to a line that is not complete: the last one of a killed process, or one being written."""
     with path.open("rb") as lines:
         for line in lines:
-            if line.endswith(b"\n"):
-                yield _decoder.decode(line)
+            if not line.endswith(b"\n"):
+                return
+            yield _decoder.decode(line)
