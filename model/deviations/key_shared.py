@@ -135,7 +135,7 @@ DEVIATIONS = (
         seldom=(">=2.11,<4.0",),
         seen=("4.0.8", "4.0.4", "4.0.8 classic", "2.11.0"),
         gone=("4.2.4",),
-        occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. With delayed messages (`docs/histories/KEY-04-on-4.0.8-delayed.json`) in 6 of 30. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code. On 2.11.0, where a consumer without permits is left alone as a message arrives and then adds permits, in 5 of 5.",
+        occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. With delayed messages (`docs/histories/KEY-04-on-4.0.8-delayed.json`) in 6 of 30. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code. On 2.11.0, where a consumer without permits is left alone as a message arrives and then adds permits, in 5 of 5. After a redelivery request and the leave of the last consumer with permits (`docs/histories/KEY-13-on-4.0.8-asked-left.json`), on busy cores in 2 of 32 plays on 4.0.8, and in five more otherwise.",
         shadow=Shadow(
             name="test_slow_reads_alone_excuse_nothing",
             by="small history",

@@ -97,8 +97,8 @@ class Keyed:
     was delivered since. ``is_left_unread``: it was recently joined until then, and nothing triggered a read since.
 
     ``permits``: those of each consumer at the last look. ``is_last_gone``: the last consumer with permits left, and no
-    consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages. If the broker
-    had set its flag to skip the next replay, no read has cleared it.
+    consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages, or after a
+    redelivery request. If the broker had set its flag to skip the next replay, no read has cleared it.
 
     ``recent``: the consumers that were recently joined at the last look, in the classic implementation.
     ``replayed``: the entries that were delivered from the replay queue since the last look. ``last``: the last entry of

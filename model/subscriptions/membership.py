@@ -41,9 +41,10 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
         keyed = Keyed(may_be_read_to=last, had_leavers=bool(before.leavers))
         return state if is_sure else state.with_keyed(subscription, keyed)
     keyed = before.without(name).freed((place.position for _, place in had), is_gone=True)
-    if name in before.ready:
-        is_last = not keyed.ready and not keyed.is_permitted
-        keyed = replace(keyed, is_last_gone=is_last, is_skip_kept=is_last and before.has_replays)
+    if name in before.ready | before.permitted:
+        is_last = not keyed.ready and not keyed.permitted - {name}
+        may_replay = before.has_replays or before.is_asked
+        keyed = replace(keyed, is_last_gone=is_last, is_skip_kept=is_last and may_replay)
     keyed = replace(
         keyed,
         unread=() if had else keyed.unread,

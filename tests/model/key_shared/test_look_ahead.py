@@ -188,6 +188,16 @@ def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_befor
     assert broken(*begin, blocked, leaves("d"), permits("c"), came, known=known) == "KEY-13", "a read cleared the flag"
 
 
+def test_permits_and_a_redelivery_request_just_before_the_last_consumer_with_permits_leaves_change_nothing() -> None:
+    known = LOOK_AHEAD_SKIPS_REPLAY
+    begin = [*sent(A, B), *joins("c", "d"), waiting(gathers(share("c", 1), share("d", 2, permits=1)), in_replay=0)]
+    stalled = waiting(gathers(share("c", ranges=ALL, permits=1)), in_replay=2)
+    asked = [permits("d"), fails("c", 1)]
+    assert broken(*begin, *asked, leaves("d"), permits("c"), stalled, known=known) is None
+    assert broken(*begin, *asked, permits("c"), leaves("d"), stalled, known=known) == "KEY-08", "a read found permits"
+    assert broken(*begin, leaves("d"), permits("c"), stalled, known=known) == "KEY-13", "nothing was to be replayed"
+
+
 def test_a_new_message_overtakes_a_requested_one_while_no_consumer_has_permits() -> None:
     """The replay queue has no hash for the requested message until it is read, and nobody had permits for that."""
     known = NEW_MESSAGE_OVERTAKES_REPLAY
