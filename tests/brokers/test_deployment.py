@@ -145,10 +145,12 @@ def test_the_next_request_after_a_process_ended_is_a_harness_error_that_names_it
 def test_that_a_broker_ended_by_itself_is_told_once(broker: Broker) -> None:
     assert broker.ended_with() is None
     traces().broker.terminate()
-    eventually(lambda: broker.ended_with() is not None)
-    ends = Ends()
-    assert [ends.told(broker) is not None for _ in range(2)] == [True, False]
-    broker.start()
+    try:
+        eventually(lambda: broker.ended_with() is not None)
+        ends = Ends()
+        assert [ends.told(broker) is not None for _ in range(2)] == [True, False]
+    finally:
+        broker.start()
 
 
 def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:

@@ -196,6 +196,9 @@ def test_permits_and_a_redelivery_request_just_before_the_last_consumer_with_per
     assert broken(*begin, *asked, leaves("d"), permits("c"), stalled, known=known) is None
     assert broken(*begin, *asked, permits("c"), leaves("d"), stalled, known=known) == "KEY-08", "a read found permits"
     assert broken(*begin, leaves("d"), permits("c"), stalled, known=known) == "KEY-13", "nothing was to be replayed"
+    begin[-1] = waiting(gathers(share("c", 1), share("d", 2)), in_replay=0)
+    assert broken(*begin, *asked, leaves("d"), permits("c"), stalled, known=known) is None, "permits since the look"
+    assert broken(*begin, asked[1], leaves("d"), permits("c"), stalled, known=known) == "KEY-08", "it had no permits"
 
 
 def test_a_new_message_overtakes_a_requested_one_while_no_consumer_has_permits() -> None:
