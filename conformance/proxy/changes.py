@@ -6,16 +6,24 @@ import struct
 from typing import Final, assert_never
 
 import google_crc32c
+from google.protobuf.message import DecodeError
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.wire.frames import CARRY_PAYLOAD, bounds_of, command_end, encode_frame
+from conformance.clients.wire.frames import CARRY_PAYLOAD, MalformedFrame, bounds_of, command_end, encode_changed
 from conformance.proxy.faults import Change, Corrupt, FewerIds, LowerLimit, OtherChunkId, OtherUuid, PayloadByte
 
 _U32: Final = struct.Struct(">I")
 
 
 def changed(raw: memoryview, fault: Corrupt) -> bytes | None:
-    """The changed frame; None for one without anything to change. The frame is whole and readable."""
+    """The changed frame; None for one without anything to change, and for an unreadable one."""
+    try:
+        return _changed(raw, fault)
+    except (DecodeError, MalformedFrame):
+        return None
+
+
+def _changed(raw: memoryview, fault: Corrupt) -> bytes | None:
     command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
     if isinstance(fault.change, FewerIds):
         return _with_fewer_ids(command, fault.change) if command.type not in CARRY_PAYLOAD else None
@@ -55,7 +63,7 @@ def _with_change(metadata: pb.MessageMetadata, payload: bytes, change: Change) -
             return None
         case _:
             assert_never(change)
-    written = metadata.SerializeToString()
+    written = metadata.SerializePartialToString()
     return _U32.pack(len(written)) + written + payload
 
 
@@ -66,7 +74,7 @@ def _with_fewer_ids(command: pb.BaseCommand, change: FewerIds) -> bytes | None:
     if len(command.ack.message_id) <= change.count:
         return b""
     del command.ack.message_id[-change.count :]
-    return encode_frame(command)
+    return encode_changed(command)
 
 
 def _with_lower_limit(command: pb.BaseCommand, change: LowerLimit) -> bytes | None:
@@ -74,4 +82,4 @@ def _with_lower_limit(command: pb.BaseCommand, change: LowerLimit) -> bytes | No
     if command.type != pb.BaseCommand.CONNECTED or command.connected.max_message_size <= change.max_message_bytes:
         return None
     command.connected.max_message_size = change.max_message_bytes
-    return encode_frame(command)
+    return encode_changed(command)

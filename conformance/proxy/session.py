@@ -200,7 +200,7 @@ class ProxiedConnection:
                         lambda: self.broker, host, port, ssl=self.house.tls, server_hostname=name
                     )
                 return
-            except OSError as error:  # including a timeout
+            except (OSError, ValueError, OverflowError) as error:  # a timeout; or a host that no resolver takes
                 if number == len(self._targets):
                     self._turn_away(f"no connection to the broker: {cause_of(error, host, port)}")
 

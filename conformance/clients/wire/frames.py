@@ -77,7 +77,7 @@ def encode_frame(command: pb.BaseCommand, metadata: pb.MessageMetadata | None = 
     """A frame's bytes; with metadata, it has the checksum, the metadata and the payload."""
     command_bytes = command.SerializeToString()
     if metadata is None:
-        return _TWO_U32.pack(4 + len(command_bytes), len(command_bytes)) + command_bytes
+        return _framed(command_bytes)
     metadata_bytes = metadata.SerializeToString()
     summed = b"".join((_U32.pack(len(metadata_bytes)), metadata_bytes, payload))
     total = 4 + len(command_bytes) + 2 + 4 + len(summed)
@@ -90,6 +90,15 @@ def encode_frame(command: pb.BaseCommand, metadata: pb.MessageMetadata | None = 
             summed,
         )
     )
+
+
+def encode_changed(command: pb.BaseCommand) -> bytes:
+    """The frame of a command that somebody else has sent, and that may lack required fields."""
+    return _framed(command.SerializePartialToString())
+
+
+def _framed(command_bytes: bytes) -> bytes:
+    return _TWO_U32.pack(4 + len(command_bytes), len(command_bytes)) + command_bytes
 
 
 class FrameSplitter:
