@@ -1,6 +1,6 @@
 """Makes ``python -m conformance`` the same as ``pulsar-conformance``."""
 
-from conformance.cli import main
+from pulsar_conformance import main
 
 if __name__ == "__main__":
     main()

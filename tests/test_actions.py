@@ -85,6 +85,13 @@ def test_the_action_uses_only_options_of_check() -> None:
     assert used <= options
 
 
+def test_python_in_the_steps_imports_nothing_from_the_working_directory() -> None:
+    scripts = "\n".join(step["run"] for step in run_steps().values())
+    started = re.findall(r"python\"? +-\S.*", scripts)
+    assert len(started) >= 6
+    assert all(re.match(r"python\"? -I ", command) for command in started)
+
+
 class Job:
     """A job's files and variables, as a runner passes them to the steps of a composite action."""
 

@@ -37,6 +37,7 @@ RELIED_ON = {
     "spark.sql.files.openCostInBytes": _WHOLE_FILE_BYTES,
     "spark.sql.execution.arrow.maxRecordsPerBatch": 131_072,
     "spark.sql.session.timeZone": "UTC",
+    "spark.executorEnv.PYTHONSAFEPATH": "1",  # workers import nothing from the working directory
 }
 """Required settings: one file is one partition, read from its first row to its last."""
 

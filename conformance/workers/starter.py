@@ -111,7 +111,7 @@ class Starter(Generic[R]):
             return
         mine, its = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", self._module, str(its.fileno()), *self._arguments],
+            [sys.executable, "-P", "-m", self._module, str(its.fileno()), *self._arguments],
             pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

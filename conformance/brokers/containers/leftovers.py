@@ -34,7 +34,7 @@ class Claim:
         self._lock = FileLock(_lock_file(self.name), thread_local=False)
         self._lock.acquire()
         self._janitor = subprocess.Popen(
-            [sys.executable, "-m", __name__, self.name],
+            [sys.executable, "-P", "-m", __name__, self.name],
             stdin=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in the suite's terminal does not reach it
         )

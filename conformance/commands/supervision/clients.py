@@ -53,7 +53,7 @@ def _make(folder: Path, version: str) -> None:
 
 
 def _pip(arguments: Sequence[str], *, what: str) -> None:
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    command = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     try:
         ended = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=INSTALL_TIMEOUT_S, check=False

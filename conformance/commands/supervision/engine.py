@@ -1,6 +1,7 @@
 """Starts the engine: pytest in a process of its own, with the suite's plugin and the machines by name.
 
-Pytest finds the machines; this module imports none. The engine ignores pytest's configuration in the working directory.
+Pytest finds the machines; this module imports none. The engine imports nothing from the working directory, and ignores
+pytest's configuration there.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from conformance.tenancy.footprint import Footprint
 
 PYTEST = (
-    *(sys.executable, "-m", "pytest"),
+    *(sys.executable, "-P", "-m", "pytest"),
     *("-p", "conformance.commands.supervision.lifeline"),
     *("-p", "conformance.pytest_plugin"),
     *("-p", "conformance.engine.plugin"),
     *("-p", "no:cacheprovider"),
     *("-c", os.devnull),
+    "--noconftest",
+    *("--import-mode", "importlib"),
     *("--pyargs", "stateful"),
 )
 """The engine's command, to which its options are appended."""

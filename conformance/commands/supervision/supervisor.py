@@ -22,6 +22,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from conformance.brokers.installation.cache import cache_folder
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import on_top_s
 from conformance.events import (
@@ -199,10 +200,14 @@ def _pipe_with(content: bytes) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, without variables that give pytest other options or plugins."""
+    """This process's environment, without variables that give pytest other options or plugins.
+
+    Hypothesis would read and write its caches in the working directory.
+    """
     of_pytest = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}
     kept = {name: value for name, value in os.environ.items() if name not in of_pytest}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    storage = {"HYPOTHESIS_STORAGE_DIRECTORY": str(cache_folder("hypothesis"))}
+    return {**storage, **kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 class _Interrupts:
