@@ -9,6 +9,7 @@ UNLIMITED_SUBSCRIPTION_NOT_COUNTED = "unlimited-subscription-not-counted"
 PARTIAL_ACKS_NOT_COUNTED_OFF = "partial-acks-not-counted-off"
 UNREAD_MARKERS_COUNT = "unread-markers-count"
 DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
+SKIPPED_MESSAGES_STILL_COUNTED = "skipped-messages-still-counted"
 SKIPPED_PARTS_COUNTED_OFF_AGAIN = "skipped-parts-counted-off-again"
 LAST_ENTRY_NOT_IN_BACKLOG = "last-entry-not-in-backlog"
 
@@ -93,6 +94,24 @@ DEVIATIONS = (
             by="small history",
             statement="The count has more than the messages that were acknowledged twice, or less than those that are unacknowledged.",
             missed_before=True,
+        ),
+    ),
+    Deviation(
+        name=SKIPPED_MESSAGES_STILL_COUNTED,
+        rule="SERVE-04",
+        also=("SERVE-05", "SERVE-03"),
+        statement="If an administrator skips or expires messages that a consumer of a Shared or Key_Shared subscription has, the broker still counts them as unacknowledged until that consumer acknowledges them, too. A consumer at its limit stays blocked, although nothing is left to acknowledge.",
+        cause="When PersistentSubscription.clearBacklog and skipMessages, and PersistentMessageExpiryMonitor, have moved the mark-delete position, they call Dispatcher.afterAckMessages only, which leaves pending acks and unackedMessages alone (read in the bytecode of 4.0.8). 4.2.4 calls Dispatcher.markDeletePositionMoveForward, which removes the pending acks up to there and lowers the count (apache/pulsar#25581, #25592).",
+        upstream=("apache/pulsar#25581", "apache/pulsar#25592"),
+        side="broker",
+        releases=(">=2.8.2,<=4.0.8",),
+        seen=("4.0.8", "3.3.6", "3.0.7", "2.11.0", "2.10.1", "2.8.2"),
+        gone=("4.2.4", "5.0.0-M1"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_count_includes_what_was_skipped_by_a_deviation_and_nothing_else",
+            by="small history",
+            statement="The count has more than the skipped messages, also those whose redelivery was requested, or a consumer without skipped messages is blocked.",
         ),
     ),
     Deviation(

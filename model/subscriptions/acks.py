@@ -154,7 +154,7 @@ def _no_longer_counted(
         acked_by_id=before.acked_by_id.union((subscription.topic, at) for at in positions if by_id),
         left_parts=_left_parts(state, before, subscription, messages),
     )
-    counted = {place.position for topic, place in consumer.acked_by_others if topic == subscription.topic}
+    counted = {place.position for topic, place in consumer.acked_elsewhere if topic == subscription.topic}
     state = state.with_consumer(name, consumer)
     return membership.acknowledged(state, subscription, name, positions - counted)
 
@@ -185,7 +185,7 @@ def _completes(
 def acked_before(state: Consumption, consumer: Consumer, subscription: SubscriptionId, position: Position) -> int:
     """How many messages of a batch a consumer had acknowledged when others acknowledged the rest."""
     batch = messages_at(subscription.topic, state.log(subscription.topic), position)
-    left = sum(message in consumer.acked_by_others for message in batch)
+    left = sum(message in consumer.acked_elsewhere for message in batch)
     return len(batch) - left if left else 0
 
 
@@ -245,10 +245,16 @@ def overtaken(
 
 
 def taken_from(
-    state: Consumption, subscription: SubscriptionId, touched: Iterable[Message] | None = None, *, by: str | None = None
+    state: Consumption,
+    subscription: SubscriptionId,
+    touched: Iterable[Message] | None = None,
+    *,
+    by: str | None = None,
+    is_skipped: bool = False,
 ) -> Consumption:
     """As :func:`no_longer_unacknowledged`, if a consumer or an administrator (None) acknowledged others' messages.
 
+    ``is_skipped``: it was surely an administrator.
     No document says whether messages that an administrator acknowledged keep a hash draining.
     """
     after = no_longer_unacknowledged(state, subscription, touched)
@@ -256,7 +262,11 @@ def taken_from(
         now = after.consumers[name]
         if name != by and len(now.unacknowledged) < len(consumer.unacknowledged):
             gone = frozenset(message for message in consumer.unacknowledged if message not in now.unacknowledged)
-            after = after.with_consumer(name, replace(now, acked_by_others=now.acked_by_others | gone))
+            if is_skipped:
+                now = replace(now, skipped=now.skipped | gone)
+            else:
+                now = replace(now, acked_by_others=now.acked_by_others | gone)
+            after = after.with_consumer(name, now)
             if by is None and consumer.kind == "Key_Shared":
                 after = membership.acked_by_others(after, subscription, name, {place.position for _, place in gone})
     return after

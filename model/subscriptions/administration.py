@@ -221,7 +221,7 @@ def _changed(
     after = replace(after, by_administrators=after.by_administrators + 1)
     state = state.with_cursor(subscription, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
-    return taken_from(overtaken(state, subscription, before, left), subscription)
+    return taken_from(overtaken(state, subscription, before, left), subscription, is_skipped=True)
 
 
 def _expired(

@@ -43,6 +43,7 @@ class Consumer:
     are acknowledged the broker may send them at any time, and may or may not count them as pending here.
     ``acked_by_others``: messages that others acknowledged while they were pending here, or before they arrived. A
     broker may count them until this consumer acknowledges them too.
+    ``skipped``: messages that an administrator acknowledged while they were pending here. No broker should count them.
     ``never_disconnected``: otherwise it may not have reconnected, and then cannot send its grouped acks.
     ``had_permits_left``: a receive may have left it permits, or it may have had some without one.
     """
@@ -64,6 +65,7 @@ class Consumer:
     acked_not_pending: int = 0
     """How many messages it acknowledged individually that were pending at no consumer."""
     acked_by_others: frozenset[Message] = frozenset()
+    skipped: frozenset[Message] = frozenset()
     acked_again: int = 0
     """How many messages it acknowledged after others had."""
     sent_twice: int = 0
@@ -105,10 +107,29 @@ class Consumer:
         asked = sum(one not in self.unacknowledged for one in self.requested_twice - self.acked_by_others)
         return len(self.unacknowledged) + len(self.acked_by_others) + asked
 
+    @property
+    def most_counted(self) -> int:
+        """The same in releases that still count what was skipped."""
+        return self.most + len(self.skipped)
+
+    @property
+    def acked_elsewhere(self) -> frozenset[Message]:
+        """The messages that others or an administrator acknowledged, and that it may still acknowledge itself."""
+        return self.acked_by_others | self.skipped
+
     def acknowledging(self, messages: Iterable[Message]) -> Consumer:
-        """The consumer after it acknowledged these messages, including those that others had acknowledged."""
-        left = self.acked_by_others.difference(messages)
-        return replace(self, acked_by_others=left, acked_again=self.acked_again + len(self.acked_by_others) - len(left))
+        """The consumer after it acknowledged these messages, including those that were acknowledged elsewhere."""
+        again = self.acked_elsewhere.intersection(messages)
+        return replace(
+            self,
+            acked_by_others=self.acked_by_others - again,
+            skipped=self.skipped - again,
+            acked_again=self.acked_again + len(again),
+        )
+
+    def returning_all(self) -> Consumer:
+        """The consumer after it requested redelivery of everything. The broker sets its count to zero."""
+        return replace(self, skipped=frozenset(), acked_again=0)
 
     def without(self, messages: Iterable[Message]) -> Consumer:
         """The consumer when these messages are no longer pending."""

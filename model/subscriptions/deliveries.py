@@ -16,8 +16,8 @@ from immutables import Map
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
-from model.deviations import requires
-from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED
+from model.deviations import adding_up, requires, requires_all
+from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_MESSAGES_STILL_COUNTED
 from model.deviations.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
     SEND_IN_PROGRESS_CLEARED_EARLY,
@@ -346,11 +346,10 @@ def limited(
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
-        if limit and has + after.consumers[name].acked_again > limit // 2:
-            return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, None, known, because)
-        if limit and has + after.consumers[name].left_parts > limit // 2:
-            return requires(PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, None, known, because)
-        return Broken("SERVE-05", because)
+        bounds = _counted_wrongly(after.consumers[name])
+        bounds |= {PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED: after.consumers[name].left_parts}
+        explaining = adding_up(bounds, limit // 2 + 1 - has, known) if limit else ()
+        return requires_all(explaining, None, known, because, "SERVE-05") if explaining else Broken("SERVE-05", because)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())
 
 
@@ -367,8 +366,10 @@ def starved_at_limit(
         return judged
     if all(consumer.is_unblocked for consumer in consumers):
         return requires(REDELIVERY_REQUEST_UNBLOCKS, after, known, judged.because)
-    if all(_may_be_blocked_by_dropped(state, consumer) for consumer in consumers):
-        return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, after, known, judged.because, judged.rule)
+    blocking = [_blocked_by(state, consumer, known) for consumer in consumers]
+    if all(blocking):
+        names = dict.fromkeys(name for names in blocking for name in names)
+        return requires_all(names, after, known, judged.because, judged.rule)
     return judged
 
 
@@ -377,10 +378,19 @@ def _limit_of(state: Consumption, consumer: Consumer) -> int:
     return state.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
 
 
-def _may_be_blocked_by_dropped(state: Consumption, consumer: Consumer) -> bool:
-    """Whether a consumer is blocked if the broker still counts what it no longer has as pending."""
+def _blocked_by(state: Consumption, consumer: Consumer, known: frozenset[str]) -> tuple[str, ...]:
+    """The deviations that block a consumer if the broker still counts what it no longer has as pending."""
     limit = _limit_of(state, consumer)
-    return bool(limit and consumer.acked_again) and consumer.most + consumer.acked_again >= limit
+    blocks_from = limit // 2 + 1 if consumer.reached_limit else limit
+    return adding_up(_counted_wrongly(consumer), max(1, blocks_from - consumer.most), known) if limit else ()
+
+
+def _counted_wrongly(consumer: Consumer) -> dict[str, int]:
+    """How many messages that are acknowledged a broker may still count at a consumer."""
+    return {
+        SKIPPED_MESSAGES_STILL_COUNTED: len(consumer.skipped),
+        DROPPED_PENDING_ACKS_STILL_COUNTED: consumer.acked_again,
+    }
 
 
 # ---------------------------------------------------------------------------------- limits of a subscription as a whole

@@ -14,13 +14,14 @@ from model.cursors.acked import Acked, acknowledge_all, miscounted
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
-from model.deviations import DEVIATIONS, preferred, requires
+from model.deviations import DEVIATIONS, adding_up, preferred, requires, requires_all
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.counts import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
     LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_NOT_COUNTED_OFF,
     PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
+    SKIPPED_MESSAGES_STILL_COUNTED,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
     UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
     UNREAD_MARKERS_COUNT,
@@ -255,28 +256,42 @@ def _counted_at_consumers(
             continue
         because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
-        surplus = arrived.unacknowledged - consumer.most - taken_back
-        missing = consumer.least - arrived.unacknowledged
-        bounds = {
-            DROPPED_PENDING_ACKS_STILL_COUNTED: (surplus, consumer.acked_again),
-            PARTIAL_ACKS_NOT_COUNTED_OFF: (surplus, _acknowledged_parts(state, consumer, seen)),
-            SEND_IN_PROGRESS_CLEARED_EARLY: (surplus, consumer.sent_twice),
-            SKIPPED_PARTS_COUNTED_OFF_AGAIN: (missing, consumer.parts_recounted),
-            UNACKED_COUNT_LOWERED_BY_ANY_ACK: (missing, consumer.acked_not_pending),
-        }
-        explaining = [name for name, (difference, bound) in bounds.items() if 0 < difference <= bound]
+        if arrived.unacknowledged > consumer.most:
+            surplus = arrived.unacknowledged - consumer.most - taken_back
+            explaining = adding_up(_counted_beyond(state, consumer, seen), surplus, known)
+        else:
+            missing = consumer.least - arrived.unacknowledged
+            explaining = adding_up(_subtracted_beyond(consumer), missing, known)
         if not explaining:
             return Broken("SERVE-04", because)
-        name = preferred(explaining, known)
-        if name not in known:
-            return DEVIATIONS[name].broken(because)
-        deviations += (name,)
+        required = requires_all(explaining, None, known, because)
+        if isinstance(required, Broken):
+            return required
+        deviations += required.deviations
     return Allowed(None, ("SERVE-04",) * compared, deviations)
+
+
+def _counted_beyond(state: Consumption, consumer: Consumer, seen: Acked) -> dict[str, int]:
+    """How many messages each deviation may add to a consumer's count."""
+    return {
+        SKIPPED_MESSAGES_STILL_COUNTED: len(consumer.skipped),
+        DROPPED_PENDING_ACKS_STILL_COUNTED: consumer.acked_again,
+        PARTIAL_ACKS_NOT_COUNTED_OFF: _acknowledged_parts(state, consumer, seen),
+        SEND_IN_PROGRESS_CLEARED_EARLY: consumer.sent_twice,
+    }
+
+
+def _subtracted_beyond(consumer: Consumer) -> dict[str, int]:
+    """How many messages each deviation may subtract from it."""
+    return {
+        SKIPPED_PARTS_COUNTED_OFF_AGAIN: consumer.parts_recounted,
+        UNACKED_COUNT_LOWERED_BY_ANY_ACK: consumer.acked_not_pending,
+    }
 
 
 def _acknowledged_parts(state: Consumption, consumer: Consumer, seen: Acked) -> int:
     """How many messages are acknowledged of the batches of which a consumer has the other ones, or had until a skip."""
-    others = {*consumer.unacknowledged, *consumer.acked_by_others}
+    others = {*consumer.unacknowledged, *consumer.acked_elsewhere}
     entries = {(topic, place.position) for topic, place in others}
     messages = ((topic, place) for topic, position in entries for place in state.log(topic).places_at(position))
     return sum(1 for message in messages if message not in others and seen.has_message(message[1]))

@@ -359,8 +359,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     judged = deliveries.received(state, name, outcome.messages, is_all=is_settled, known=known)
     if isinstance(judged, Broken):
         return judged
-    is_short = len(outcome.messages) < count
-    consumer = judged.state.consumers[name]
+    is_short, consumer = len(outcome.messages) < count, judged.state.consumers[name]
     # Permits from before may run out after any message. A batch takes some for its acknowledged messages, too.
     may_run_out = consumer.had_permits_left or any(one.batch_index >= 0 for one in outcome.messages)
     in_time = () if may_run_out or not is_short else tuple(one.position for one in outcome.messages)
@@ -479,7 +478,8 @@ def _is_at_limit(state: Consumption, consumer: Consumer) -> bool:
 
 def _has_reached_limit(state: Consumption, consumer: Consumer) -> bool:
     """Whether it has reached its limit, and has more than half as many messages since: it is blocked until then."""
-    return consumer.reached_limit and consumer.most > state.topics[consumer.topics[0]].limits.unacknowledged // 2
+    limit = state.topics[consumer.topics[0]].limits.unacknowledged
+    return consumer.reached_limit and consumer.most_counted > limit // 2
 
 
 def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
@@ -501,8 +501,8 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
     recounted = 0 if is_all else _acked_before(state, consumer, named)
     consumer = consumer.without(due)
-    if consumer.kind in SHARED and not is_all:
-        consumer = consumer.acknowledging(mine)  # not pending any more, either
+    if consumer.kind in SHARED:  # what was acknowledged elsewhere is not pending any more, either
+        consumer = consumer.returning_all() if is_all else consumer.acknowledging(mine)
     was_blocked = _is_at_limit(state, consumer) or _has_reached_limit(state, consumer)
     consumer = replace(
         consumer,

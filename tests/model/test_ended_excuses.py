@@ -15,6 +15,7 @@ from model.deviations import DEVIATIONS, counted
 from model.deviations.counts import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
     PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
+    SKIPPED_MESSAGES_STILL_COUNTED,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
 )
 from model.deviations.cursors import (
@@ -37,6 +38,7 @@ from model.events import (
     CursorRead,
     Delivery,
     Done,
+    Expired,
     MessagePeeked,
     Range,
     ReceivedMessages,
@@ -162,29 +164,38 @@ def test_a_message_requested_twice_makes_one_message_uncertain_in_the_count() ->
         assert shared.rule_broken(*begin, *asked, wrong) == "SERVE-04"
 
 
-# --------------------------------------------------------------------------- what others acknowledged meanwhile
+# ------------------------------------------------------------------------ what an administrator skipped meanwhile
+
+SKIPPED: Happened = (Skip("t0", "s0", 1), Done())
+BOTH = (SKIPPED_MESSAGES_STILL_COUNTED, DROPPED_PENDING_ACKS_STILL_COUNTED)
 
 
-def test_a_count_may_include_what_others_acknowledged_and_nothing_else() -> None:
+@pytest.mark.parametrize("skipped", [SKIPPED, (Expire("t0", "s0", "b1"), Expired())], ids=["skip", "expiry"])
+def test_a_count_includes_what_was_skipped_by_a_deviation_and_nothing_else(skipped: Happened) -> None:
+    known = SKIPPED_MESSAGES_STILL_COUNTED
     history = (*shared.topic(1, 1, 1), shared.subscribed("c2"), shared.taken(shared.single(0), shared.single(1)))
-    skipped: Happened = (Skip("t0", "s0", 1), Done())
-    for number in (1, 2):
-        right = counts(number, backlog=2, mark_delete=shared.at(0))
-        assert isinstance(shared.judged(*history, skipped, right), Allowed)
-    for number in (0, 3):
-        wrong = counts(number, backlog=2, mark_delete=shared.at(0))
-        assert shared.rule_broken(*history, skipped, wrong) == "SERVE-04"
+    one, two, three = (counts(number, backlog=2, mark_delete=shared.at(0)) for number in (1, 2, 3))
+    assert isinstance(shared.judged(*history, skipped, one), Allowed)
+    assert shared.deviation_met(*history, skipped, two, known=known)
+    none = counts(0, backlog=2, mark_delete=shared.at(0))
+    for wrong in (none, three):
+        assert shared.rule_broken(*history, skipped, wrong, known=known) == "SERVE-04"
+    returned: Happened = (Nack("c1"), RedeliveryRequested((shared.single(1),)))
+    assert shared.rule_broken(*history, skipped, returned, one, known=known) == "SERVE-04"
+    assert isinstance(shared.judged(*history, skipped, returned, none), Allowed)
 
 
-def test_of_a_skipped_batch_only_the_parts_that_are_acknowledged_once_more_count_no_longer() -> None:
-    """Seen on 3.3.6."""
+def test_of_a_skipped_batch_the_parts_count_by_a_deviation_each() -> None:
+    """Once it acknowledges a part once more, 3.3.6 still counts the others, and 4.0.8 all of them."""
     parts = tuple(shared.part(index, 3) for index in range(3))
-    skipped: tuple[Happened, ...] = (shared.taken(*parts), (Skip("t0", "s0", 1), Done()))
+    skipped: tuple[Happened, ...] = (shared.taken(*parts), SKIPPED)
     history = (*shared.topic(3, 1), *skipped, shared.acknowledged(parts[1]))
-    for number in (0, 2):
-        assert isinstance(shared.judged(*history, counts(number, backlog=1, mark_delete=shared.at(0))), Allowed)
-    known = DROPPED_PENDING_ACKS_STILL_COUNTED
-    assert shared.deviation_met(*history, counts(3, backlog=1, mark_delete=shared.at(0)), known=known)
+    none, two, three = (counts(number, backlog=1, mark_delete=shared.at(0)) for number in (0, 2, 3))
+    assert isinstance(shared.judged(*history, none), Allowed)
+    assert shared.deviation_met(*history, two, known=SKIPPED_MESSAGES_STILL_COUNTED)
+    assert {*verdicts.allowed_by(*history, three, known=BOTH, step_ms=shared.STEP_MS).deviations} == {*BOTH}
+    for name in BOTH:
+        assert shared.rule_broken(*history, three, known=name) == "SERVE-04"
 
 
 @pytest.mark.parametrize("once_more", [shared.acknowledged(shared.single(0)), shared.failed(shared.single(0))])
@@ -214,12 +225,12 @@ def test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part(
     known = SKIPPED_PARTS_COUNTED_OFF_AGAIN
     first, second, _ = parts = tuple(shared.part(index, 3) for index in range(3))
     acked = (*shared.topic(3, 1), shared.taken(*parts), shared.acknowledged(first, second))
-    skipped: Happened = (Skip("t0", "s0", 1), Done())
+    skipped = SKIPPED
     again = shared.acknowledged(second)
-    for number in (0, 1):
-        right = counts(number, backlog=1, mark_delete=shared.at(0))
-        assert isinstance(shared.judged(*acked, skipped, again, right), Allowed)
-    too_few, fewer = (counts(number, backlog=1, mark_delete=shared.at(0)) for number in (-1, -4))
+    assert isinstance(shared.judged(*acked, skipped, again, counts(0, backlog=1, mark_delete=shared.at(0))), Allowed)
+    one, still = counts(1, backlog=1, mark_delete=shared.at(0)), SKIPPED_MESSAGES_STILL_COUNTED
+    assert verdicts.allowed_by(*acked, skipped, again, one, known=still, step_ms=shared.STEP_MS).deviations == (still,)
+    too_few, fewer = (counts(number, backlog=1, mark_delete=shared.at(0)) for number in (-1, -9))
     assert shared.deviation_met(*acked, skipped, again, too_few, known=known)
     requested: Happened = (Nack("c1", (2,)), RedeliveryRequested((parts[2],)))
     for counted_off in (again, requested):

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
-from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG, PARTIAL_ACKS_NOT_COUNTED_OFF
+from model.deviations.counts import (
+    LAST_ENTRY_NOT_IN_BACKLOG,
+    PARTIAL_ACKS_NOT_COUNTED_OFF,
+    SKIPPED_MESSAGES_STILL_COUNTED,
+)
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
@@ -231,7 +235,10 @@ def test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_noth
     whole = (*begin, acknowledged(part(1, 3)), acknowledged(part(2, 3)))
     done = ReadCursor("t0", "s0"), CursorRead(at(0), (), 0, 3, (ConsumerRead("c1", (), 3),))
     assert rule_broken(*whole, done, known=known) == "SERVE-04"
-    assert deviation_met(*begin, (Skip("t0", "s0", 1), Done()), done, known=known), "the others were skipped"
+    skipped = (*begin, (Skip("t0", "s0", 1), Done()), done)
+    assert rule_broken(*skipped, known=known) == "SERVE-04", "the others were skipped"
+    both = (known, SKIPPED_MESSAGES_STILL_COUNTED)
+    assert {*verdicts.allowed_by(*skipped, known=both, step_ms=STEP_MS).deviations} == {*both}
 
 
 def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> None:

@@ -162,8 +162,13 @@ class WireMember:
     @property
     def unacknowledged_count(self) -> int:
         """How many arrived messages are neither acknowledged nor returned."""
-        there = {_order(message): message for message in (*self.received, *self._waiting)}
-        return sum(one.position in self.pending and not self._is_acknowledged(one) for one in there.values())
+        return self.unacknowledged_of(self.pending)
+
+    def unacknowledged_of(self, entries: Collection[Position]) -> int:
+        """How many arrived messages of these entries are neither acknowledged nor returned."""
+        there = {_order(message): message for message in (*self.received, *self._waiting)}.values()
+        pending = self.pending.intersection(entries)
+        return sum(one.position in pending and not self._is_acknowledged(one) for one in there)
 
     @property
     def sent_count(self) -> int:

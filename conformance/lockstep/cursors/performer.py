@@ -36,6 +36,7 @@ from model.events import (
     CursorReset,
     Delivery,
     Done,
+    Expired,
     ReceivedMessages,
     RedeliveryRequested,
     Refused,
@@ -175,11 +176,11 @@ class Cursors:
             case Skip(subscription=subscription):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
-                return self._admin.skip(operation, topic)
+                return self._uncounted(topic, subscription, self._admin.skip(operation, topic))
             case SkipAll(subscription=subscription):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
-                return self._admin.skip_all(topic, subscription)
+                return self._uncounted(topic, subscription, self._admin.skip_all(topic, subscription))
             case Expire():
                 return self._expire(operation, topic)
             case ResetCursor():
@@ -417,7 +418,14 @@ class Cursors:
             return _NO_MESSAGE
         self._persisted.changing(topic, operation.subscription)
         self.keys.administered(topic, operation.subscription)
-        return self._admin.expire(topic, operation.subscription, found.position)
+        expired = self._admin.expire(topic, operation.subscription, found.position)
+        return self._uncounted(topic, operation.subscription, expired)
+
+    def _uncounted(self, topic: str, subscription: str, outcome: AnyOutcome) -> AnyOutcome:
+        """The outcome of a skip or an expiry, after the broker had time to lower its counts."""
+        if isinstance(outcome, Done | Expired):
+            self._members.poller(topic, subscription).await_uncounted()
+        return outcome
 
     def _read(self, topic: str, subscription: str, *, after_delays: bool) -> AnyOutcome:
         poller = self._members.poller(topic, subscription, after_delays=after_delays)

@@ -31,6 +31,8 @@ CHUNKS_AGAIN_TIMEOUT_S: Final = 0.5
 MISCOUNTED_S: Final = 2.0
 """How long unchanged counts may include messages that have not arrived. After that the broker miscounts, and the model
 judges it."""
+COUNTED_S: Final = 0.2
+"""How long a broker may count messages that an administrator skipped. It may lower its counts after its answer."""
 PAUSE_S: Final = 0.003
 """The pause between two polls; a poll takes as long."""
 
@@ -89,6 +91,12 @@ class SubscriptionView:
         """Whether the broker blocks a consumer because of its unacknowledged messages."""
         found = stats_of(member, self.subscription.consumers)
         return found is not None and found.blocked_on_unacked_messages
+
+    def counts_skipped(self, member: WireMember) -> bool:
+        """Whether a consumer's count has more than what it did not acknowledge of the unacknowledged entries."""
+        found = stats_of(member, self.subscription.consumers)
+        left = unacknowledged(self.internal, member.subscription)
+        return found is not None and found.unacked_messages > member.unacknowledged_of(left)
 
     @property
     def withheld(self) -> Withheld | None:
@@ -245,6 +253,18 @@ class Poller:
         held = {position for member in self.members for position in member.pending}
         left = {at for at in unacknowledged(view.internal, self.subscription) - held if at < read_to}
         return len(left - self.not_due(left))
+
+    def await_uncounted(self) -> None:
+        """Wait until the counts of the wire client's consumers have no skipped messages. Releases that deviate keep
+        them until the consumer acknowledges them, too."""
+        shared = [one for one in self.members if isinstance(one, WireMember) and one.kind not in IN_ORDER]
+
+        def is_uncounted() -> bool:
+            view = self.poll()
+            return view is None or not any(view.counts_skipped(member) for member in shared)
+
+        if any(member.pending for member in shared):
+            wait_until(is_uncounted, COUNTED_S)
 
     def await_quiet(self) -> None:
         """Wait until the members' clients have sent grouped acks and nacks."""

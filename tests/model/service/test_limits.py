@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace as struct_replace
 
-from model.deviations.counts import UNLIMITED_SUBSCRIPTION_NOT_COUNTED
+from model.deviations.counts import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    SKIPPED_MESSAGES_STILL_COUNTED,
+    UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
+)
 from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
@@ -14,6 +18,7 @@ from model.events import (
     Created,
     CursorRead,
     Delivery,
+    Done,
     ReceivedMessages,
     RedeliveryRequested,
     Sent,
@@ -25,7 +30,7 @@ from model.example import judge
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, Send
-from model.subscription_operations import Acknowledge, Nack, ReadCursor, Receive
+from model.subscription_operations import Acknowledge, Nack, ReadCursor, Receive, Skip
 from model.vocabulary import Entry, Limits, Message, SubscriptionType, Withheld
 from tests.model.service.test_reasons import (
     BUSY,
@@ -193,6 +198,23 @@ def test_an_ack_of_a_whole_message_may_be_looked_at_before_that_of_a_part() -> N
     then: Happened = (Acknowledge("c1", (0,)), Acknowledged((single[0],), receipt=True))
     assert deviation_of(after(*full, both), *blocked) == name
     assert deviation_of(knowing_all(*full, both, then), *blocked) is None, "it was looked at again"
+
+
+def test_a_consumer_stays_blocked_by_skipped_messages_that_are_still_counted_and_by_nothing_else() -> None:
+    name = SKIPPED_MESSAGES_STILL_COUNTED
+    full = (*FOUR, received(0, 1, 2, 3, blocked=True))
+    skipped: Happened = (Skip("t0", "sub", 4), Done())
+    blocked: Happened = received(blocked=True)
+    assert deviation_of(after(*full, skipped), *blocked) == name
+    for shown in (blocked, STARVED):
+        assert set(met(knowing_all(*full, skipped), *shown)) == {name}
+    two_skipped: Happened = (Skip("t0", "sub", 2), Done())
+    assert set(met(knowing_all(*full, two_skipped), *blocked)) == {name}, "two are left"
+    known_only = {DROPPED_PENDING_ACKS_STILL_COUNTED, name}
+    assert set(met(knowing_all(*full, skipped, acknowledged(0, 1)), *blocked)) == known_only, "each has two of three"
+    two: Happened = (Receive("c1", 2), ReceivedMessages(MESSAGES[:2]))
+    assert deviation_of(knowing_all(*FOUR, two, two_skipped), *blocked) is None, "it had only two"
+    assert deviation_of(knowing_all(*full, acknowledged(0, 1, 2, 3)), *blocked) is None, "nothing was skipped"
 
 
 def test_without_a_limit_nobody_is_blocked() -> None:
