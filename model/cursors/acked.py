@@ -297,10 +297,10 @@ def nth_by_all_ranges(state: Acked, log: TopicLog, nth: int) -> list[Position]:
     return [entries[min(nth + len(acknowledged), len(entries)) - 1]]
 
 
-def miscounted(state: Acked, log: TopicLog, nth: int) -> dict[Position, str]:
+def miscounted(state: Acked, log: TopicLog, nth: int) -> Iterator[tuple[Position, str]]:
     """What releases that miscount acknowledged ranges take for the ``nth`` unacknowledged entry, and the deviation."""
-    by_all = dict.fromkeys(nth_by_all_ranges(state, log, nth), ALL_RANGES_COUNTED)
-    return by_all | dict.fromkeys(nth_by_first_ranges(state, log, nth), LATER_RANGES_NOT_COUNTED)
+    yield from ((position, ALL_RANGES_COUNTED) for position in nth_by_all_ranges(state, log, nth))
+    yield from ((position, LATER_RANGES_NOT_COUNTED) for position in nth_by_first_ranges(state, log, nth))
 
 
 def _nth_unacknowledged(state: Acked, log: TopicLog, count: int) -> Position | None:

@@ -7,8 +7,9 @@ milliseconds since the example began. Nothing here reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from immutables import Map
 
@@ -17,7 +18,6 @@ from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to,
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
-from model.deviations import DEVIATIONS, preferred
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
@@ -28,6 +28,7 @@ from model.deviations.cursors import (
     TAKE_BACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
+from model.explain import BY_DOCUMENT, Ways, by, is_known, merged, minimal, required, simplest, together
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
@@ -36,6 +37,11 @@ OPENING_MS = 150.0
 """The longest time to open a cursor's ledger; 5 to 60 ms were measured."""
 SLACK_MS = 2_000.0
 """The longest time that a write of a cursor may take, far longer than any measured."""
+
+Labelled = tuple[Acked, Ways]
+"""A state, and the deviations that lead to it."""
+OVERWRITTEN = by(BATCH_INDEX_ACKS_OVERWRITTEN)
+PARTS_LOST = by(BATCH_INDEX_ACKS_NOT_RECOVERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class Ack:
             return acknowledge_up_to(state, log, self.places[0])
         return acknowledge_all(state, log, self.places)
 
-    def deviating(self, state: Acked, log: TopicLog, taken_back: Collection[Acked] = ()) -> Mapping[Acked, str]:
+    def deviating(self, state: Acked, log: TopicLog, taken_back: Collection[Acked] = ()) -> list[Labelled]:
         """The possible states after it in releases that deviate.
 
         If a deviation took parts of a batch back, an ack of its other parts may contain them, as the client remembers.
@@ -74,10 +80,10 @@ class Ack:
         if not self.cumulative:
             parts = {place.position for place in self.places if state.parts[place.position]}
             rest = [place for at in parts if any(one.has(at) for one in taken_back) for place in log.places_at(at)]
-            return {acknowledge_all(self.on(state, log), log, rest): BATCH_INDEX_ACKS_OVERWRITTEN} if rest else {}
+            return [(acknowledge_all(self.on(state, log), log, rest), OVERWRITTEN)] if rest else []
         if self.places[0].batch_index < 0:
-            return {}
-        return {overwritten(state, log, self.places[0]): BATCH_INDEX_ACKS_OVERWRITTEN}
+            return []
+        return [(overwritten(state, log, self.places[0]), OVERWRITTEN)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ class Moment:
 
     ``is_confirmed``: the broker persisted the state before it answered, or the harness waited until it did.
     ``is_individual``: it resulted from an individual ack. ``is_placing``: from no ack, but from creating, resetting,
-    seeking, skipping or expiring. ``instead``: the states that may have been persisted instead, and the deviation.
+    seeking, skipping or expiring. ``instead``: the states that may have been persisted instead, by deviations.
     """
 
     at: Interval
@@ -94,7 +100,7 @@ class Moment:
     is_confirmed: bool = False
     is_individual: bool = False
     is_placing: bool = False
-    instead: Map[Acked, str] = Map()
+    instead: Map[Acked, Ways] = Map()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +115,10 @@ class Cursor:
 
     For releases that deviate: ``miscounted``: by how many entries the backlog may be too small,
     ``was_reset_among_markers``: also by acknowledged markers, ``is_last_not_counted``: by the last one, where it began.
-    ``deviating``: states possible by a deviation only, and its name. ``ledger_since_ms``: since when the cursor has its
+    ``deviating``: states possible by deviations only, and these. ``ledger_since_ms``: since when the cursor has its
     own ledger, or opens it (None: it has none). ``by_administrators``: how many changes since then were no acks, which
     the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
-    ``is_requested``: it surely was. ``lost_before``: the states possible by a deviation when the topic was loaded.
+    ``is_requested``: it surely was. ``lost_before``: ``deviating`` when the topic was loaded.
     ``taken_back``: the states that were assumed until a deviation took an ack back; messages of such acks may be
     pending. ``stays_at``: where mark-delete stays, recovered so, although later entries are acknowledged.
     """
@@ -129,25 +135,32 @@ class Cursor:
     was_opening: bool = False
     miscounted: int = 0
     was_reset_among_markers: bool = False
-    deviating: Map[Acked, str] = Map()
+    deviating: Map[Acked, Ways] = Map()
     ledger_since_ms: float | None = None
     by_administrators: int = 0
     opens_ms: float | None = None
     is_requested: bool = False
-    lost_before: frozenset[Acked] = frozenset()
+    lost_before: Map[Acked, Ways] = Map()
     taken_back: frozenset[Acked] = frozenset()
     stays_at: Position | None = None
     is_last_not_counted: bool = False
 
-    @property
-    def without_lost_parts(self) -> list[Acked]:
-        """The states of a broker whose unload lost acks of parts of batches."""
-        return [state for state, name in self.deviating.items() if name == BATCH_INDEX_ACKS_NOT_RECOVERED]
-
-    @property
-    def imaginable(self) -> frozenset[Acked]:
+    def labelled(self) -> Iterator[Labelled]:
         """The possible states, with those by deviations."""
-        return self.possible.union(self.deviating)
+        yield from ((state, BY_DOCUMENT) for state in self.possible)
+        yield from self.deviating.items()
+
+    def by(self, name: str) -> Iterator[Labelled]:
+        """The states that a deviation makes possible, alone or with others."""
+        for state, ways in self.deviating.items():
+            if by_it := frozenset(way for way in ways if name in way):
+                yield state, by_it
+
+    def imaginable(self, known: frozenset[str]) -> frozenset[Acked]:
+        """The possible states, with those by known deviations."""
+        if not self.deviating:
+            return self.possible
+        return self.possible.union(state for state, ways in self.deviating.items() if is_known(ways, known))
 
     def is_taken_back(self, place: Place) -> bool:
         """Whether a deviation took back the ack of a message, so that it may be pending at a consumer."""
@@ -163,7 +176,7 @@ class Cursor:
         change: Callable[[Acked], Acked],
         at: Interval,
         exercised: Iterable[str] = (),
-        deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
+        deviating: Callable[[Acked], Iterable[Labelled]] = lambda _: (),
         *,
         is_confirmed: bool = False,
         is_individual: bool = False,
@@ -174,10 +187,9 @@ class Cursor:
         ``is_confirmed``, ``is_individual``, ``is_placing``: as of a :class:`Moment`.
         """
         after = frozenset(change(state) for state in self.possible)
-        by_deviation = {change(state): name for state, name in self.deviating.items()}
-        # If several paths lead to a state, the one with the fewest deviations counts: it comes last.
-        for state in (*self.deviating, *self.possible):
-            by_deviation.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
+        before = self.labelled()
+        instead = ((other, together(ways, also)) for state, ways in before for other, also in deviating(state))
+        by_deviation = chain(((change(state), ways) for state, ways in self.deviating.items()), instead)
         moment = Moment(at, after, is_confirmed=is_confirmed, is_individual=is_individual, is_placing=is_placing)
         return replace(
             self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
@@ -221,44 +233,45 @@ class Cursor:
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
         """The cursor after an observation. ``fit`` refines a state that fits the observation, and returns None if not.
 
-        If only states fit that a deviation makes possible, the deviation was observed.
+        If only states fit that deviations make possible, these were observed.
         """
         fitting = frozenset(fitted for state in self.possible if (fitted := fit(state)) is not None)
-        deviating = {fitted: name for state, name in self.deviating.items() if (fitted := fit(state)) is not None}
+        others = ((fit(state), ways) for state, ways in self.deviating.items())
+        deviating = merged((fitted, ways) for fitted, ways in others if fitted is not None)
         if fitting:
-            return Allowed(replace(self, possible=fitting, deviating=only_by_deviation(fitting, deviating)))
+            return Allowed(replace(self, possible=fitting, deviating=only_by_deviation(fitting, deviating.items())))
         if not deviating:
             return diagnosis.for_state(self.since, "")
-        name = preferred(deviating.values(), known)
-        if name not in known:
-            return DEVIATIONS[name].broken()
-        shown = frozenset(state for state, one in deviating.items() if one == name)
-        taken_back = self.taken_back | self.possible if name in TAKE_BACK else self.taken_back
-        after = replace(self, possible=shown, deviating=only_by_deviation(shown, deviating), taken_back=taken_back)
-        if name == BATCH_INDEX_ACKS_NOT_RECOVERED:  # nor does a kill bring back what the unload lost
+        shown = simplest((way for ways in deviating.values() for way in ways), known)
+        states = frozenset(state for state, ways in deviating.items() if shown in ways)
+        rest = ((state, minimal(way - shown for way in ways)) for state, ways in deviating.items())
+        taken_back = self.taken_back if shown.isdisjoint(TAKE_BACK) else self.taken_back | self.possible
+        after = replace(self, possible=states, deviating=only_by_deviation(states, rest), taken_back=taken_back)
+        if BATCH_INDEX_ACKS_NOT_RECOVERED in shown:  # nor does a kill bring back what the unload lost
             past = (
-                replace(m, states=frozenset(s.without_parts(self.possible, shown) for s in m.states)) for m in self.past
+                replace(m, states=frozenset(s.without_parts(self.possible, states) for s in m.states))
+                for m in self.past
             )
             after = replace(after, past=Row.of(*past))
         # It is not known whether this state opened a ledger, because another state was assumed.
-        return Allowed(replace(after, is_requested=False), (), (name,))
+        return required([shown], replace(after, is_requested=False), known, exercised=self.since)
 
 
-def only_by_deviation(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
+def only_by_deviation(possible: frozenset[Acked], labelled: Iterable[Labelled]) -> Map[Acked, Ways]:
     """Of these states, those that are not possible without a deviation."""
-    return Map({state: name for state, name in deviating.items() if state not in possible})
+    return Map(merged((state, ways) for state, ways in labelled if state not in possible))
 
 
 def with_grouped(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
     """A client was given an ack, and may group it (ACK-11). Clients of other consumers may send theirs before it."""
     mine = cursor.grouped.get(consumer, ())
-    deviating = dict(cursor.deviating)
+    deviating = list(cursor.deviating.items())
     can_deviate = ack.cumulative or cursor.taken_back
     others = [acks for other, acks in cursor.grouped.items() if other != consumer and can_deviate]
     for state in cursor.possible:
         sent = (_with_all(acks[:count], state, log) for acks in others for count in range(1, 1 + len(acks)))
         for before in (state, *sent):
-            deviating.update(ack.deviating(before, log, cursor.taken_back))
+            deviating += ack.deviating(before, log, cursor.taken_back)
     grouped = cursor.grouped.set(consumer, (*mine, ack))
     return replace(cursor, grouped=grouped, deviating=only_by_deviation(cursor.possible, deviating))
 
@@ -282,7 +295,7 @@ def maybe_sent(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
         since=cursor.since | {"ACK-11"},
         is_flushed=False,
         is_unloaded=False,
-        deviating=only_by_deviation(states, {**after.deviating, **cursor.deviating}),
+        deviating=only_by_deviation(states, chain(after.deviating.items(), cursor.deviating.items())),
     )
 
 
@@ -294,15 +307,13 @@ def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor
         return cursor
     cursor = replace(cursor, grouped=cursor.grouped.delete(consumer))
 
-    def taking_back(state: Acked) -> Mapping[Acked, str]:
+    def taking_back(state: Acked) -> Iterator[Labelled]:
         after = state
         for ack in acks:
-            after = next(iter(ack.deviating(after, log, cursor.taken_back)), None) or ack.on(after, log)
+            after = next((one for one, _ in ack.deviating(after, log, cursor.taken_back)), ack.on(after, log))
         # The first acks may have been sent before those that a deviation took back.
         later = range(1, len(acks)) if state in cursor.deviating else ()
-        return dict.fromkeys(
-            (after, *(_with_all(acks[first:], state, log) for first in later)), BATCH_INDEX_ACKS_OVERWRITTEN
-        )
+        return ((one, OVERWRITTEN) for one in (after, *(_with_all(acks[first:], state, log) for first in later)))
 
     return cursor.on_each(lambda state: _with_all(acks, state, log), at, ("ACK-11",), taking_back)
 
@@ -322,32 +333,30 @@ def is_opening(cursor: Cursor, at: Interval) -> bool:
     return cursor.opens_ms is not None and cursor.opens_ms >= at.invoked_ms - OPENING_MS
 
 
-def _closed_while_opening(cursor: Cursor) -> Iterator[Acked]:
+def _closed_while_opening(cursor: Cursor) -> Iterator[Labelled]:
     """The states that a cursor persists if closed while its ledger opens: an outdated mark-delete, current ranges."""
-    earlier = {state.mark_delete for moment in cursor.past for state in moment.states}
-    earlier.update(state.mark_delete for state in cursor.lost_before)
-    for state in cursor.imaginable:
-        yield from (replace(state, mark_delete=one) for one in earlier if one < state.mark_delete)
+    outdated = [(state.mark_delete, BY_DOCUMENT) for moment in cursor.past for state in moment.states]
+    outdated += [(state.mark_delete, ways) for state, ways in cursor.lost_before.items()]
+    for state, ways in cursor.labelled():
+        for mark_delete, before in merged(outdated).items():
+            if mark_delete < state.mark_delete:
+                race = together(ways, before, by(UNLOAD_WHILE_CURSOR_LEDGER_OPENS))
+                yield replace(state, mark_delete=mark_delete), race
 
 
 @carries("ACK-10")
 def unloaded(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was unloaded gracefully, which persists the whole state."""
     past = Row.of(Moment(at, cursor.possible))
-    lost = {replace(state, parts=Bits()): name for state, name in cursor.deviating.items()}
-    # a state that one deviation explains needs no earlier one
-    lost.update({replace(state, parts=Bits()): BATCH_INDEX_ACKS_NOT_RECOVERED for state in cursor.possible})
+    persisted = list(cursor.labelled())
     if is_opening(cursor, at):
-        states = tuple(_closed_while_opening(cursor))
-        both = (replace(state, parts=Bits()) for state in states)
-        lost = (
-            dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost
-        )  # a state that is lost in any case needs no race
+        persisted += _closed_while_opening(cursor)
+    lost = [(replace(state, parts=Bits()), together(ways, PARTS_LOST)) for state, ways in persisted if state.parts]
     if len(cursor.past) == 1:  # closing a cursor persists nothing if there was no ack since it was created
-        instead = next(iter(cursor.past)).instead.items()
-        lost |= {state: name for state, name in instead if name == CREATED_CURSOR_PERSISTED_AT_LATEST}
+        created = by(CREATED_CURSOR_PERSISTED_AT_LATEST)
+        lost += [(state, created) for state, ways in cursor.past[0].instead.items() if created <= ways]
     since = cursor.since | {"ACK-10"} | _of_parts(cursor.possible)
-    deviating = only_by_deviation(cursor.possible, {**lost, **cursor.deviating})
+    deviating = only_by_deviation(cursor.possible, (*persisted, *lost))
     return replace(
         cursor.reloaded(),
         past=past,
@@ -357,7 +366,7 @@ def unloaded(cursor: Cursor, at: Interval) -> Cursor:
         had_ledger=cursor.ledger_since_ms is not None,
         was_opening=is_opening(cursor, at),
         deviating=deviating,
-        lost_before=frozenset(deviating),
+        lost_before=deviating,
     )
 
 
@@ -387,11 +396,14 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting, log: TopicLog) 
     states = frozenset(mixed(past[surely:]))
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     placed = {"ACK-16"} if past[surely].is_placing else frozenset[str]()
-    deviating = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
-    if surely == 0:
-        deviating |= past[0].instead
     of_parts = (state for state in states if len(state.parts) > 1)
-    deviating = {state.with_parts_of_first(log): PARTIAL_ACKS_PERSISTED_AS_FIRST for state in of_parts} | deviating
+    deviating = chain(
+        cursor.deviating.items(),
+        _not_recovered(cursor, states),
+        _not_persisted(past, surely, at, persisting),
+        past[0].instead.items() if surely == 0 else (),
+        ((state.with_parts_of_first(log), by(PARTIAL_ACKS_PERSISTED_AS_FIRST)) for state in of_parts),
+    )
     return replace(
         cursor.reloaded(),
         possible=states,
@@ -400,8 +412,8 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting, log: TopicLog) 
         grouped=Map(),
         since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states),
         is_unloaded=False,
-        lost_before=frozenset(),
-        deviating=only_by_deviation(states, {**deviating, **cursor.deviating}),
+        lost_before=Map(),
+        deviating=only_by_deviation(states, deviating),
     )
 
 
@@ -410,17 +422,15 @@ def _of_parts(states: Iterable[Acked]) -> frozenset[str]:
     return frozenset({"ACK-15"}) if any(state.parts for state in states) else frozenset()
 
 
-def _not_recovered(cursor: Cursor, states: Iterable[Acked]) -> Iterator[tuple[Acked, str]]:
+def _not_recovered(cursor: Cursor, states: Iterable[Acked]) -> Iterator[Labelled]:
     """In releases that deviate, acks of parts of batches that an unload lost stay lost after a kill."""
     for state in states:
-        for one in cursor.without_lost_parts:
+        for one, ways in cursor.by(BATCH_INDEX_ACKS_NOT_RECOVERED):
             parts = [(position, bits & one.parts[position]) for position, bits in state.parts.items()]
-            yield replace(state, parts=state.parts.put(parts)), BATCH_INDEX_ACKS_NOT_RECOVERED
+            yield replace(state, parts=state.parts.put(parts)), ways
 
 
-def _not_persisted(
-    past: Sequence[Moment], surely: int, at: Interval, persisting: Persisting
-) -> Iterator[tuple[Acked, str]]:
+def _not_persisted(past: Sequence[Moment], surely: int, at: Interval, persisting: Persisting) -> Iterator[Labelled]:
     """The possible states in releases that persist too little, by deviation.
 
     They lose individual acks of parts of batches while no entry after mark-delete is acknowledged, and a skip that the
@@ -440,9 +450,9 @@ def _not_persisted(
     there = _entries(frozenset(mixed(past[surely:])))
     for state in mixed(past[first:]):
         if has_skipped and _entries(frozenset({state})).isdisjoint(there):
-            yield state, SKIP_RATE_LIMITED
+            yield state, by(SKIP_RATE_LIMITED)
         elif any(_is_passed_over(past, number) for number in lost):
-            yield state, PARTIAL_ACKS_NOT_PERSISTED
+            yield state, by(PARTIAL_ACKS_NOT_PERSISTED)
 
 
 def mixed(past: Sequence[Moment]) -> Iterator[Acked]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from model.cursors.cursor import Cursor, Interval, Persisting, killed, only_by_deviation, unloaded
 from model.cursors.log import TopicLog
 from model.deviations.cursors import UNLOAD_WITHOUT_SESSION_LOSES_ACKS
+from model.explain import by, together
 from model.rules.catalogue import carries
 
 
@@ -20,6 +21,7 @@ def unloaded_without_session(cursor: Cursor, at: Interval, persisting: Persistin
     The state that was persisted before may be in the cursor's ledger.
     """
     after = unloaded(cursor, at)
-    lost = dict.fromkeys(killed(cursor, at, persisting, log).imaginable, UNLOAD_WITHOUT_SESSION_LOSES_ACKS)
-    deviating = only_by_deviation(after.possible, {**lost, **after.deviating})
-    return replace(after, was_opening=True, deviating=deviating, lost_before=frozenset(deviating))
+    by_it = by(UNLOAD_WITHOUT_SESSION_LOSES_ACKS)
+    lost = ((state, together(ways, by_it)) for state, ways in killed(cursor, at, persisting, log).labelled())
+    deviating = only_by_deviation(after.possible, (*after.deviating.items(), *lost))
+    return replace(after, was_opening=True, deviating=deviating, lost_before=deviating)

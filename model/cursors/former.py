@@ -5,12 +5,15 @@ Another broker has recovered the cursor meanwhile. This module leaves it to othe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from model.cursors.bits import Bits
-from model.cursors.cursor import Ack, Cursor, Interval, Moment, is_opening, mixed, only_by_deviation
+from model.cursors.cursor import Ack, Cursor, Interval, Labelled, is_opening, only_by_deviation
 from model.cursors.log import TopicLog
+from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED
 from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
+from model.explain import by, together
 from model.rules.catalogue import carries
 
 
@@ -22,19 +25,19 @@ class FormerOwner:
     ``is_thawed``: it continued, so it may have persisted one of them.
     """
 
-    past: tuple[Moment, ...]
+    past: tuple[tuple[Labelled, ...], ...]
     is_thawed: bool = False
 
 
-def frozen(cursor: Cursor, at: Interval) -> FormerOwner:
+def frozen(cursor: Cursor) -> FormerOwner:
     """The owner was frozen with this cursor in its memory."""
-    return FormerOwner((Moment(at, cursor.imaginable),))
+    return FormerOwner((tuple(cursor.labelled()),))
 
 
-def acknowledged(former: FormerOwner, ack: Ack, log: TopicLog, at: Interval) -> FormerOwner:
+def acknowledged(former: FormerOwner, ack: Ack, log: TopicLog) -> FormerOwner:
     """A consumer sent an ack to the former owner, which may handle it."""
-    after = frozenset(ack.on(state, log) for state in former.past[-1].states)
-    return replace(former, past=(*former.past, Moment(at, after)))
+    after = tuple((ack.on(state, log), ways) for state, ways in former.past[-1])
+    return replace(former, past=(*former.past, after))
 
 
 def thawed(former: FormerOwner, present: Cursor, at: Interval) -> FormerOwner | None:
@@ -55,7 +58,16 @@ def recovered(before: Cursor, after: Cursor, former: FormerOwner, *, is_graceful
     if is_graceful and before.ledger_since_ms is not None:
         return after
     # It may close the cursor, and then stores no acks of parts of batches (batch-index-acks-not-recovered).
-    in_memory = list(mixed(former.past))
-    whole = (replace(state, parts=Bits()) for state in in_memory)
-    persisted = dict.fromkeys((*in_memory, *whole), FORMER_OWNER_PERSISTS_CURSOR)
-    return replace(after, deviating=only_by_deviation(after.possible, {**persisted, **after.deviating}))
+    in_memory = [(state, together(ways, by(FORMER_OWNER_PERSISTS_CURSOR))) for state, ways in _mixed(former)]
+    lost = by(BATCH_INDEX_ACKS_NOT_RECOVERED)
+    whole = ((replace(state, parts=Bits()), together(ways, lost)) for state, ways in in_memory if state.parts)
+    deviating = only_by_deviation(after.possible, (*after.deviating.items(), *in_memory, *whole))
+    return replace(after, deviating=deviating)
+
+
+def _mixed(former: FormerOwner) -> Iterator[Labelled]:
+    """What it may persist (:func:`model.cursors.cursor.mixed`)."""
+    for number, states in enumerate(former.past):
+        yield from states
+        for before, earlier in (one for moment in former.past[: number + 1] for one in moment):
+            yield from ((replace(one, mark_delete=before.mark_delete), together(ways, earlier)) for one, ways in states)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from model.explain import minimal
 from model.log import Position
 from model.vocabulary import Entry
 
@@ -150,6 +151,5 @@ def simplest(states: Iterable[ProducerState]) -> ProducerStates:
     return frozenset(
         replace(state, requires=requires) if requires else state
         for state, ways in needs.items()
-        for requires in ways
-        if not any(other < requires for other in ways)
+        for requires in minimal(ways)
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
+from model import explain
 from model.deduplication import chunks, diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.due import DueSnapshots
@@ -272,9 +273,7 @@ def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[Producer
     If a state requires no deviation, none was observed. Otherwise the state with the fewest deviations decides. If one
     of these is unknown for the release, its rule is broken. Each deviation is reported once.
     """
-    needed = min(
-        (state.requires for state in states), key=lambda names: (len(names - known), len(names), sorted(names))
-    )
+    needed = explain.simplest((state.requires for state in states), known)
     if not needed:
         return states, ()
     for name in sorted(needed - known):

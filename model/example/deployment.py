@@ -71,7 +71,7 @@ def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, a
             topic, producer = state.sessions[session].topic, state.sessions[session].producer
             return Allowed(state.with_confirmed(topic, lambda log: confirmed.sent_to_frozen(log, producer, entries)))
         case AcknowledgeAtFrozen(consumer):
-            return Allowed(_acknowledged_at_frozen(state, consumer, outcome, at))
+            return Allowed(_acknowledged_at_frozen(state, consumer, outcome))
         case ThawOwners():
             return _thawed(state, outcome, at)
         case LoseBookie():
@@ -117,10 +117,10 @@ def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:
     return replace(state, lingering=state.lingering | stuck)
 
 
-def _acknowledged_at_frozen(state: Example, consumer: str, outcome: AnyOutcome, at: Interval) -> Example:
+def _acknowledged_at_frozen(state: Example, consumer: str, outcome: AnyOutcome) -> Example:
     if not isinstance(outcome, Acknowledged) or consumer not in state.consumption.at_former:
         return state
-    after = acks.acknowledged_at_former(state.consumption, consumer, outcome.messages, at)
+    after = acks.acknowledged_at_former(state.consumption, consumer, outcome.messages)
     return replace(state, consumption=after)
 
 

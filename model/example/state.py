@@ -50,6 +50,12 @@ class Example:
         """The number of possible states, over all topics and subscriptions."""
         return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
 
+    def with_known(self, known: frozenset[str]) -> Example:
+        """The same if these deviations are the known ones."""
+        if self.known == known == self.consumption.known:
+            return self
+        return replace(self, known=known, consumption=replace(self.consumption, known=known))
+
     def topics_with(self, kinds: frozenset[AnyFailpoint]) -> frozenset[str]:
         """The topics on which a failpoint of one of these kinds is active."""
         return frozenset(topic for topic, kind in self.failpoints if kind in kinds)

@@ -60,10 +60,10 @@ def acknowledged(
 
 
 @carries("SERVE-06")
-def acknowledged_at_former(state: Consumption, name: str, messages: tuple[Delivery, ...], at: Interval) -> Consumption:
+def acknowledged_at_former(state: Consumption, name: str, messages: tuple[Delivery, ...]) -> Consumption:
     """A consumer sent acks to a frozen broker, which no longer owns the topic."""
     for subscription, places in _by_subscription(state, state.at_former[name], messages).items():
-        owner = former.acknowledged(state.former[subscription], Ack(places), state.log(subscription.topic), at)
+        owner = former.acknowledged(state.former[subscription], Ack(places), state.log(subscription.topic))
         state = replace(state, former=state.former.set(subscription, owner))
     return state
 

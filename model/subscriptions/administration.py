@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
 from model.cursors import acked, cursor, diagnosis, placed
 from model.cursors.acked import Acked
-from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Persisting
+from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Labelled, Persisting
 from model.cursors.log import Place, TopicLog
 from model.deviations import requires
 from model.deviations.counts import UNREAD_MARKERS_COUNT
@@ -34,6 +34,7 @@ from model.events import (
     Trimmed,
     Unknown,
 )
+from model.explain import by
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Trim
@@ -189,19 +190,16 @@ def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: I
     tracked = state.topics[subscription.topic]
     log = tracked.log
 
-    def fewer(one: Acked) -> Mapping[Acked, str]:
+    def fewer(one: Acked) -> Iterator[Labelled]:
         if tracked.is_reopened:
-            return {
-                acked.skip_starting_over(one, log, count): SKIP_PAST_TERMINATED_END_STARTS_OVER,
-                acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-            }
+            yield acked.skip_starting_over(one, log, count), by(SKIP_PAST_TERMINATED_END_STARTS_OVER)
+            yield acked.skip_before_last_ledger(one, log, count), by(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
+            return
         is_open = log.may_have_more_markers_after(one.mark_delete)
         fewest = 0 if is_open else max(0, count - log.markers_after(one.mark_delete))
-        ranges = {
-            acked.acknowledge_up_to(one, log, Place(last)): name
-            for last, name in acked.miscounted(one, log, count).items()
-        }
-        return ranges | {acked.skip(one, log, messages): UNREAD_MARKERS_COUNT for messages in range(fewest, count)}
+        for last, name in acked.miscounted(one, log, count):
+            yield acked.acknowledge_up_to(one, log, Place(last)), by(name)
+        yield from ((acked.skip(one, log, messages), by(UNREAD_MARKERS_COUNT)) for messages in range(fewest, count))
 
     return _changed(state, subscription, lambda one: acked.skip(one, log, count), at, fewer, is_confirmed=True)
 
@@ -211,7 +209,7 @@ def _changed(
     subscription: SubscriptionId,
     change: Callable[[Acked], Acked],
     at: Interval,
-    deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
+    deviating: Callable[[Acked], Iterable[Labelled]] = lambda _: (),
     *,
     is_confirmed: bool = False,
 ) -> Consumption:
@@ -306,8 +304,8 @@ def _reset(
     tracked, one = state.topics[subscription.topic], state.cursors[subscription]
     if to is None or not operation.by_time or not _is_in_reopened_ledger(tracked, to):
         return state
-    begin = acked.set_to(tracked.log, Position(to.ledger, 0))
-    deviating = cursor.only_by_deviation(one.possible, {**one.deviating, begin: TERMINATED_LAST_LEDGER_NOT_SKIPPED})
+    begin = acked.set_to(tracked.log, Position(to.ledger, 0)), by(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
+    deviating = cursor.only_by_deviation(one.possible, (*one.deviating.items(), begin))
     return state.with_cursor(subscription, replace(one, deviating=deviating))
 
 
@@ -354,7 +352,7 @@ def _persisted(
 def _is_where_reset(subject: Cursor) -> bool:
     """Whether mark-delete is where a reset or a seek put it, since when only later entries were acknowledged."""
     placed = subject.past[0]
-    is_reset = RESET_PERSISTS_READ_POSITION in placed.instead.values()
+    is_reset = any(RESET_PERSISTS_READ_POSITION in way for ways in placed.instead.values() for way in ways)
     return is_reset and {one.mark_delete for one in subject.possible} == {one.mark_delete for one in placed.states}
 
 

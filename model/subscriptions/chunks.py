@@ -59,7 +59,7 @@ def reason(
     cursor = state.cursors[subscription]
     free = state.unassigned(subscription, cursor.possible)
     found = _reason(state, subscription, starved, in_time, free)
-    lost = state.unassigned(subscription, frozenset(cursor.deviating)) if found is None else free
+    lost = state.unassigned(subscription, state.imaginable(subscription) - cursor.possible) if found is None else free
     return found if lost.keys() <= free.keys() else _reason(state, subscription, starved, in_time, lost)
 
 

@@ -56,9 +56,7 @@ def received(
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
-    return Map(
-        {topic: state.cursors[SubscriptionId(topic, consumer.subscription)].imaginable for topic in consumer.topics}
-    )
+    return Map({topic: state.imaginable(SubscriptionId(topic, consumer.subscription)) for topic in consumer.topics})
 
 
 def _sent_twice(
@@ -123,7 +121,7 @@ def _received_one(
     # Brokers lose the redelivery count of a batch that is acknowledged in part.
     is_whole = not any(
         one.has_message(place)
-        for one in state.cursors[subscription].imaginable
+        for one in state.imaginable(subscription)
         for place in state.log(subscription.topic).places_at(message[1].position)
     )
     if is_requested and is_whole and dispatched.redeliveries == 0:
@@ -173,7 +171,7 @@ def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message
 
 
 def _is_acknowledged(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    return all(one.has_message(message[1]) for one in state.cursors[subscription].imaginable)
+    return all(one.has_message(message[1]) for one in state.imaginable(subscription))
 
 
 def _replayed_once_more(
@@ -232,7 +230,7 @@ def _delivering(
     """The subscription when a message was dispatched, at some time after the consumer last had nothing in flight."""
     topic, place = message
     seen = consumer.seen.get(topic, frozenset())
-    if seen != cursor.imaginable and any(not state.has_message(place) for state in seen | cursor.possible):
+    if seen != cursor.imaginable(known) and any(not state.has_message(place) for state in seen | cursor.possible):
         # It may have been dispatched before the operations since then.
         is_acknowledged = all(state.has_message(place) for state in cursor.possible)
         return Allowed(cursor, excused=(diagnosis.likeliest(cursor.since),) if is_acknowledged else ())

@@ -53,7 +53,7 @@ def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) ->
 
 def of_emptied(state: Consumption, subscription: SubscriptionId, judged: Broken, known: frozenset[str]) -> Judged:
     """The same answer, or a known deviation if a batch may be left without messages, which is counted all the same."""
-    possible = state.cursors[subscription].imaginable if subscription in state.cursors else ()
+    possible = state.imaginable(subscription) if subscription in state.cursors else ()
     if not any(one.has_emptied(state.log(subscription.topic)) for one in possible):
         return judged
     return requires(PARTIAL_ACKS_PERSISTED_AS_FIRST, state, known, judged.because, judged.rule)
@@ -493,7 +493,7 @@ def _unsure_hashes(state: Consumption, subscription: SubscriptionId) -> frozense
     """
     cursor, keys = state.cursors[subscription], state.log(subscription.topic).keys
     positions = set(state.keyed_of(subscription).acked_by_others)
-    if len(cursor.imaginable) > 1 or cursor.unsure:
+    if len(state.imaginable(subscription)) > 1 or cursor.unsure:
         left = {place.position for _, place in state.all_left(subscription)}
         positions |= left.difference(place.position for _, place in surely_left(state, subscription))
     return frozenset(invariant.hash_of(state, subscription, position) for position in positions if position in keys)

@@ -37,6 +37,7 @@ from model.deviations.cursors import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
+from model.explain import Way, by, is_known, required, together
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
@@ -127,17 +128,18 @@ def peeked(
 
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
-    by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
-    ranges = [miscounted(one, log, nth) for one in cursor.imaginable]
-    by_deviation |= {one[outcome.position] for one in ranges if outcome.position in one}
-    if any(_is_among_markers(one, log, nth, outcome.position) for one in cursor.imaginable):
-        by_deviation |= {UNREAD_MARKERS_COUNT}
+    by_deviation = set[Way]()
+    for one, ways in cursor.labelled():
+        by_deviation |= ways if nth_of(one) == outcome.position else set()
+        names = [name for last, name in miscounted(one, log, nth) if last == outcome.position]
+        names += [UNREAD_MARKERS_COUNT] if _is_among_markers(one, log, nth, outcome.position) else []
+        by_deviation |= together(ways, by(*names))
     peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
     because = f"{peek} returned {outcome.position or 'none'}"
     if by_deviation:
-        return requires(preferred(by_deviation, known), state, known, because)
+        return required(by_deviation, state, known, because)
     if state.topics[subscription.topic].is_reopened and outcome.position == log.before_last_ledger:
-        past_it = (nth_of(one) for one in (*cursor.possible, *cursor.deviating))
+        past_it = (nth_of(one) for one, _ in cursor.labelled())
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
             return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
     return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since - UNSEEN and len(state.cursors) > 1)
@@ -349,8 +351,8 @@ def _nearest(expected: Iterable[frozenset[T]], left: frozenset[T]) -> tuple[froz
 
 def _was_recovered_like_that(cursor: Cursor, stats: CursorRead, actual: Acked) -> bool:
     """Whether a broker that persists a reset with outdated ranges recovered a mark-delete right before these."""
-    recovered = (one for one, name in cursor.deviating.items() if name == RESET_KEEPS_FORMER_RANGES)
-    is_so = any((one.mark_delete, one.words) == (actual.mark_delete, actual.words) for one in recovered)
+    recovered = cursor.by(RESET_KEEPS_FORMER_RANGES)
+    is_so = any((one.mark_delete, one.words) == (actual.mark_delete, actual.words) for one, _ in recovered)
     return is_so or cursor.stays_at == stats.mark_delete
 
 
@@ -387,7 +389,7 @@ def stored(
         not cursor.is_unloaded
         or tracked.log.has_markers  # which split and join ranges
         or len(cursor.possible) != 1
-        or UNLOAD_WHILE_CURSOR_LEDGER_OPENS in cursor.deviating.values()
+        or any(is_known(ways, known) for _, ways in cursor.by(UNLOAD_WHILE_CURSOR_LEDGER_OPENS))
     ):
         # The next read of the cursor decides which state it is.
         return Allowed(state, excused=("ACK-10",) if cursor.is_unloaded else ())

@@ -14,6 +14,7 @@ from model.cursors.cursor import Cursor, Persisting
 from model.cursors.former import FormerOwner
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
+from model.explain import Way
 from model.key_shared.state import Keyed
 from model.log import Position
 from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
@@ -121,6 +122,8 @@ class Consumption:
     former: Map[SubscriptionId, FormerOwner] = Map()
     at_former: Map[str, Consumer] = Map()
     subtracted_twice: Map[SubscriptionId, SubtractedTwice] = Map()
+    known: frozenset[str] = frozenset()
+    """The known deviations: only their states make anything unsure."""
 
     @property
     def size(self) -> int:
@@ -135,6 +138,15 @@ class Consumption:
         """The tracked partitions of a topic, or the topic itself if it has none."""
         parts = (part for part in self.partitions.get(topic, (topic,)) if part in self.topics)
         return tuple(part for part in parts if not self.topics[part].is_lost)
+
+    def imaginable(self, subscription: SubscriptionId) -> frozenset[Acked]:
+        """The possible states of a subscription, with those by known deviations."""
+        return self.cursors[subscription].imaginable(self.known)
+
+    @property
+    def ways(self) -> frozenset[Way]:
+        """The sets of deviations that lead to possible states of a subscription."""
+        return frozenset(way for cursor in self.cursors.values() for one in cursor.deviating.values() for way in one)
 
     def with_topic(self, topic: str, tracked: TrackedTopic) -> Consumption:
         return replace(self, topics=self.topics.set(topic, tracked))
@@ -308,16 +320,16 @@ def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
 
 
 def surely_left(state: Consumption, subscription: SubscriptionId) -> Iterator[Message]:
-    """The messages that are unacknowledged in every state, also in those by deviations, in order."""
+    """The messages that are unacknowledged in every state, also in those by known deviations, in order."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.imaginable]
+    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in state.imaginable(subscription)]
     return ((subscription.topic, place) for place in sorted(frozenset.intersection(*left)))
 
 
 def is_surely_left(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    """Whether a message is unacknowledged in every state, also in those by deviations."""
+    """Whether a message is unacknowledged in every state, also in those by known deviations."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.imaginable)
+    return not any(upper(one, cursor, log).has_message(message[1]) for one in state.imaginable(subscription))
 
 
 def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:

@@ -141,7 +141,7 @@ def _recovered(state: Consumption, subscription: SubscriptionId, after: Cursor, 
 
 def frozen(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
     """The owner of these topics was frozen, and another one has loaded them. Wire consumers stay connected to it."""
-    owners = {one: former.frozen(cursor, at) for one, cursor in state.cursors.items() if one.topic in topics}
+    owners = {one: former.frozen(cursor) for one, cursor in state.cursors.items() if one.topic in topics}
     connected = {
         name: one
         for name, one in state.consumers.items()
@@ -275,7 +275,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         subscription=operation.subscription,
         kind=operation.kind,
         client=operation.client,
-        seen=Map({topic: state.cursors[SubscriptionId(topic, operation.subscription)].imaginable for topic in topics}),
+        seen=Map({topic: state.imaginable(SubscriptionId(topic, operation.subscription)) for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
         had_permits_left=operation.client != "wire" or operation.queue > 0,
         # If a release accepts consumers with different policies, the first consumer's policy applies.
@@ -433,7 +433,7 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
     for subscription in before.consumers[name].subscriptions:
         for other, consumer in list(after.consumers_of(subscription)):
             if other != name and (consumer.is_settled or _is_gathered(before, consumer)):
-                seen = consumer.seen.set(subscription.topic, after.cursors[subscription].imaginable)
+                seen = consumer.seen.set(subscription.topic, after.imaginable(subscription))
                 after = after.with_consumer(other, replace(consumer, seen=seen))
     return after
 

@@ -303,6 +303,6 @@ def test_only_a_reset_to_a_time_in_the_last_ledger_of_a_terminated_topic_goes_to
     ending: list[Happened] = [(Terminate("t0"), Done()), (Unload("t0"), Done())]
     reset: Happened = ResetCursor("t0", "sub", to, by_time=by_time), CursorReset(at[to])
     state = after(CREATED, OPENED, SUBSCRIPTION, sent, *(ending if reloads else ending[:1]), reset)
-    deviating = state.consumption.cursors[SubscriptionId("t0", "sub")].deviating
-    early = [one for one, name in deviating.items() if name == TERMINATED_LAST_LEDGER_NOT_SKIPPED]
+    cursor = state.consumption.cursors[SubscriptionId("t0", "sub")]
+    early = [one for one, _ in cursor.by(TERMINATED_LAST_LEDGER_NOT_SKIPPED)]
     assert [one.mark_delete for one in early] == ([at["b1"]] if may_deviate else [])
