@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterable
 FEW = 12
 """So many names are listed in a sentence; more of them are listed by a command."""
 
+NEAREST = 3
+"""So many names are listed of more than a few, if no command lists them."""
+
 LETTERS = 3
 """So many letters tell which name was meant, although several begin with them."""
 
@@ -21,9 +24,11 @@ def unknown(kind: str, name: str, names: Iterable[str], *, listed_by: str | None
     sentence = f"there is no {kind} {name!r}"
     if meant := nearest(name, names):
         return f"{sentence}; did you mean {meant!r}?"
-    if listed_by is not None and len(names) > FEW:
+    if len(names) <= FEW:
+        return f"{sentence}; there are: {', '.join(names)}"
+    if listed_by is not None:
         return f"{sentence}; `{listed_by}` lists them"
-    return f"{sentence}; there are: {', '.join(names)}"
+    return f"{sentence}; of the {len(names)} names the nearest are {', '.join(_by_likeness(name, names)[:NEAREST])}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -41,6 +46,17 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     begun = [letters for letters in by_letters if letters.startswith(written)]
     found = close or (sorted(begun, key=len) if len(begun) == 1 or len(written) >= LETTERS else [])
     return by_letters[found[0]] if found else None
+
+
+def _by_likeness(name: str, names: Iterable[str]) -> list[str]:
+    """The names, first those that contain what was written, then those most like it."""
+    written = _letters(name)
+
+    def unlikeness(known: str) -> tuple[bool, float]:
+        letters = _letters(known)
+        return written not in letters, -difflib.SequenceMatcher(None, written, letters).ratio()
+
+    return sorted(names, key=unlikeness)
 
 
 def listed(text: str, *, kind: str, names: Collection[str], listed_by: str | None = None) -> tuple[str, ...]:

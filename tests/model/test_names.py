@@ -33,6 +33,13 @@ def test_an_unknown_name_lists_the_names_or_the_command_that_lists_them() -> Non
     assert unknown("machine", "zz", many, listed_by="list") == "there is no machine 'zz'; `list` lists them"
 
 
+def test_an_unknown_name_among_many_is_answered_with_the_nearest_only() -> None:
+    settings = [f"managedLedgerSetting{number}" for number in range(500)] + ["managedLedgerDefaultQuorum"]
+    sentence = unknown("setting", "quorum", settings)
+    nearest = "managedLedgerDefaultQuorum, managedLedgerSetting0, managedLedgerSetting1"
+    assert sentence == f"there is no setting 'quorum'; of the 501 names the nearest are {nearest}"
+
+
 def test_names_are_separated_by_single_commas() -> None:
     assert listed("keys, clusters", kind="machine", names=MACHINES) == ("keys", "clusters")
     for text in ("", ",", "keys,", ",keys", "keys,,clusters", "keys, ,clusters"):
