@@ -24,6 +24,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")
 _SEVERAL_VERSIONS = re.compile(rf"{_VERSION.pattern}(?:,{_VERSION.pattern})+")
 _STANDALONE = "standalone:"
 _OFFICIAL_IMAGE = "apachepulsar/pulsar"
+_SCHEME = re.compile(r"\b(pulsar|http)(\+ssl|s)?://")
 _EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
 
 
@@ -145,6 +146,7 @@ def parse_broker(
     demand_size(text, size)
     if external := _external(text, security):
         return external
+    demand_addresses(text)
     if security != NO_SECURITY:
         raise HarnessError(
             f"The broker {text} is started by the suite without TLS and authentication: options for these "
@@ -168,7 +170,35 @@ def parse_broker(
             is_tag = "/" not in image and ":" not in image
             whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
             return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
-    raise HarnessError(
+    raise _no_broker(text)
+
+
+def demand_addresses(text: str) -> None:
+    """Check that a text with an address has both, so that it names a running cluster.
+
+    Raises:
+        HarnessError: one is missing or malformed.
+    """
+    kinds = {found[1]: found[2] is not None for found in _SCHEME.finditer(text)}
+    if not kinds or _external(text, NO_SECURITY) is not None:
+        return
+    match tuple(kinds.items()):
+        case [("pulsar", is_tls)]:
+            admin = "https://host:8443" if is_tls else "http://host:8080"
+            raise HarnessError(
+                f"{text!r} has no admin address, which a running cluster needs, too: write {text},{admin}."
+            )
+        case [("http", is_tls)]:
+            service = "pulsar+ssl://host:6651" if is_tls else "pulsar://host:6650"
+            raise HarnessError(
+                f"{text!r} has no service address, which a running cluster needs, too: write {service},{text}."
+            )
+        case _:
+            raise _no_broker(text)
+
+
+def _no_broker(text: str) -> HarnessError:
+    return HarnessError(
         f"{text!r} names no broker: write a version (4.0.8), dist:PATH, standalone:VERSION, container:TAG, "
         "container:IMAGE, or the addresses of a running one (pulsar://host:port,http://host:port)."
     )

@@ -12,7 +12,7 @@ from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Capability
 from conformance.brokers.select import each_release, parse_broker, releases_of
 from conformance.brokers.size import Size
-from conformance.clients.security.service import Security
+from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.harness_error import HarnessError
 
 
@@ -103,7 +103,6 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
         "4.0.8/..",
         "dist:",
         "container:",
-        "pulsar://h:6650",
         "http://h:8080,pulsar://h:6650",
         "pulsar://h,http://h:8080",
         "pulsar+ssl://h:6651,http+ssl://h:8443",
@@ -115,6 +114,21 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
 def test_any_other_value_is_refused_in_one_sentence_that_lists_the_valid_ones(text: str) -> None:
     with pytest.raises(HarnessError, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
         parse_broker(text)
+
+
+@pytest.mark.parametrize("security", [NO_SECURITY, Security(token_file="/t")])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("pulsar://h:6650", "no admin address, .* write pulsar://h:6650,http://host:8080."),
+        ("pulsar+ssl://a:1,b:2", "no admin address, .* write pulsar\\+ssl://a:1,b:2,https://host:8443."),
+        ("https://h:8443", "no service address, .* write pulsar\\+ssl://host:6651,https://h:8443."),
+        ("pulsar://h,http://h:8080", "names no broker"),
+    ],
+)
+def test_a_cluster_of_one_address_is_told_which_one_is_missing(text: str, sentence: str, security: Security) -> None:
+    with pytest.raises(HarnessError, match=rf"^[^\n]*{sentence}[^\n]*$"):
+        parse_broker(text, security=security)
 
 
 @pytest.mark.parametrize("text", ["standalone:4.0.8", "container:4.0.8", "pulsar://h:6650,http://h:8080"])

@@ -21,6 +21,14 @@ def test_options_for_a_running_cluster_are_refused_for_another_broker(
     assert ran.err == f"pulsar-conformance: {option[0]} is for a cluster that runs already, and 4.0.8 is not one\n"
 
 
+def test_a_cluster_of_one_address_is_told_that_the_other_is_missing(tmp_path: Path) -> None:
+    for option in (("--tls-allow-insecure",), ("--tenant", "t"), ()):
+        ran = run("holds", "check", "--broker", "pulsar+ssl://h:6651", *option, folder=tmp_path)
+        assert ran.status == 2
+        assert ran.err.count("\n") == 1
+        assert "'pulsar+ssl://h:6651' has no admin address" in ran.err
+
+
 def test_an_invalid_name_of_a_tenant_is_refused(tmp_path: Path) -> None:
     ran = run("holds", "check", "--broker", NOWHERE, "--tenant", "a/b", folder=tmp_path)
     assert ran.status == 2
