@@ -153,6 +153,17 @@ class HarnessErrorHappened(Event, frozen=True, kw_only=True):
     log_tail: str = ""
 
 
+class RunStopped(Event, frozen=True, kw_only=True):
+    """The run ended early, and nothing failed; ``sentence`` says why.
+
+    ``interrupted``: by the user. ``forbidden``: the cluster does not authorize the suite's role. ``too-short``: the
+    budget ended before the broker was ready.
+    """
+
+    why: Literal["interrupted", "forbidden", "too-short"]
+    sentence: str
+
+
 class RunFinished(Event, frozen=True, kw_only=True):
     """The machines have finished. A run without this event was killed or failed. ``drawn``: the choices, if counted."""
 
@@ -170,6 +181,7 @@ AnyEvent = (
     | ReplayedSoundly
     | NotExercisable
     | HarnessErrorHappened
+    | RunStopped
     | RunFinished
 )
 

@@ -17,6 +17,7 @@ from conformance.events import (
     ReplayedSoundly,
     RunFinished,
     RunStarted,
+    RunStopped,
     ViolationFound,
     ViolationMinimised,
 )
@@ -149,4 +150,5 @@ def _catch(found: ViolationFound, recorded: list[AnyEvent], began_s: float) -> C
 
 
 def _why(recorded: list[AnyEvent]) -> str:
-    return next((event.sentence for event in recorded if isinstance(event, HarnessErrorHappened)), UNFINISHED)
+    reasons = (event.sentence for event in recorded if isinstance(event, HarnessErrorHappened | RunStopped))
+    return next(reasons, UNFINISHED)

@@ -6,8 +6,8 @@ from the file of its events.
 The exit status is the smallest of these above zero:
 
 1. The run found a violation; its history is on disk, even if the run failed later.
-2. The run had a harness error, or did not exercise a rule that it should have decided. A rule that this deployment
-   cannot exercise is *not decidable*, and counts here only if the user named it by id.
+2. The run had a harness error, was stopped early, or did not exercise a rule that it should have decided. A rule that
+   this deployment cannot exercise is *not decidable*, and counts here only if the user named it by id.
 3. A violation came back in none of at least thirty replays, and is only *suspected*. A gate that accepts this must not
    accept an unfinished run.
 4. Otherwise 0: every wanted rule was exercised and held. A *known* deviation is reported apart and fails nothing.
@@ -33,6 +33,7 @@ from conformance.events import (
     RunAsked,
     RunFinished,
     RunStarted,
+    RunStopped,
     Stage,
     ViolationFound,
     ViolationMinimised,
@@ -220,6 +221,8 @@ class Verdicts:
     rules: tuple[RuleVerdict, ...]
     unseen: tuple[KnownDeviation, ...]
     harness_errors: tuple[HarnessErrorHappened, ...]
+    stopped: RunStopped | None
+    """Why the run ended early, if that is not a harness error."""
     operations: int
     seconds: float
 
@@ -238,7 +241,7 @@ class Verdicts:
         """The exit status, as described in the head of this module."""
         if any(isinstance(verdict, Violated) for verdict in self.rules):
             return 1
-        if self.harness_errors or any(_leaves_open(verdict) for verdict in self.rules):
+        if self.harness_errors or self.stopped is not None or any(_leaves_open(verdict) for verdict in self.rules):
             return 2
         return 3 if any(isinstance(verdict, Suspected) for verdict in self.rules) else 0
 
@@ -290,6 +293,7 @@ def verdicts(
             if summary.exercised[listed[name].rule] and not summary.has_met(name)
         ),
         harness_errors=harness_errors,
+        stopped=summary.stopped,
         operations=summary.operations,
         seconds=summary.seconds,
     )
@@ -309,6 +313,7 @@ class _RunSummary:
         self.met: Counter[str] = Counter()
         self.not_exercisable: dict[str, str] = {}
         self.harness_errors: list[HarnessErrorHappened] = []
+        self.stopped: RunStopped | None = None
         self._found: list[ViolationFound] = []
         self._minimised: dict[str, ViolationMinimised] = {}
 
@@ -346,6 +351,8 @@ class _RunSummary:
                 self.not_exercisable.setdefault(event.rule, event.why)
             case HarnessErrorHappened():
                 self.harness_errors.append(event)
+            case RunStopped():
+                self.stopped = event
             case RunFinished():
                 self.finished = True
                 self.operations = max(self.operations, event.operations)
@@ -398,7 +405,7 @@ class _RunSummary:
         for rule in sorted(self.violated - set(RULES)):
             sentence = f"The engine reported a violation of {rule}, which is not in the catalogue."
             found.append(HarnessErrorHappened(at_s=self.seconds, sentence=sentence))
-        if not self.finished and not self.harness_errors:
+        if not self.finished and not self.harness_errors and self.stopped is None:
             found.append(HarnessErrorHappened(at_s=self.seconds, sentence=UNFINISHED))
         return tuple(found)
 

@@ -27,6 +27,7 @@ from conformance.events import (
     ExampleFinished,
     HarnessErrorHappened,
     RunStarted,
+    RunStopped,
     ViolationFound,
     ViolationMinimised,
 )
@@ -151,6 +152,8 @@ def _say(events: list[AnyEvent], history: History, asked: ReplayOptions, out: Co
     for event in events:
         if isinstance(event, HarnessErrorHappened):
             out.print(Text(f"Harness error: {event.sentence}", style="yellow"))
+        elif isinstance(event, RunStopped):
+            out.print(Text(event.sentence, style="yellow"))
     known = _known_here(asked, events)
     is_new = _say_deviations(passed, tries, known, out)
     shown = history.violation.deviation if history.violation else None

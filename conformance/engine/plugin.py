@@ -10,7 +10,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
@@ -199,7 +199,8 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     try:
         if plan.lanes > 1:
             lane_starters.prepare()  # it takes about as long as the broker
-        emit(events.Phase(at_s=emit.now_s, what=f"starting the broker {plan.broker}"))
+        doing = "connecting to" if is_running_cluster(plan.broker) else "starting the broker"
+        emit(events.Phase(at_s=emit.now_s, what=f"{doing} {plan.broker}"))
         base, settings = _settings_of(plan, emit)
         world = deployment.start(base, settings)
         if world.assumes_settings:
@@ -215,8 +216,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
             on_new_broker=lambda on: deployment.start(on, settings if on == base else plan.settings),
             lane_starters=lane_starters,
         )
-        run.expect(machines)
-        emit(_started(plan, world.broker, world, machines, emit))
+        emit(_started(plan, world.broker, world, run.expect(machines), emit))
         spare_the_collector()
         # Hypothesis and the clients would swallow a KeyboardInterrupt.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -227,11 +227,17 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         emit(events.RunFinished(at_s=emit.now_s, operations=run.operations, drawn=drawn))
         deployment.close()
     except HarnessError as harness_error:
-        emit(events.HarnessErrorHappened(at_s=emit.now_s, sentence=str(harness_error), log_tail=deployment.log_tail()))
+        emit(_ended_by(harness_error, at_s=emit.now_s, log_tail=deployment.log_tail()))
         pytest.exit(str(harness_error), returncode=2)
     finally:
         lane_starters.close()
         deployment.close()
+
+
+def _ended_by(error: HarnessError, *, at_s: float, log_tail: str) -> events.AnyEvent:
+    if error.is_forbidden:
+        return events.RunStopped(at_s=at_s, why="forbidden", sentence=str(error))
+    return events.HarnessErrorHappened(at_s=at_s, sentence=str(error), log_tail=log_tail)
 
 
 def _settings_of(plan: Plan, emit: events.Emitter) -> tuple[Base, dict[str, str]]:
@@ -247,7 +253,7 @@ def _settings_of(plan: Plan, emit: events.Emitter) -> tuple[Base, dict[str, str]
 
 
 def _started(
-    plan: Plan, broker: Broker, world: World, machines: list[Machine], emit: events.Emitter
+    plan: Plan, broker: Broker, world: World, machines: Sequence[Machine], emit: events.Emitter
 ) -> events.RunStarted:
     return events.RunStarted(
         at_s=emit.now_s,

@@ -146,8 +146,8 @@ class Run:
         """End soon: the running example is the last one, and is not finished."""
         self._interrupted = True
 
-    def expect(self, machines: Sequence[Machine]) -> None:
-        """Announce the machines, so that each that can run on this broker gets its share of the budget.
+    def expect(self, machines: Sequence[Machine]) -> Sequence[Machine]:
+        """Announce the machines, so that each that can run on this broker gets its share of the budget; returns these.
 
         The rules that this broker cannot decide are emitted at once.
         """
@@ -158,6 +158,7 @@ class Run:
         self._later = list(of_use)
         if self.plan.lanes > 1:
             self._groups = {machine.title: group for group in groups(of_use) for machine in group}
+        return of_use
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; returns the violations without known deviations.

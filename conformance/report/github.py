@@ -82,6 +82,8 @@ def commands(data: ReportData) -> list[str]:
     annotations: list[tuple[Level, str, str]] = [
         ("error", "the run itself", harness_error.sentence) for harness_error in data.verdicts.harness_errors
     ]
+    if data.verdicts.stopped is not None:
+        annotations.append(("error", "the run itself", data.verdicts.stopped.sentence))
     for verdict in data.verdicts.rules:
         if level := level_of(verdict):
             annotations.append((level, f"{verdict.rule.id} {label(verdict)}", _text(verdict, data)))
@@ -109,6 +111,8 @@ def as_markdown(data: ReportData) -> str:
     rest = [verdict for verdict in verdicts if not level_of(verdict)]
     parts = [f"## {_cell(headline(data))}", _counted(data)]
     parts += [f"> **Harness error:** {_cell(harness_error.sentence)}" for harness_error in data.verdicts.harness_errors]
+    if data.verdicts.stopped is not None:
+        parts.append(f"> **{_cell(data.verdicts.stopped.sentence)}**")
     if open_:
         parts.append(_table(open_, data))
     for verdict in open_:

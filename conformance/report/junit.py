@@ -1,8 +1,9 @@
 """The verdicts as JUnit XML, for CI systems: one test case a rule.
 
 A violation is a failure, with its history in words. A suspected violation, a known deviation and a rule that was not
-exercised or decided are skipped, with the reason; the exit status says whether they fail the gate. A harness error is
-an error in a test case of its own. The time of a test case is that of all examples that exercised its rule.
+exercised or decided are skipped, with the reason; the exit status says whether they fail the gate. A harness error and
+the reason of a run that was stopped are errors in a test case of their own. The time of a test case is that of all
+examples that exercised its rule.
 """
 
 from __future__ import annotations
@@ -43,8 +44,7 @@ def as_xml(data: ReportData) -> ElementTree.Element:
     """The verdicts as a ``testsuites`` element."""
     verdicts = data.verdicts
     cases = [_case(verdict, data) for verdict in verdicts.rules]
-    if verdicts.harness_errors:
-        cases.append(_harness_error(data))
+    cases += _run_itself(data)
     suite = ElementTree.Element(
         "testsuite",
         name=_clean(f"pulsar-conformance {verdicts.release or data.broker}"),
@@ -92,12 +92,17 @@ def _case(verdict: RuleVerdict, data: ReportData) -> ElementTree.Element:
     return case
 
 
-def _harness_error(data: ReportData) -> ElementTree.Element:
+def _run_itself(data: ReportData) -> list[ElementTree.Element]:
+    """A test case for the run, if it failed or was stopped."""
+    stopped = data.verdicts.stopped
+    texts = [(each.sentence, f"{each.sentence}\n{each.log_tail}") for each in data.verdicts.harness_errors]
+    texts += [] if stopped is None else [(stopped.sentence, stopped.sentence)]
+    if not texts:
+        return []
     case = ElementTree.Element("testcase", classname="run", name="the run itself", time="0")
-    first, *_ = data.verdicts.harness_errors
-    error = _child(case, "error", first.sentence)
-    error.text = _clean("\n\n".join(f"{each.sentence}\n{each.log_tail}" for each in data.verdicts.harness_errors))
-    return case
+    error = _child(case, "error", texts[0][0])
+    error.text = _clean("\n\n".join(text for _, text in texts))
+    return [case]
 
 
 def _child(case: ElementTree.Element, name: str, message: str) -> ElementTree.Element:

@@ -25,14 +25,19 @@ from conformance.events import (
     RunAsked,
     RunFinished,
     RunStarted,
+    RunStopped,
     ViolationFound,
     ViolationMinimised,
 )
+from conformance.report.sentences.lists import count
 from model.rules.catalogue import Rule
 
 PLAIN_EVERY_S = 15.0
 """The interval of a plain display's lines when nothing else happens, in seconds."""
 
+
+NAMED_AT_MOST = 4
+"""How many machines are named at the start; of more, the number is shown."""
 
 LIVE_EVERY_S = 0.1
 """How often a live display is drawn again, in seconds."""
@@ -92,7 +97,7 @@ class _State:
         match event:
             case RunStarted(release=release, machines=machines, at_s=at_s):
                 self._operations_since_s = at_s
-                self.phase = f"Pulsar {release} is up; machines: {', '.join(machines)}"
+                self.phase = f"Pulsar {release} is up{_named(machines)}"
                 return self.phase
             case RunAsked():
                 return None
@@ -119,11 +124,19 @@ class _State:
                 return f"{rule} cannot be exercised: {why}"
             case HarnessErrorHappened(sentence=sentence):
                 return f"HARNESS ERROR: {sentence}"
+            case RunStopped(sentence=sentence):
+                return sentence
             case RunFinished(operations=operations):
                 self.operations = max(self.operations, operations)
                 return "the machines have ended"
             case _:
                 assert_never(event)
+
+
+def _named(machines: Sequence[str]) -> str:
+    """The machines by name if they are few, or else how many they are; a replay has none."""
+    names = f": {', '.join(machines)}" if len(machines) <= NAMED_AT_MOST else ""
+    return f"; {count(len(machines), 'machine', 'machines')}{names}" if machines else ""
 
 
 class _PlainDisplay:
@@ -177,7 +190,7 @@ class _LiveDisplay:
         match event:
             case ViolationFound():
                 self._live.console.print(Text(line or "", style="bold red"))
-            case HarnessErrorHappened():
+            case HarnessErrorHappened() | RunStopped():
                 self._live.console.print(Text(line or "", style="yellow"))
             case _:
                 pass

@@ -70,6 +70,8 @@ def show(data: ReportData, console: Console, *, report: Path | None = None, verb
         say(console, excused, style="yellow")
     for harness_error in verdicts.harness_errors:
         _show_harness_error(harness_error, console)
+    if verdicts.stopped is not None:
+        say(console, verdicts.stopped.sentence, style="yellow")
     if report is not None:
         console.print(Text(f"Report: {report}"), soft_wrap=True)
     say(console, summary(data), style="bold")
@@ -89,8 +91,10 @@ def summary(data: ReportData) -> str:
     """How many rules got which verdict, in one line."""
     counted = Counter(label(verdict) for verdict in data.verdicts.rules)
     verdicts = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
-    harness_error = ", with a harness error" if data.verdicts.harness_errors else ""
-    return f"{count(counted.total(), 'rule', 'rules')}: {verdicts}{harness_error}."
+    ended = ", with a harness error" if data.verdicts.harness_errors else ""
+    if data.verdicts.stopped is not None:
+        ended += ", interrupted" if data.verdicts.stopped.why == "interrupted" else ", not run"
+    return f"{count(counted.total(), 'rule', 'rules')}: {verdicts}{ended}."
 
 
 def _row(verdict: RuleVerdict, data: ReportData) -> tuple[Text, ...]:

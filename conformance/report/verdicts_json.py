@@ -35,6 +35,7 @@ def form(data: ReportData, *, folder: Path, when: datetime) -> CheckForm:
         operations=verdicts.operations,
         seconds=round(verdicts.seconds, 3),
         harness_errors=[harness_error.sentence for harness_error in verdicts.harness_errors],
+        stopped=None if verdicts.stopped is None else verdicts.stopped.sentence,
         unseen=[deviation.name for deviation in verdicts.unseen],
     )
 

@@ -57,7 +57,8 @@ class RunTenant:
         except AdminError as error:
             raise HarnessError(
                 f"The run has no tenant of its own, because {error}. "
-                "With --tenant NAME it makes its namespaces in one that your role administers."
+                "With --tenant NAME it makes its namespaces in one that your role administers.",
+                is_forbidden=error.is_forbidden,
             ) from error
 
     def begin_record(self) -> None:
@@ -73,7 +74,8 @@ class RunTenant:
         try:
             self._admin.create_namespace(namespace, policies)
         except AdminError as error:
-            raise HarnessError(f"The run cannot make its namespaces, because {error}.") from error
+            sentence = f"The run cannot make its namespaces, because {error}."
+            raise HarnessError(sentence, is_forbidden=error.is_forbidden) from error
         return namespace
 
     def write_down(self, properties: Mapping[str, str]) -> bool:

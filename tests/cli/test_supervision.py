@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -64,8 +65,19 @@ def test_ctrl_c_prints_the_results_so_far(tmp_path: Path) -> None:
     ran = ended(command, began=began)
     assert ran.status == 130
     assert re.search(r"DEDUP-18 +held +3 ", ran.out)
-    assert "Harness error: The run was interrupted after" in ran.out
+    assert re.search(r"^The run was interrupted after \d+ s\.$", ran.out, re.M)
+    assert "harness error" not in f"{ran.out}{ran.err}".casefold()
+    assert json.loads((tmp_path / "report" / "verdicts.json").read_text())["harness_errors"] == []
     assert are_gone(pids)
+
+
+def test_a_budget_that_ends_before_the_broker_is_ready_is_too_short(tmp_path: Path) -> None:
+    ran = run("starts_for_ever", "check", "--budget", "1s", "--report", "report", folder=tmp_path)
+    sentence = "The budget of 1 s ended before the broker was ready, so nothing was checked. Give the run a longer"
+    assert sentence in " ".join(ran.out.split())
+    assert "harness error" not in f"{ran.out}{ran.err}".casefold()
+    assert ran.status == 2
+    assert are_gone(engine_pids(tmp_path / "report"))
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_engine(tmp_path: Path) -> None:

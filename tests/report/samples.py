@@ -8,6 +8,7 @@ from conformance.events import (
     ReplayedSoundly,
     RunFinished,
     RunStarted,
+    RunStopped,
     Stage,
     ViolationFound,
     ViolationMinimised,
@@ -70,6 +71,8 @@ MINIMISED = ViolationMinimised(
         Stage(name="broker", seconds=31.2, candidates=12, runs=40, steps=8),
     ),
 )
+
+INTERRUPTED = RunStopped(at_s=12.0, why="interrupted", sentence="The run was interrupted after 12 s.")
 
 REPLAYED_SOUNDLY = ReplayedSoundly(at_s=12.0, original="histories/1.json", tries=6, came_back=0)
 

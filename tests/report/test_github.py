@@ -13,7 +13,7 @@ from conformance.report.data import ReportData, reported_findings
 from conformance.report.github import ANNOTATIONS_AT_MOST, as_markdown, commands, publish
 from conformance.verdicts import verdicts
 from model.rules.catalogue import select
-from tests.report.samples import FOUND, MINIMISED, QUIRK, example, history, run
+from tests.report.samples import FOUND, INTERRUPTED, MINIMISED, QUIRK, example, history, run
 
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
@@ -65,6 +65,13 @@ def test_an_undecidable_rule_is_a_notice_if_named_and_a_harness_error_is_an_erro
     assert reported[0] == "::error title=the run itself::The disk is full.%0AReally."
     assert reported[1].startswith("::notice title=DEDUP-03 not decidable::")
     assert reported[1].endswith("it is 100%25 idle: nothing, nobody")
+
+
+def test_the_reason_of_a_run_that_was_stopped_is_an_error_and_in_the_summary(tmp_path: Path) -> None:
+    data = report_data(tmp_path, BOTH, INTERRUPTED)
+    assert commands(data)[0] == "::error title=the run itself::The run was interrupted after 12 s."
+    assert "> **The run was interrupted after 12 s.**" in as_markdown(data)
+    assert "Harness error" not in as_markdown(data)
 
 
 def test_a_suspicion_is_a_warning_and_a_rule_not_exercised_a_notice(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 
+import msgspec
+import pytest
 from rich.console import Console
 
 from conformance.events import HarnessErrorHappened, NotExercisable, Phase
 from conformance.report.progress import LIVE_EVERY_S, PLAIN_EVERY_S, display
 from model.rules.catalogue import select
-from tests.report.samples import FOUND, MINIMISED, STARTED, example, finished
+from tests.report.samples import FOUND, INTERRUPTED, MINIMISED, STARTED, example, finished
 
 RULES = select("DEDUP-01,DEDUP-02,DEDUP-03,KEY-01")
 
@@ -61,7 +63,7 @@ def test_plain_lines_with_times_are_printed_without_a_terminal() -> None:
         ):
             plain.take(event)
     assert screen.getvalue().splitlines() == [
-        "[   5 s] Pulsar 4.0.8 is up; machines: Deduplication",
+        "[   5 s] Pulsar 4.0.8 is up; 1 machine: Deduplication",
         "[   8 s] DEDUP-01 exercised (1 of 4 rules exercised)",
         f"[   9 s] VIOLATION of DEDUP-03: {FOUND.violation.because}",
         "[  11 s] its history was shortened to 8 steps; it came back in 4 of 5 replays",
@@ -69,6 +71,28 @@ def test_plain_lines_with_times_are_printed_without_a_terminal() -> None:
         "[  13 s] HARNESS ERROR: The disk is full.",
         "[  20 s] the machines have ended",
     ]
+
+
+@pytest.mark.parametrize(
+    ("machines", "line"),
+    [
+        ((), "Pulsar 4.0.8 is up"),
+        (("keys", "chunks"), "Pulsar 4.0.8 is up; 2 machines: keys, chunks"),
+        (tuple(f"machine-{number}" for number in range(44)), "Pulsar 4.0.8 is up; 44 machines"),
+    ],
+)
+def test_many_machines_are_counted_and_a_few_are_named(machines: tuple[str, ...], line: str) -> None:
+    screen, console = shown(terminal=False)
+    with display(RULES, budget_s=90, console=console) as plain:
+        plain.take(msgspec.structs.replace(STARTED, machines=machines))
+    assert screen.getvalue() == f"[   5 s] {line}\n"
+
+
+def test_a_run_that_was_stopped_says_why_and_speaks_of_no_failure() -> None:
+    screen, console = shown(terminal=False)
+    with display(RULES, budget_s=90, console=console) as plain:
+        plain.take(INTERRUPTED)
+    assert screen.getvalue() == "[  12 s] The run was interrupted after 12 s.\n"
 
 
 def test_plain_lines_report_the_progress_from_time_to_time() -> None:

@@ -27,7 +27,7 @@ from conformance.verdicts import (
     verdicts,
 )
 from model.rules.catalogue import RULES, select
-from tests.report.samples import FOUND, MINIMISED, QUIRK, STARTED, example, finished, run
+from tests.report.samples import FOUND, INTERRUPTED, MINIMISED, QUIRK, STARTED, example, finished, run
 
 HARNESS_ERROR = HarnessErrorHappened(at_s=9.5, sentence="The disk is full.")
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
@@ -179,6 +179,12 @@ def test_a_run_that_does_not_report_its_end_is_a_harness_error() -> None:
     judged = judge(STARTED, BOTH)
     assert [harness_error.sentence for harness_error in judged.harness_errors] == [UNFINISHED]
     assert judged.exit_status == 2
+
+
+def test_a_run_that_was_stopped_is_no_pass_and_no_harness_error() -> None:
+    judged = judge(STARTED, BOTH, INTERRUPTED)
+    assert (judged.exit_status, judged.harness_errors, judged.stopped) == (2, (), INTERRUPTED)
+    assert judge(STARTED, BOTH, FOUND, INTERRUPTED).exit_status == 1
 
 
 def test_a_run_without_events_is_a_harness_error() -> None:

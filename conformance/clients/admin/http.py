@@ -45,14 +45,13 @@ class AdminError(HarnessError):
     def __init__(self, request: str, status: int, reason: str, *, role: str | None = None) -> None:
         """``role``: the unauthorized role, if known."""
         message = f"the broker refused {request} with status {status}: {_sentence(reason)}"
-        self.is_forbidden = is_forbidden(status, reason)
-        """Whether the broker authenticated the role and does not authorize it."""
-        if self.is_forbidden:
+        forbidden = is_forbidden(status, reason)
+        if forbidden:
             named = _ROLE.search(reason)
             role = named[1] if named else role
             whose = "the suite's role" if role is None else f"role {role!r}"
             message = f"{whose} may not {_deed(request)} on this cluster ({status}: {_sentence(reason)})"
-        super().__init__(message)
+        super().__init__(message, is_forbidden=forbidden)
         self.request = request
         self.status = status
         self.reason = reason

@@ -31,6 +31,8 @@ from conformance.events import (
     Phase,
     RunAsked,
     RunFinished,
+    RunStarted,
+    RunStopped,
     ViolationFound,
     decode,
     encode,
@@ -245,8 +247,10 @@ class _EngineRun:
         self._until_s = budget_s
         self._watcher = watcher
         self._began = time.monotonic()
+        self._started = False
         self._finished = False
-        self._with_harness_error = False
+        self._is_explained = False
+        """Whether an event says why the run failed or was stopped."""
         self._violations = 0
         self._killed = False
         self._exit_status = 0
@@ -297,8 +301,9 @@ class _EngineRun:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self._garbage.append(line[:80])
             return
+        self._started = self._started or isinstance(event, RunStarted)
         self._finished = self._finished or isinstance(event, RunFinished)
-        self._with_harness_error = self._with_harness_error or isinstance(event, HarnessErrorHappened)
+        self._is_explained = self._is_explained or isinstance(event, HarnessErrorHappened | RunStopped)
         self._violations += isinstance(event, ViolationFound)
         if isinstance(event, Phase) and event.until_s is not None:
             until_s = self.elapsed_s + event.until_s - event.at_s  # the engine's clock began a little later than ours
@@ -312,20 +317,33 @@ class _EngineRun:
         self._watcher.take(event)
 
     def record_failure(self, ending: Ending, output: Path) -> None:
-        """Record a harness error if the engine failed in a way that it did not report."""
+        """Record why the run ended early, or a harness error if the engine failed in a way that it did not report."""
         if self._garbage:
             first = self._garbage[0].decode(errors="replace")
             sentence = f"The engine wrote {len(self._garbage)} lines that are no events; the first begins {first!r}."
             self.record(HarnessErrorHappened(at_s=self.elapsed_s, sentence=sentence))
+        if (stopped := self._why_stopped(ending)) is not None:
+            self.record(stopped)
+            return
         failure = self._how_it_failed(ending)
         if failure is not None:
             what = f"{failure} Its output is in {output.name}."
             self.record(HarnessErrorHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
 
+    def _why_stopped(self, ending: Ending) -> RunStopped | None:
+        if ending is Ending.INTERRUPTED:
+            sentence = f"The run was interrupted after {self.elapsed_s:.0f} s."
+            return RunStopped(at_s=self.elapsed_s, why="interrupted", sentence=sentence)
+        if ending is Ending.OUT_OF_TIME and not (self._started or self._is_explained or self._killed):
+            sentence = (
+                f"The budget of {self._budget_s:g} s ended before the broker was ready, so nothing was checked. "
+                "Give the run a longer --budget."
+            )
+            return RunStopped(at_s=self.elapsed_s, why="too-short", sentence=sentence)
+        return None
+
     def _how_it_failed(self, ending: Ending) -> str | None:
         status = self._exit_status
-        if ending is Ending.INTERRUPTED:
-            return f"The run was interrupted after {self.elapsed_s:.0f} s."
         if not self._finished and ending is Ending.OUT_OF_TIME:
             on_top = round(self._until_s - self._budget_s)
             how = "did not stop either and was killed" if self._killed else "stopped only when it was asked to"
@@ -333,9 +351,9 @@ class _EngineRun:
             return f"The engine was not finished at the end of its budget of {allowed}, and {how}."
         if status == _NO_TESTS_COLLECTED:
             return "The engine found no machine to run: none has that name, or none decides what was asked for."
-        if not self._finished and not self._with_harness_error:
+        if not self._finished and not self._is_explained:
             return f"The engine ended with {_status(status)} before it was finished."
-        explained = status == 0 or (status == 1 and self._violations) or self._with_harness_error
+        explained = status == 0 or (status == 1 and self._violations) or self._is_explained
         if ending is Ending.BY_ITSELF and not explained:
             return f"The engine ended with {_status(status)}, which none of its events explains."
         return None

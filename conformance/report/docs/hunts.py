@@ -19,6 +19,7 @@ from conformance.events import (
     Phase,
     ReplayedSoundly,
     RunStarted,
+    RunStopped,
     ViolationFound,
     ViolationMinimised,
 )
@@ -58,6 +59,8 @@ def _line(event: AnyEvent) -> str | None:
             return f"without the defect a rule broke in {came_back} of {tries} replays"
         case HarnessErrorHappened(sentence=sentence):
             return f"HARNESS ERROR: {sentence}"
+        case RunStopped(sentence=sentence):
+            return sentence
         case _:
             return None
 

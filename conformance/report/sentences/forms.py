@@ -79,12 +79,17 @@ class _Form(Struct, frozen=True, kw_only=True, tag_field="by"):
 
 
 class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
-    """A run of ``check``. ``unseen``: known deviations not met. ``release`` is null if the broker never started."""
+    """A run of ``check``. ``unseen``: known deviations not met. ``release`` is null if the broker never started.
+
+    ``stopped``: why the run ended early although nothing failed: interrupted, not authorized, or out of time before the
+    broker was ready.
+    """
 
     broker: str
     clients: dict[str, str]
     rules: list[RuleForm]
     unseen: list[str]
+    stopped: str | None = None
 
 
 class VerifyForm(_Form, frozen=True, kw_only=True, tag="verify"):

@@ -23,7 +23,19 @@ from model.log import Position
 from model.operations import CreateTopic, OpenProducer, ReadLog, Send
 from model.rules.catalogue import DOCUMENTS, select
 from model.vocabulary import Entry, Message
-from tests.report.samples import FOUND, MINIMISED, OTHER_QUIRK, QUIRK, STARTED, answers, example, history, run, step
+from tests.report.samples import (
+    FOUND,
+    INTERRUPTED,
+    MINIMISED,
+    OTHER_QUIRK,
+    QUIRK,
+    STARTED,
+    answers,
+    example,
+    history,
+    run,
+    step,
+)
 
 WHEN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 HOSTILE = "</script></style><script>alert(1)</script><img src=https://example.org/x onerror=alert(2)>\"' onclick='x"
@@ -143,6 +155,12 @@ def test_harness_errors_and_rules_not_exercised_are_shown(tmp_path: Path) -> Non
     assert "The disk is full." in text
     assert "last words" in text
     assert "no write can fail here" in text
+
+
+def test_the_reason_of_a_run_that_was_stopped_is_shown_before_everything_else(tmp_path: Path) -> None:
+    text = read(report_data(tmp_path, [STARTED, INTERRUPTED]), tmp_path).text
+    assert text.index("The run was interrupted after 12 s.") < text.index("Verdicts")
+    assert "Harness error" not in text
 
 
 def test_a_known_deviation_is_explained(tmp_path: Path) -> None:
