@@ -22,6 +22,7 @@ from conformance.cli.explore import explore
 from conformance.cli.fetch import fetch
 from conformance.cli.machines import machines
 from conformance.cli.parameters.connection import hide_token
+from conformance.cli.parameters.defaults import VARIABLES, config_option, give_variables
 from conformance.cli.parameters.output import NAME
 from conformance.cli.releases import releases
 from conformance.cli.replay import replay
@@ -38,8 +39,16 @@ FAILED = 2
 """The exit status of a failure without a verdict."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+    epilog=f"Environment variables give defaults, too: {VARIABLES}_CHECK_BUDGET for --budget of check, and "
+    f"{VARIABLES}_BROKER for --broker of all commands.",
+)
 @click.version_option(package_name=NAME)
+@config_option
 def cli() -> None:
     """Checks an Apache Pulsar release, rule by rule, against a model of its documented semantics."""
 
@@ -59,6 +68,7 @@ for command in (
     soak,
     verify,
 ):
+    give_variables(command)
     cli.add_command(command)
 
 

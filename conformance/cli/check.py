@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 
 import click
@@ -11,8 +9,10 @@ import click
 from conformance.brokers.settings import CHOICES, Choice
 from conformance.brokers.size import SMALLEST, Size
 from conformance.cli.parameters import options
-from conformance.cli.parameters.connection import connection_options, take_token_off
-from conformance.cli.parameters.output import NAME, consoles
+from conformance.cli.parameters.connection import connection_options
+from conformance.cli.parameters.defaults import command_line
+from conformance.cli.parameters.groups import GroupedCommand
+from conformance.cli.parameters.output import consoles
 from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine
@@ -22,7 +22,7 @@ LANES = 8
 """On a broker of its own. A running cluster has other users, and what a run leaves there takes time to remove."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @options.broker_option()
 @options.size_options(1)
 @click.option("--rules", type=Rules(), default=",".join(FAMILIES), show_default=True, help="Ids or families of rules.")
@@ -42,6 +42,9 @@ LANES = 8
 @connection_options
 @options.tenant_option
 @options.cluster_settings_option
+@click.option(
+    "--dry-run", is_flag=True, help="Only say what would run, what it would create and which rules it can decide."
+)
 @options.settings_option(CHOICES, "The suite's own, the release's, or a random subset.  [default: quick]")
 @click.pass_obj
 def check(
@@ -66,6 +69,7 @@ def check(
     security: Security,
     tenant: str | None,
     allow_cluster_settings: bool,
+    dry_run: bool,
     choice: Choice | None,
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
@@ -95,7 +99,7 @@ def check(
         choice=choice,
         size=size,
         connection=tuple(security.options()),
-        command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
+        command=command_line(click.get_current_context()),
         footprint=footprint,
     )
     out, err = consoles()
@@ -105,4 +109,8 @@ def check(
         markup=False,
         highlight=False,
     )
+    if dry_run:
+        from conformance.commands.dry_run import dry_run as only_say
+
+        return only_say(asked, engine.secured(security), out=out)
     return checking.check(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)

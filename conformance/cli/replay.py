@@ -10,13 +10,14 @@ import click
 from conformance.brokers.settings import Base
 from conformance.cli.parameters import options
 from conformance.cli.parameters.connection import connection_options
+from conformance.cli.parameters.groups import GroupedCommand
 from conformance.cli.parameters.output import consoles
 from conformance.cli.parameters.types import DEFECT_OR_NONE, Duration
 from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("history", type=click.Path(path_type=Path))
 @options.broker_option(required=True)
 @options.size_options(None)

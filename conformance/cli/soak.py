@@ -9,6 +9,7 @@ import click
 
 from conformance.cli.parameters import options
 from conformance.cli.parameters.connection import connection_options
+from conformance.cli.parameters.groups import GroupedCommand
 from conformance.cli.parameters.output import NAME, consoles
 from conformance.cli.parameters.types import DEFECT, FAULTS, LONGEST_S, Duration, Number
 from conformance.clients.security.service import Security
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.soak.plan import FaultName
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @options.broker_option()
 @click.option("--minutes", type=Number(0, LONGEST_S / 60, min_open=True), help="Length of the load.  [default: 30]")
 @click.option("--hours", type=Number(0, LONGEST_S / 3600, min_open=True), help="Length in hours; both add up.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 
 import click
 
 from conformance.cli.parameters import options
-from conformance.cli.parameters.output import NAME, consoles
+from conformance.cli.parameters.defaults import command_line
+from conformance.cli.parameters.output import consoles
 from conformance.cli.parameters.types import PULSAR, Duration, Rules, SparkOption
 from model.rules.catalogue import Selection
 
@@ -69,7 +68,7 @@ def verify(
         summary=summary,
         report=report,
         json=json_,
-        command=shlex.join([NAME, *sys.argv[1:]]),
+        command=command_line(click.get_current_context()),
         follow_s=(settled or verifying.SETTLED_S) if follow else None,
     )
     return verifying.verify(asked, out=consoles()[0])

@@ -6,13 +6,29 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from conformance import events
-from conformance.brokers.select import each_release, parse_broker
-from conformance.brokers.settings import Base
+from conformance.brokers.select import each_release, has_settings, parse_broker
+from conformance.brokers.settings import MACHINES, Base
+from conformance.brokers.settings.swarm import drawn
 from conformance.clusters import FurtherClusters
 from conformance.engine.plan import Plan
 from conformance.faults.seeded_defect import SeededDefect, seed_defect
 from conformance.lockstep.world import World
 from conformance.tenancy.place import RunPlace
+
+SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
+"""The settings for the machines, in addition to those of all brokers."""
+
+
+def settings_of(plan: Plan, emit: events.Emitter) -> tuple[Base, dict[str, str]]:
+    """The broker's base settings, and those on top of them."""
+    if plan.choice == "shipped":
+        return "shipped", plan.settings
+    varied: dict[str, str] = {}
+    if plan.choice == "swarm":
+        varied = drawn(plan.seed, has_settings(plan.broker))
+        chosen = ", ".join(f"{name}={value}" for name, value in varied.items())
+        emit(events.Phase(at_s=emit.now_s, what=f"settings drawn from the seed: {chosen or 'none'}"))
+    return "quick", {**SUITE_SETTINGS, **varied, **plan.settings}
 
 
 class BrokerOfRun:

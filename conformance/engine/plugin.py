@@ -17,13 +17,12 @@ import pytest
 
 from conformance import events, known
 from conformance.brokers.interface import Broker
-from conformance.brokers.select import demand_size, has_settings, is_running_cluster
-from conformance.brokers.settings import CHOICES, MACHINES, Base, Choice
-from conformance.brokers.settings.swarm import drawn
+from conformance.brokers.select import demand_size, is_running_cluster
+from conformance.brokers.settings import CHOICES, Choice
 from conformance.brokers.size import Size
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
-from conformance.engine.deployment import BrokerOfRun
+from conformance.engine.deployment import BrokerOfRun, settings_of
 from conformance.engine.execution import spare_the_collector
 from conformance.engine.lanes.starters import LaneStarters
 from conformance.engine.machines import Machine
@@ -35,9 +34,6 @@ from conformance.pytest_plugin import MARK, REPLAY_MARK
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from model.rules.catalogue import select
-
-SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
-"""The settings for the machines, in addition to those of all brokers."""
 
 ASSUMED = "your role may not read the broker's settings (GET brokers/configuration/runtime): taken to be as shipped"
 """The phase to emit if the role may not read the settings."""
@@ -201,7 +197,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
             lane_starters.prepare()  # it takes about as long as the broker
         doing = "connecting to" if is_running_cluster(plan.broker) else "starting the broker"
         emit(events.Phase(at_s=emit.now_s, what=f"{doing} {plan.broker}"))
-        base, settings = _settings_of(plan, emit)
+        base, settings = settings_of(plan, emit)
         world = deployment.start(base, settings)
         if world.assumes_settings:
             emit(events.Phase(at_s=emit.now_s, what=ASSUMED))
@@ -238,18 +234,6 @@ def _ended_by(error: HarnessError, *, at_s: float, log_tail: str) -> events.AnyE
     if error.is_forbidden:
         return events.RunStopped(at_s=at_s, why="forbidden", sentence=str(error))
     return events.HarnessErrorHappened(at_s=at_s, sentence=str(error), log_tail=log_tail)
-
-
-def _settings_of(plan: Plan, emit: events.Emitter) -> tuple[Base, dict[str, str]]:
-    """The broker's base settings, and those on top of them."""
-    if plan.choice == "shipped":
-        return "shipped", plan.settings
-    varied: dict[str, str] = {}
-    if plan.choice == "swarm":
-        varied = drawn(plan.seed, has_settings(plan.broker))
-        chosen = ", ".join(f"{name}={value}" for name, value in varied.items())
-        emit(events.Phase(at_s=emit.now_s, what=f"settings drawn from the seed: {chosen or 'none'}"))
-    return "quick", {**SUITE_SETTINGS, **varied, **plan.settings}
 
 
 def _started(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Final
 
 from conformance.brokers.interface import Capability
-from conformance.engine.machines import Machine
-from conformance.lockstep.world import World
+from conformance.engine.catalogue import Description
+
+if TYPE_CHECKING:
+    from conformance.lockstep.world import World
 
 _DOING: Final[Mapping[Capability, str]] = {
     Capability.RESTART: "restart it",
@@ -22,10 +24,16 @@ _DOING: Final[Mapping[Capability, str]] = {
 }
 
 
-def undecidable(machines: Sequence[Machine], world: World) -> dict[str, str]:
+def undecidable(machines: Sequence[Description], world: World) -> dict[str, str]:
     """The rules that these machines cannot decide on this deployment, each with the reason."""
-    found = world.capabilities.undecidable()
-    able = world.broker.capabilities
+    return undecidable_here(machines, world.capabilities.undecidable(), world.broker.capabilities)
+
+
+def undecidable_here(
+    machines: Sequence[Description], lacking: Mapping[str, str], able: Set[Capability]
+) -> dict[str, str]:
+    """The same, where these rules are ``lacking`` a capability of the release, and the suite is ``able`` to do this."""
+    found = dict(lacking)
     decided = {rule for machine in machines if machine.needs <= able for rule in machine.decides}
     for machine in machines:
         for rule in machine.decides:

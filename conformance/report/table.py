@@ -80,7 +80,7 @@ def show(data: ReportData, console: Console, *, report: Path | None = None, verb
 def headline(data: ReportData) -> str:
     """The release, the clients, the number of operations and the seed."""
     verdicts = data.verdicts
-    release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {data.broker} (it never started)"
+    release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {data.broker} (not checked)"
     client = f" with pulsar-client {version}" if (version := data.clients.get("pulsar-client")) else ""
     defect = f", defect {data.defect} switched on" if data.defect else ""
     operations = f"{verdicts.operations:,} operations".replace(",", " ")

@@ -191,6 +191,13 @@ def test_a_history_that_cannot_be_compacted_is_one_sentence(spoiled: bool, sente
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["", "check", "replay", "soak", "defects", "verify", "clean"])
+def test_the_help_is(command: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    ran = run("holds", *command.split(), "--help", folder=tmp_path, environment={"LINES": "40"})
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == snapshot
+
+
 def test_without_a_command_the_help_is_printed(tmp_path: Path) -> None:
     ran = run("holds", folder=tmp_path)
     assert ran.status == 2

@@ -16,7 +16,7 @@ from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK
-from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.lockstep.answers import OutOfTime

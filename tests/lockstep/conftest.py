@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.select import parse_broker
-from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.tenancy.place import RunPlace

@@ -20,10 +20,10 @@ from pathlib import Path
 import click
 
 from conformance.brokers.select import parse_broker
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.engine.example import RunningExample
 from conformance.engine.execution import run_round, spare_the_collector, weight
 from conformance.engine.machines import Machine
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed, Performer

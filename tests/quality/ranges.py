@@ -24,7 +24,7 @@ from immutables import Map
 from conformance.brokers.select import parse_broker
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
-from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursors.poller import Poller, SubscriptionView
 from conformance.lockstep.world import World

@@ -18,9 +18,9 @@ from typing import Final, Literal
 import click
 
 from conformance.brokers.select import parse_broker
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.engine.example import RunningExample
 from conformance.engine.execution import run_round
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.slices import topics_of
 from conformance.history.document import Step
 from conformance.history.from_journal import examples_of

@@ -12,8 +12,8 @@ from conformance.brokers.interface import AgentAddress, Broker
 from conformance.brokers.select import parse_broker
 from conformance.brokers.size import SMALLEST, Size
 from conformance.clusters import FurtherClusters
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.engine.execution import perform
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.shortener.attempt import Attempt
 from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.defect import Defect

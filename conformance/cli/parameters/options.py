@@ -12,6 +12,7 @@ import click
 from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
 from conformance.cli.parameters.types import CLIENT, SettingParameter, Tenant, brokers
+from conformance.clients.security.options import variable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,9 +31,15 @@ EVERY_KIND = "VERSION, dist:PATH, container:TAG or URLs."
 
 
 def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
-    if required:
-        return click.option("--broker", required=True, help=help, shell_complete=brokers)
-    return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help, shell_complete=brokers)
+    """``--broker``, with one variable for all commands."""
+    default = {"required": True} if required else {"default": DEFAULT_BROKER, "show_default": True}
+    return click.option(
+        "--broker",
+        envvar=variable("broker"),
+        help=help,
+        shell_complete=brokers,
+        **default,
+    )
 
 
 def size_options(default: int | None) -> Callable[[F], F]:

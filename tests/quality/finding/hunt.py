@@ -19,11 +19,11 @@ from conformance import events
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker, releases_of
 from conformance.engine.budget import reserve_s
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.engine.execution import weight
 from conformance.engine.found import FoundViolation
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.run import Run
 from conformance.faults import defects
 from conformance.faults.catalogue import BrokerDefect

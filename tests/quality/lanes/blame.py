@@ -23,7 +23,7 @@ from conformance import events
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.cli.parameters.types import Duration
-from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.engine.deployment import SUITE_SETTINGS
 from conformance.faults import catalogue, defects
 from conformance.faults.catalogue import BrokerDefect
 from conformance.harness_error import HarnessError
