@@ -110,7 +110,7 @@ def test_every_deviation_may_apply_to_an_unknown_release() -> None:
         ({"rule": "DEDUP-02"}, "breaks DEDUP-03, not 'DEDUP-02'"),
         (
             {"deviation": "no-such"},
-            f"there is no deviation in the model 'no-such'; there are: .*{BATCH_WITHOUT_HIGHEST_ID}",
+            r"there is no deviation in the model 'no-such'; of the \d+ names the nearest are [a-z0-9, -]+$",
         ),
         ({"releases": []}, "names no release"),
         ({"releases": [""]}, "does not specify releases"),
