@@ -25,7 +25,7 @@ from conformance.wait import Deadline, retry
 from model.cluster_events import ClusterCursor, ClusterEntry, ClusterRead, ClustersRead
 from model.log import EARLIEST, Position
 from model.payloads import business_id_of
-from model.replication.logs import Log, SnapshotSeen
+from model.replication.logs import Log, SnapshotSeen, is_passed
 from model.vocabulary import REPLICATOR
 
 STILL_PERIODS: Final = 3
@@ -39,6 +39,9 @@ ALONE_TIMEOUT_S: Final = 2 * STILL_PERIODS * PERIOD_MS / 1000
 
 _STILL_S: Final = STILL_PERIODS * PERIOD_MS / 1000
 _PAUSE_S: Final = PERIOD_MS / 1000
+
+MARKERS_TIMEOUT_S: Final = 3.0
+"""How long a dispatcher may take to read the last markers; a cluster without responses writes more and more."""
 
 READ_TIMEOUT_S: Final = 20.0
 """How long one cluster's log may take to be read. If the machine is too busy to complete snapshots in time, three
@@ -117,7 +120,12 @@ class Reading:
             now = self._look()
             if now != last:
                 last, stands_since = now, time.monotonic()
-        return self._now(is_quiet=is_quiet() and last.are_through(self._links))
+        read = self._now(is_quiet=is_quiet() and last.are_through(self._links))
+        deadline = Deadline.after(MARKERS_TIMEOUT_S)
+        while read.is_quiet and _leaves_only_markers(read) and not deadline.passed:
+            time.sleep(_PAUSE_S)
+            read = self._now(is_quiet=True)
+        return read
 
     def _now(self, *, is_quiet: bool) -> ClustersRead:
         at_ms = now_ms()
@@ -249,3 +257,13 @@ class Reading:
             message=business_id_of(read.payload) if is_message else None,
             marker=marker,
         )
+
+
+def _leaves_only_markers(read: ClustersRead) -> bool:
+    """Whether a consumer has permits left, and its subscription a backlog in which there is no message."""
+    return any(
+        cursor.backlog and all(is_passed(cursor, one.position) for one in there.entries if one.message is not None)
+        for label, there in read.clusters.items()
+        for cursor in there.cursors
+        if (cursor.subscription, label) in read.consumed
+    )
