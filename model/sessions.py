@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.log import Position
 from model.operations import OpenProducer
@@ -14,11 +14,13 @@ class Pending:
     """Entries that were sent without waiting for answers.
 
     ``confirmed_before``: the last position confirmed on the topic before the send. ``deduplication``: its state then.
+    ``is_before_fault``: since they were sent, something happened that may fail later writes of the topic.
     """
 
     entries: tuple[Entry, ...]
     confirmed_before: Position | None
     deduplication: bool
+    is_before_fault: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class Session:
     was_cut: bool = False
     highest: int | None = None
     cluster: str | None = None
+
+    def before_fault(self) -> Session:
+        """The same when something happened that may fail later writes of its topic."""
+        return replace(self, pending=tuple(replace(one, is_before_fault=True) for one in self.pending))
 
 
 def session_of(operation: OpenProducer, highest: int | None = None) -> Session:

@@ -65,8 +65,9 @@ def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, a
             is_frozen = isinstance(operation, FreezeOwner)
             is_killed = isinstance(operation, TakeOver) and operation.how == "kill"
             after = reloaded(state, outcome.topics, at, is_killed=is_killed, is_frozen=is_frozen)
-            lingering = after.lingering | {topic for topic, _ in after.failpoints}
-            return Allowed(replace(after, failpoints=frozenset(), lingering=lingering - set(outcome.topics)))
+            after = after.with_lingering({topic for topic, _ in after.failpoints})
+            lingering = after.lingering - set(outcome.topics)
+            return Allowed(replace(after, failpoints=frozenset(), lingering=lingering))
         case SendToFrozen(session, entries):
             topic, producer = state.sessions[session].topic, state.sessions[session].producer
             return Allowed(state.with_confirmed(topic, lambda log: confirmed.sent_to_frozen(log, producer, entries)))
@@ -95,9 +96,9 @@ def _store_away(state: Example, how: Disturbance, at: Interval) -> Example:
         store_away_until_ms=at.completed_ms + STORE_RETURNS_MS,
         are_sessions_expired=expires or state.service.are_sessions_expired,
     )
-    lingering = state.lingering | state.topics.keys() if expires else state.lingering
+    state = state.with_lingering(state.topics.keys()) if expires else state
     consumption = written.with_store(state.consumption, is_away=True)
-    return replace(state, service=away, lingering=lingering, consumption=consumption)
+    return replace(state, service=away, consumption=consumption)
 
 
 def with_store(state: Example, at: Interval) -> Example:
@@ -114,7 +115,7 @@ def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:
     if not isinstance(outcome, BookiesLeft):
         return state
     stuck = {topic for topic in state.topics if state.service.ensembles.get(topic, outcome.number) >= outcome.number}
-    return replace(state, lingering=state.lingering | stuck)
+    return state.with_lingering(stuck)
 
 
 def _acknowledged_at_frozen(state: Example, consumer: str, outcome: AnyOutcome) -> Example:

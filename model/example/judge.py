@@ -41,6 +41,7 @@ from model.events import (
 from model.example import deployment, elsewhere, replica
 from model.example.remote import Remote
 from model.example.state import Example, Judgement
+from model.example.unexpected import failed_again
 from model.example.unexpected import judge as judge_unexpected
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
@@ -104,6 +105,8 @@ def judge(
     steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
     if not isinstance(outcome, Abandoned):
         steps += [_late_step(answers, may_fail=may_fail) for answers in late]
+        failed = failed_again(state, unexpected)
+        steps.append(lambda before: Allowed(before.with_lingering(failed)))
         steps.append(lambda before: _served(before, operation, outcome))
         steps.append(lambda before: _judge_one(before, operation, outcome, at))
         steps.append(lambda before: Allowed(replace(before, consumption=replica.advanced(before.consumption))))
@@ -401,9 +404,7 @@ def _judge_answers(
     if isinstance(judged, Broken):
         return judged
     if any(isinstance(answer, Stored) for answer in answers):
-        here = {session.topic}
-        after = replace(judged.state, lingering=judged.state.lingering - here, severed=judged.state.severed - here)
-        after = after.with_confirmed(
+        after = judged.state.written(session.topic, sent, answers).with_confirmed(
             session.topic, lambda log: confirmed.answered(log, session.producer, sent.entries, answers)
         )
         judged = replace(judged, state=after)
@@ -469,11 +470,9 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
             state = state.with_topic(fired.topic, replace(view, snapshot_failed=True))
         elif fired.kind in WRITE_FAILURES:
             state = state.with_topic(fired.topic, replace(view, write_failed=True))
-    lingering = state.lingering | state.topics_with(WRITE_FAILURES)
-    severed = state.severed | state.topics_with(CUTS)
+    state = state.with_lingering(state.topics_with(WRITE_FAILURES), state.topics_with(CUTS))
     raced = any(fired.times and fired.kind in RACES for fired in outcome.fired)
-    after = replace(state, failpoints=frozenset(), lingering=lingering, severed=severed)
-    return Allowed(after, ("KEY-10",) if raced else ())
+    return Allowed(replace(state, failpoints=frozenset()), ("KEY-10",) if raced else ())
 
 
 def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome) -> Judgement:

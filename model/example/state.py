@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from model.applications.tracker import Applications
 from model.chunking.state import Chunking
 from model.deduplication.topic_observer import TopicView
+from model.events import Answer, Duplicate, Stored
 from model.example.remote import NOTHING, Remote
 from model.failpoints import AnyFailpoint, FailpointKind
 from model.judgement import Allowed, Broken
@@ -15,7 +17,7 @@ from model.replication.tracked import Replication
 from model.service import confirmed
 from model.service.confirmed import ConfirmedLog
 from model.service.state import ServiceState
-from model.sessions import Session
+from model.sessions import Pending, Session
 from model.subscriptions.state import Consumption
 
 
@@ -63,6 +65,24 @@ class Example:
     def may_fail_on(self, topic: str) -> bool:
         """Whether a failpoint is active on a topic, or may still delay a write of it."""
         return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
+
+    def with_lingering(self, topics: AbstractSet[str], severed: AbstractSet[str] = frozenset()) -> Example:
+        """Writes on these topics may still fail, and on the ``severed`` ones still cut connections."""
+        if not (concerned := topics | severed):
+            return self
+        sessions = {name: one.before_fault() for name, one in self.sessions.items() if one.topic in concerned}
+        return replace(
+            self,
+            lingering=self.lingering | topics,
+            severed=self.severed | severed,
+            sessions={**self.sessions, **sessions},
+        )
+
+    def written(self, topic: str, sent: Pending, answers: Sequence[Answer]) -> Example:
+        """The same after these answers. A fault is over once a later write succeeds, and none after that fails."""
+        if sent.is_before_fault or not answers or not isinstance(answers[-1], Stored | Duplicate):
+            return self
+        return replace(self, lingering=self.lingering - {topic}, severed=self.severed - {topic})
 
     def remote_of(self, topic: str | None) -> Remote:
         """What producers at another cluster published to a topic."""

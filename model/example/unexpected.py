@@ -11,9 +11,15 @@ from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer, ReadLog, Terminate, ThawOwners, Unload
 from model.service import tracker as service
 from model.service.reasons import Reasons
-from model.service.unexpected import Unexpected
-from model.subscription_operations import Subscribe
-from model.subscriptions import written
+from model.service.unexpected import Closed, Unexpected
+from model.subscription_operations import ResetCursor, Seek, Subscribe
+from model.subscriptions import administration, written
+
+
+def failed_again(state: Example, observed: tuple[Unexpected, ...]) -> frozenset[str]:
+    """The topics whose writes may fail, and where the broker closed a producer, after it had answered others."""
+    closed = frozenset(one.topic for one in observed if isinstance(one, Closed) and one.topic is not None)
+    return closed & state.lingering
 
 
 def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
@@ -31,6 +37,11 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     full = frozenset(topic for topic, one in tracked.items() if one.log.ends_full or not one.is_sure)
     rolling = frozenset(ending - reopened & full) | fenced
     lost_a_bookie = frozenset(topic for topic, log in state.service.confirmed.items() if log.losses and log.stored)
+    to_reset = administration.reset_by(state.consumption, operation)
+    being_reset = {name for subscription in to_reset for name, _ in state.consumption.consumers_of(subscription)}
+    if isinstance(operation, Seek | ResetCursor):  # of consumers that are not tracked, their subscription is not known
+        closed = {one.actor for one in observed if isinstance(one, Closed)}
+        being_reset |= closed.difference(state.consumption.consumers, state.sessions)
     reasons = Reasons(
         failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
         ending=frozenset(ending) | fenced,
@@ -55,6 +66,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         dropped=frozenset(topic for topic, one in state.remote.items() if one.droppable),
         are_sessions_expired=state.service.are_sessions_expired,
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
+        being_reset=frozenset(being_reset),
         returns=isinstance(operation, OpenProducer) and state.service.is_cut_off(operation),
         known=state.known,
     )
@@ -62,6 +74,9 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     if isinstance(judged, Broken):
         return judged
     state = replace(state, service=judged.state)
+    gone = {one.actor for one in observed if isinstance(one, Closed)}
+    if not reasons.being_reset.isdisjoint(gone):  # a reset that succeeds does not report them
+        state = replace(state, consumption=administration.reset_failed(state.consumption, to_reset))
     if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations:  # the broker reloads the topic by itself
         for topic in rolling:
             state = replace(state, consumption=written.lost(state.consumption, topic))

@@ -132,6 +132,8 @@ class Reasons:
     """The sessions of the brokers in the metadata store expired, and may not be replaced yet."""
     read_after_loss: frozenset[str] = frozenset()
     """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
+    being_reset: frozenset[str] = frozenset()
+    """Consumers of subscriptions that the operation resets: the broker disconnects them first, and may then fail."""
     returns: bool = False
     """The operation opens a producer whose former connection ended, and which the broker may not have removed."""
     known: frozenset[str] = frozenset()
@@ -235,9 +237,9 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 
 @carries("SERVE-02")
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
-    """A broker closes producers only of a topic whose write failed, or that was terminated."""
+    """A broker closes producers of a topic whose write failed, or that was terminated, and consumers for a reset."""
     if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-02",))
-    if closed.actor in reasons.cut:
+    if closed.actor in reasons.cut | reasons.being_reset:
         return Allowed(None, excused=("SERVE-02",))
     return Broken("SERVE-02", f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}")

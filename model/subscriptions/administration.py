@@ -37,7 +37,7 @@ from model.events import (
 from model.explain import by
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import Terminate, Trim
+from model.operations import AnyOperation, Terminate, Trim
 from model.rules.catalogue import carries
 from model.subscription_operations import (
     AwaitPersisted,
@@ -50,6 +50,7 @@ from model.subscription_operations import (
     ReadStoredCursor,
     ReceiveAll,
     ResetCursor,
+    Seek,
     Skip,
     SkipAll,
 )
@@ -290,6 +291,29 @@ def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | No
             subscription, placed.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
         )
         state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
+    return state
+
+
+def reset_by(state: Consumption, operation: AnyOperation) -> tuple[SubscriptionId, ...]:
+    """The subscriptions that an operation resets."""
+    match operation:
+        case Seek(name) if name in state.consumers:
+            return state.consumers[name].subscriptions
+        case ResetCursor(topic, subscription):
+            one = SubscriptionId(topic, subscription)
+            return (one,) if one in state.cursors else ()
+        case _:
+            return ()
+
+
+def reset_failed(state: Consumption, keys: Iterable[SubscriptionId]) -> Consumption:
+    """A reset disconnected the consumers of subscriptions, and then failed. Nobody knows where they are from now on."""
+    for subscription in keys:
+        state = disconnected(state.without_keyed(subscription), subscription).without_cursor(subscription)
+        for name, _ in list(state.consumers_of(subscription)):
+            state = state.without_consumer(name)
+        tracked = state.topics[subscription.topic]
+        state = state.with_topic(subscription.topic, replace(tracked, has_untracked=True))
     return state
 
 
