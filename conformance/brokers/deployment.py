@@ -14,7 +14,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
 from conformance.brokers.processes.broker import SHIPPED, BrokerProcess
 from conformance.brokers.processes.members import DeploymentProcesses
@@ -106,7 +105,7 @@ class Deployment:
         Raises:
             HarnessError: there is no Java, or the metadata of a cluster cannot be made.
         """
-        made = {release.version: Preparation(release, find_java()) for release in self.releases}
+        made = {release.version: Preparation(release, release.java()) for release in self.releases}
         for preparation in made.values():
             preparation.make()
         return made
@@ -317,7 +316,7 @@ class Deployment:
         metadata = of_first.metadata(self.cluster)
         self._members = DeploymentProcesses(
             self.releases,
-            of_first.java,
+            [made[release.version].java for release in self.releases],
             name=self.name,
             options=lambda release, kind: (*ATTACHABLE, *made[release.version].archive(kind)),
             size=self.size,

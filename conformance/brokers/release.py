@@ -18,12 +18,18 @@ from typing import IO
 
 from conformance.brokers.installation.artifacts import Coordinates, NotPublished, artifact
 from conformance.brokers.installation.cache import cache_folder
+from conformance.brokers.installation.java import MINIMUM_MAJOR, Java, find_java
 from conformance.brokers.installation.unpack import unpacked
+from conformance.brokers.settings.class_file import java_of
 from conformance.brokers.settings.jars import Jars
 from conformance.harness_error import HarnessError
 
 _in_use: list[IO[bytes]] = []
 """Files that this process locks until it ends, which mark the unpacked builds of its brokers."""
+
+_STARTER = "org/apache/pulsar/PulsarBrokerStarter.class"
+_OLDEST_JAVA = 11
+"""The options with which the suite starts Java are for this one and later ones."""
 
 _BROKER_JAR = re.compile(r"org\.apache\.pulsar-pulsar-broker-(\d.*)\.jar")
 
@@ -55,6 +61,19 @@ class Release:
         """Whether the standalone starts on the same data after SIGKILL; before 3.2 it does not."""
         return self._number >= (3, 2)
 
+    @property
+    def needs_java(self) -> int:
+        """The oldest Java that loads the broker's classes."""
+        return _needs_java(self.folder)
+
+    def java(self) -> Java:
+        """Find the Java for its processes.
+
+        Raises:
+            NoJava: there is none.
+        """
+        return find_java(self.needs_java, runs=f"Pulsar {self.version}")
+
     def shipped(self, file: str) -> str:
         """The text of a shipped configuration file; empty if there is none."""
         path = self.folder / "conf" / file
@@ -68,6 +87,13 @@ class Release:
     def _number(self) -> tuple[int, int]:
         major, minor = self.version.split(".")[:2]
         return int(major), int(minor)
+
+
+@cache
+def _needs_java(folder: Path) -> int:
+    with Jars(folder) as jars:
+        starter = jars.read(_STARTER)
+    return MINIMUM_MAJOR if starter is None else max(_OLDEST_JAVA, java_of(starter))
 
 
 @cache

@@ -106,6 +106,18 @@ def has_settings(text: str) -> Callable[[str], bool]:
     return (lambda _: True) if release is None else known_settings(release.folder).broker.__contains__
 
 
+def releases_to_run(text: str) -> tuple[Release, ...]:
+    """The distributions that a text names, fetched; none for a container or a running cluster.
+
+    Raises:
+        HarnessError: one is not available.
+    """
+    if _SEVERAL_VERSIONS.fullmatch(text):
+        return tuple(fetched_release(version) for version in text.split(","))
+    release = _release(text)
+    return () if release is None else (release,)
+
+
 def _release(text: str) -> Release | None:
     """The distribution that a text names; None if it names something else."""
     text = text.removeprefix(_STANDALONE)

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
@@ -202,7 +201,9 @@ class StandaloneBroker:
         )
         settings = {**site.settings(), **listeners, **self._settings, **self._changed}
         write_configuration(self._release, site.run.path, settings)
-        process.start(command(self._release, find_java(), site.run.path, site.ports, with_agent=self._with_agent))
+        process.start(
+            command(self._release, self._release.java(), site.run.path, site.ports, with_agent=self._with_agent)
+        )
         probe = Probe(site.addresses.admin_url)
 
         def is_ready() -> bool:

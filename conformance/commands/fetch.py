@@ -26,15 +26,17 @@ def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> i
     def say(line: str) -> None:
         out.print(line, soft_wrap=True, markup=False, highlight=False)
 
+    javas = []
     for version in releases:
-        folder = fetched_release(version).folder
-        say(f"Pulsar {version}: {folder} ({_obtained(version, folder)})")
+        release = fetched_release(version)
+        say(f"Pulsar {version}: {release.folder} ({_obtained(version, release.folder)})")
+        javas.append(release.java())
     agent = agent_jar()
     say(f"Byteman: {agent} ({_verified(agent)})")
     for version in clients:
         say(f"pulsar-client {version}: {python_with_client(version, say).parents[1]}")
-    java = find_java()
-    say(f"Java {java.major}: {java.executable}")
+    for java in dict.fromkeys(javas or [find_java()]):
+        say(f"Java {java.major}: {java.executable}")
     say(f"No network is needed to check what is in {cache_folder()}.")
     return 0
 

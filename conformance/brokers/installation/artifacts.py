@@ -29,9 +29,12 @@ _log = logging.getLogger(__name__)
 _CHECKSUMS = ("sha512", "sha256", "sha1")
 """Kinds of checksum that repositories publish, strongest first: names in hashlib, and suffixes of files."""
 
+_LISTED = re.compile(r"<version>\s*([A-Za-z0-9._-]+)\s*</version>")
 _COORDINATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ANSWER_DEADLINE_S = 30
 _ATTEMPTS = 3
+_MENTIONED_BYTES = 1_000_000
+"""A smaller file takes no time that needs an explanation."""
 _CHUNK_BYTES = 1 << 18
 
 
@@ -115,6 +118,26 @@ def is_published(wanted: Coordinates) -> bool:
             return answer.status_code != 404
     except OSError as error:
         raise HarnessError(f"Maven Central cannot be asked for {wanted}: {why(error)}.") from error
+
+
+def listed_versions(wanted: Coordinates) -> tuple[str, ...]:
+    """The versions of an artifact that Maven Central lists: not all that it has.
+
+    Raises:
+        HarnessError: it cannot be asked.
+    """
+    from conformance.brokers.installation.https import session, why
+
+    address = f"{central_address()}/{wanted.group.replace('.', '/')}/{wanted.name}/maven-metadata.xml"
+    try:
+        with session() as asking:
+            answer = asking.get(address, timeout=_ANSWER_DEADLINE_S)
+            if answer.status_code == 404:
+                return ()
+            answer.raise_for_status()
+    except OSError as error:
+        raise HarnessError(f"Maven Central cannot be asked for versions of {wanted.name}: {why(error)}.") from error
+    return tuple(_LISTED.findall(answer.text))
 
 
 def _remote(wanted: Coordinates, suffix: str = "") -> Any:
@@ -229,7 +252,9 @@ def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
         response.raise_for_status()
         size_bytes = int(response.headers.get("content-length", 0))
         err = Console(stderr=True)
-        if not suffix and not err.is_terminal:  # no bar that moves: a line says what takes long
+        if (
+            not suffix and not err.is_terminal and size_bytes >= _MENTIONED_BYTES
+        ):  # no bar that moves: a line says what takes long
             err.print(f"Fetching {name}, {size_bytes / 1e6:.0f} MB", soft_wrap=True, highlight=False)
         with destination.open("wb") as content, _progress(err, shown=not suffix and err.is_terminal) as bar:
             task = bar.add_task(name, total=size_bytes or None)

@@ -2,7 +2,8 @@
 
 The folder is like that of an unpacked distribution, as far as a broker needs it: ``lib`` has the broker's jars with
 everything that they need, ``conf`` the configuration files that the release ships. Which versions of other libraries
-belong to a release is decided by its own dependency management.
+belong to a release is decided by its own dependency management; :mod:`conformance.brokers.installation.gaps` fills what
+is missing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,17 +22,15 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from conformance.brokers.installation.artifacts import Coordinates, is_published
 from conformance.brokers.installation.cache import sole_maker
-from conformance.brokers.installation.maven import Resolved, resolve
+from conformance.brokers.installation.gaps import PULSAR, Resolution, Substitute
+from conformance.brokers.installation.maven import Resolved
 from conformance.brokers.installation.source_release import configuration_files
 from conformance.harness_error import HarnessError
 
 ORIGIN_FILE: Final = "assembled.json"
 """In the folder of an assembled release: how it came to be."""
 
-_PULSAR: Final = "org.apache.pulsar"
 _LOG4J: Final = "org.apache.logging.log4j"
-_MANAGEMENT: Final = ("pulsar-dependencies", "pulsar")
-"""POMs with a release's dependency management: the first one that is published counts."""
 _BINDINGS: Final = {"1": "log4j-slf4j-impl", "2": "log4j-slf4j2-impl"}
 """What connects SLF4J to Log4j, by SLF4J's major version."""
 
@@ -67,11 +66,13 @@ class AssemblyRecord(msgspec.Struct, frozen=True, kw_only=True):
     has_own_configuration: bool
     """Whether its configuration files are the release's own."""
     seconds: float
+    substitutes: tuple[Substitute, ...] = ()
+    """What stands in for artifacts that are not published."""
 
 
 def broker_of(version: str) -> Coordinates:
     """The artifact without which there is no release to assemble."""
-    return Coordinates(group=_PULSAR, name="pulsar-broker", version=version)
+    return Coordinates(group=PULSAR, name="pulsar-broker", version=version)
 
 
 def assembled(version: str, folder: Path) -> Path:
@@ -85,9 +86,9 @@ def assembled(version: str, folder: Path) -> Path:
             started_s = time.monotonic()
             made = workshop / "release"
             (made / "lib").mkdir(parents=True)
-            with _progress(version) as on_file:
+            with _progress(version) as progress:
                 try:
-                    jars = _resolved(version, workshop, on_file)
+                    jars, substitutes = _resolved(version, workshop, progress)
                 except HarnessError as harness_error:
                     raise HarnessError(
                         f"Pulsar {version} can be neither downloaded nor assembled: {harness_error}"
@@ -96,7 +97,13 @@ def assembled(version: str, folder: Path) -> Path:
                 _link(jar.file, made / "lib" / f"{jar.coordinates.group}-{jar.file.name}")
             has_own = _write_configuration(version, made / "conf")
             seconds = round(time.monotonic() - started_s, 1)
-            origin = AssemblyRecord(version=version, jars=len(jars), has_own_configuration=has_own, seconds=seconds)
+            origin = AssemblyRecord(
+                version=version,
+                jars=len(jars),
+                has_own_configuration=has_own,
+                seconds=seconds,
+                substitutes=substitutes,
+            )
             (made / ORIGIN_FILE).write_bytes(msgspec.json.encode(origin))
             made.replace(folder)
     return folder
@@ -108,20 +115,17 @@ def origin_of(folder: Path) -> AssemblyRecord | None:
     return msgspec.json.decode(file.read_bytes(), type=AssemblyRecord) if file.exists() else None
 
 
-def _resolved(version: str, workshop: Path, on_file: Callable[[], None]) -> list[Resolved]:
+def _resolved(version: str, workshop: Path, progress: _Progress) -> tuple[list[Resolved], tuple[Substitute, ...]]:
     """The jars of a broker, first without what writes its log: which one that has to be depends on the jars."""
-    management = next(filter(is_published, (_pom(name, version) for name in _MANAGEMENT)), None)
-    if management is None:
-        raise HarnessError(f"Maven Central has no {_pom(_MANAGEMENT[-1], version)}.")
-    wanted = [broker_of(version), Coordinates(group=_LOG4J, name="log4j-core", version="")]
-    jars = resolve(wanted, managed_by=management, workshop=workshop, on_file=on_file)
+    broker = broker_of(version)
+    if not is_published(broker):
+        raise HarnessError(f"Maven Central has no {broker}.")
+    resolution = Resolution(version, workshop, on_file=progress.on_file, on_gap=progress.on_gap)
+    wanted = [broker, Coordinates(group=_LOG4J, name="log4j-core", version="")]
+    jars = resolution.resolved(wanted)
     binding = _BINDINGS[_version_of("slf4j-api", jars).partition(".")[0]]
     wanted.append(Coordinates(group=_LOG4J, name=binding, version=_version_of("log4j-core", jars)))
-    return resolve(wanted, managed_by=management, workshop=workshop, on_file=on_file)
-
-
-def _pom(name: str, version: str) -> Coordinates:
-    return Coordinates(group=_PULSAR, name=name, version=version, packaging="pom")
+    return resolution.resolved(wanted), resolution.substitutes
 
 
 def _version_of(name: str, jars: Sequence[Resolved]) -> str:
@@ -146,14 +150,26 @@ def _write_configuration(version: str, folder: Path) -> bool:
     return "standalone.conf" in own
 
 
+class _Progress:
+    """Shows that a release is being assembled."""
+
+    def __init__(self, bar: Progress, what: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(what, total=None)
+
+    def on_file(self) -> None:
+        self._bar.advance(self._task)
+
+    def on_gap(self, substitute: Substitute) -> None:
+        self._bar.console.print(f"Not published, so {substitute}", soft_wrap=True, highlight=False)
+
+
 @contextmanager
-def _progress(version: str) -> Iterator[Callable[[], None]]:
-    """Show that a release is being assembled; yields what counts the files."""
+def _progress(version: str) -> Iterator[_Progress]:
     err = Console(stderr=True)
     what = f"Assembling Pulsar {version} from its artifacts"
     if not err.is_terminal:
         err.print(what, soft_wrap=True, highlight=False)
     columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} files"), TimeElapsedColumn())
     with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda: bar.advance(task)
+        yield _Progress(bar, what)

@@ -26,13 +26,13 @@ class DeploymentProcesses:
     """One ZooKeeper, and so many bookies and brokers as a size says, on ports of their own; none is started yet.
 
     ``name`` is the deployment's, for errors; ``options`` gives further options of Java for each kind of process of a
-    release. ``releases`` are those of the brokers, in turn; ZooKeeper and bookies are of the first one.
+    release. ``releases`` are those of the brokers, in turn, each with its Java; ZooKeeper and bookies are of the first.
     """
 
     def __init__(
         self,
         releases: Sequence[Release],
-        java: Java,
+        javas: Sequence[Java],
         *,
         name: str,
         options: Callable[[Release, Kind], Sequence[str]],
@@ -48,18 +48,19 @@ class DeploymentProcesses:
         unused = iter(self.ports)
         self.run: Final = RunFolder()
 
-        def site_of(release: Release) -> Site:
+        def site_of(number: int) -> Site:
+            release, java = releases[number % len(releases)], javas[number % len(releases)]
             of_release = partial(options, release)
             return Site(release=release, java=java, run=self.run, name=name, options=of_release, deadline_s=deadline_s)
 
-        site = site_of(releases[0])
+        site = site_of(0)
         zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(unused))
         self.bookies: Final = tuple(
             BookieProcess(site, 1 + number, port=next(unused), zookeeper=zookeeper) for number in range(size.bookies)
         )
         self.brokers: Final = tuple(
             BrokerProcess(
-                site_of(releases[number % len(releases)]),
+                site_of(number),
                 1 + number,
                 ports=_broker_ports(unused),
                 zookeeper=zookeeper,

