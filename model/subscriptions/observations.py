@@ -14,7 +14,7 @@ from model.cursors.acked import Acked, acknowledge_all, miscounted
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
-from model.deviations import DEVIATIONS, adding_up, preferred, requires, requires_all
+from model.deviations import DEVIATIONS, adding_up, requires, requires_all
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.counts import (
     DROPPED_PENDING_ACKS_STILL_COUNTED,
