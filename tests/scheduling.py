@@ -34,6 +34,7 @@ SHARES = {
     "tests/clients": USERS,
     "tests/proxy": USERS,
     "tests/documented": BROKERS,
+    "tests/package": BROKERS,
     "tests/test_actions.py": BROKERS,
     "tests/test_pytest_plugin.py": BROKERS,
     "tests/test_working_directory.py": BROKERS,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -14,35 +11,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.package.commands import ROOT, run
+
 ROOMS = ("conformance", "model", "stateful")
-BUILD = "import sys; from setuptools import build_meta as b; print(getattr(b, sys.argv[1])(sys.argv[2]))"
-
-
-def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, in the environment of a user without this project's variables."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
-    return subprocess.run([*map(str, command)], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
-
-
-def built(kind: str, source: Path, target: Path) -> Path:
-    ran = run(sys.executable, "-W", "ignore", "-c", BUILD, f"build_{kind}", target, cwd=source)
-    assert ran.returncode == 0, ran.stderr
-    return target / ran.stdout.splitlines()[-1]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that is built from the source distribution of what git has, away from this folder."""
-    folder = tmp_path_factory.mktemp("packaging")
-    listed = run("git", "ls-files", "-z", cwd=ROOT).stdout.split("\0")
-    for name in filter(None, listed):
-        if (ROOT / name).is_file():
-            (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "clone" / name).write_bytes((ROOT / name).read_bytes())
-    shutil.unpack_archive(built("sdist", folder / "clone", folder), folder)
-    (unpacked,) = (path for path in folder.glob("pulsar_conformance-*") if path.is_dir())
-    return built("wheel", unpacked, folder)
 
 
 @pytest.fixture(scope="module")
