@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import metadata
 
 
 def client_versions(official: str | None = None) -> dict[str, str]:
-    """The clients' versions, by their names in events: pulsar-client is ``official``, by default the installed one."""
-    return {"wire": metadata.version("pulsar-conformance"), "official": official or metadata.version("pulsar-client")}
+    """The clients' versions, by their names in events: pulsar-client is ``official``, by default the one in use here.
+
+    Where it is loaded, the library is asked, because an environment may have several.
+    """
+    loaded = getattr(sys.modules.get("pulsar"), "__version__", None)
+    return {
+        "wire": metadata.version("pulsar-conformance"),
+        "official": official or loaded or metadata.version("pulsar-client"),
+    }
