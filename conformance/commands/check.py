@@ -20,10 +20,11 @@ from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.commands.supervision.on_cluster import on_cluster
 from conformance.commands.supervision.packages import demand_installed
-from conformance.commands.supervision.supervisor import Ending, events_file, supervise
+from conformance.commands.supervision.supervisor import LINE_AT_MOST_BYTES, Ending, events_file, supervise
 from conformance.coverage.coverage import Coverage
 from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunFinished, RunStarted, decode
+from conformance.files import lines
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of
 from conformance.report import coverage, github, junit, table, verdicts_json
@@ -167,11 +168,9 @@ def read(folder: Path) -> ReportData:
 def read_events(folder: Path) -> Iterator[AnyEvent]:
     """The events of a run, as its supervisor kept them, without a truncated last line."""
     file = events_file(folder)
+    kept = lines(file, "the events of a run in", line_at_most_bytes=LINE_AT_MOST_BYTES)
     try:
-        with file.open("rb") as kept:
-            yield from (decode(line) for line in kept if line.endswith(b"\n"))
-    except OSError as error:
-        raise HarnessError(f"cannot read the events of a run in {file}: {error.strerror}") from error
+        yield from (decode(line) for line in kept if line.endswith(b"\n"))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise HarnessError(f"{file} does not have the events of a run: {error}") from error
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from conformance.commands.supervision.interrupts import at_first_interrupt
 from conformance.commands.supervision.packages import demand_installed
+from conformance.files import opened
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation
 from model.rules.catalogue import Rule
@@ -86,8 +87,12 @@ def verify(asked: VerifyOptions, *, out: Console) -> int:
 def _demand_readable(histories: Iterable[str]) -> None:
     """Refuse local paths that are not there, before Spark starts. Spark itself looks for patterns and addresses."""
     for path in histories:
-        if not re.search(r"[*?\[{]|^\w+:", path) and not Path(path).exists():
+        if re.search(r"[*?\[{]|^\w+:", path):
+            continue
+        if not Path(path).exists():
             raise HarnessError(f"{path} cannot be read: there is no such file or folder")
+        if not Path(path).is_dir():
+            opened(Path(path)).close()
 
 
 def setting_of(asked: VerifyOptions) -> VerificationSetting:

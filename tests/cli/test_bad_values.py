@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -36,6 +37,7 @@ BAD = (
         "/dev/full",
         "/dev/zero",
         "taken",
+        "pipe",
         "taken/x",
         "folder",
         "nowhere/x",
@@ -70,6 +72,7 @@ def test_an_invalid_value_of_an_option_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").touch()
     (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     for value in BAD:
         if command == "verify":  # what is good would start Spark
             with pytest.raises(click.ClickException):

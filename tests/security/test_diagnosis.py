@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -191,10 +192,27 @@ def test_unusable_files_are_reported_before_anything_else(broken: Path, authorit
         (Security(certificate_file=file, key_file=file), f"the client certificate {file} and its key {file} are of no"),
         (Security(certificate_file=pair.certificate, key_file=file), "are of no use"),
         (Security(token_file=file), f"the token's file {file} must hold one token and nothing else"),
-        (Security(token_file=f"{file}x"), f"the token's file {file}x cannot be read: No such file or directory"),
+        (Security(token_file=f"{file}x"), f"cannot read the token's file {file}x: No such file or directory"),
         (Security(oauth2=OAuth2(issuer_url="http://i", credentials_file=file)), f"the OAuth2 credentials {file} are"),
     ):
         assert sentence in cause("pulsar+ssl://h:1", "https://h:2", security)
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "/dev/full", "pipe"])
+def test_a_file_that_never_ends_is_refused(file: str, authority: Authority, tmp_path: Path) -> None:
+    if file == "pipe":
+        os.mkfifo(tmp_path / file)
+        file = str(tmp_path / file)
+    pair = authority.of_client("bob")
+    for security, what in (
+        (Security(trust_certs_file=file), "the trusted certificates"),
+        (Security(certificate_file=file, key_file=file), "the client certificate"),
+        (Security(certificate_file=pair.certificate, key_file=file), "the key"),
+        (Security(token_file=file), "the token's file"),
+        (Security(oauth2=OAuth2(issuer_url="http://i", credentials_file=file)), "the OAuth2 credentials"),
+    ):
+        told = cause("pulsar+ssl://h:1", "https://h:2", security)
+        assert f"cannot read {what} {file}: it is no regular file" in told
 
 
 def test_the_command_reports_the_cause_with_status_2_in_time(secured: SecuredBroker, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError
 
 from conformance.clients.security.service import OAuth2, Secret, Security
 from conformance.clients.security.transport import cause_of, issuer_context
+from conformance.files import SECRET_AT_MOST_BYTES, content
 from conformance.harness_error import HarnessError
 
 FETCH_TIMEOUT_S: Final = 2.5
@@ -61,9 +62,9 @@ def role_of(security: Security) -> str | None:
 
 def _read(file: str) -> Secret:
     try:
-        text = Path(file).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise HarnessError(f"the token's file {file} cannot be read: {getattr(error, 'strerror', 'no text')}") from None
+        text = content(Path(file), "the token's file", at_most_bytes=SECRET_AT_MOST_BYTES).decode().strip()
+    except UnicodeDecodeError:
+        raise HarnessError(f"cannot read the token's file {file}: it is no text") from None
     if not text or any(character.isspace() for character in text):
         raise HarnessError(f"the token's file {file} must hold one token and nothing else")
     return Secret(text)
@@ -127,11 +128,11 @@ def _fetch(asked: OAuth2, security: Security) -> _Answer:
 
 
 def _credentials(file: str) -> _CredentialsFile:
+    path = Path(file.removeprefix("file://"))
     try:
-        return msgspec.json.decode(Path(file.removeprefix("file://")).read_bytes(), type=_CredentialsFile)
-    except OSError as error:
-        raise HarnessError(f"the OAuth2 credentials {file} cannot be read: {error.strerror}") from None
-    except msgspec.MsgspecError:
+        written = content(path, "the OAuth2 credentials", at_most_bytes=SECRET_AT_MOST_BYTES)
+        return msgspec.json.decode(written, type=_CredentialsFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         raise HarnessError(
             f"the OAuth2 credentials {file} are no JSON object with client_id and client_secret"
         ) from None

@@ -6,12 +6,14 @@ import functools
 import re
 import socket
 import ssl
+from pathlib import Path
 from typing import Final
 
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, NewConnectionError, ReadTimeoutError
 
 from conformance.clients.outcomes import ConnectionLost
 from conformance.clients.security.service import Security, Service
+from conformance.files import CERTIFICATES_AT_MOST_BYTES, content
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 
@@ -79,6 +81,8 @@ def dial(host: str, port: int, service: Service, *, timeout_s: float) -> socket.
 @functools.lru_cache
 def tls_context(security: Security) -> ssl.SSLContext:
     """The TLS context. Raises :class:`HarnessError` for invalid files."""
+    if security.trust_certs_file is not None:
+        _demand_readable(security.trust_certs_file, "the trusted certificates")
     try:
         context = ssl.create_default_context(cafile=security.trust_certs_file)
     except (OSError, ssl.SSLError):
@@ -102,6 +106,11 @@ def issuer_context(security: Security) -> ssl.SSLContext:
     return context
 
 
+def _demand_readable(file: str, what: str) -> None:
+    """Refuse what OpenSSL would read for ever: a pipe, a device. Raises HarnessError."""
+    content(Path(file), what, at_most_bytes=CERTIFICATES_AT_MOST_BYTES)
+
+
 def _present(context: ssl.SSLContext, security: Security) -> None:
     """Load the client certificate."""
 
@@ -109,6 +118,9 @@ def _present(context: ssl.SSLContext, security: Security) -> None:
         raise HarnessError(f"the key {security.key_file} is encrypted: give one without a passphrase")
 
     assert security.certificate_file is not None
+    _demand_readable(security.certificate_file, "the client certificate")
+    if security.key_file is not None:
+        _demand_readable(security.key_file, "the key")
     try:
         context.load_cert_chain(security.certificate_file, security.key_file, password=refuse)
     except OSError as error:  # ssl.SSLError is one

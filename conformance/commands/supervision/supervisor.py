@@ -52,7 +52,9 @@ _NO_TESTS_COLLECTED = 5
 """``pytest.ExitCode.NO_TESTS_COLLECTED``; importing pytest for it would double what a command takes to begin."""
 
 _TICK_S = 0.1
-_LINE_AT_MOST_BYTES = 64 * 1024 * 1024
+LINE_AT_MOST_BYTES = 64 * 1024 * 1024
+"""The longest event."""
+
 _READ_BYTES = 1 << 16
 _TAIL_LINES = 40
 _TAIL_BYTES = 32 * 1024
@@ -136,7 +138,7 @@ class _Engine:
         chunk = os.read(self._events, _READ_BYTES)
         self._closed = not chunk
         *lines, self._partial = (self._partial + chunk).split(b"\n")
-        if len(self._partial) > _LINE_AT_MOST_BYTES:
+        if len(self._partial) > LINE_AT_MOST_BYTES:
             lines.append(self._partial)
             self._partial = b""
         return lines

@@ -23,6 +23,7 @@ from conformance.events import (
     ViolationFound,
     ViolationMinimised,
 )
+from conformance.files import content
 from conformance.harness_error import HarnessError
 from conformance.history.document import Replays
 from conformance.hunt_result import DefectFound, DefectMissed, DefectSuspected, Hunted, HuntFailed, NotItsDoing
@@ -180,7 +181,7 @@ def as_json(hunted: Sequence[Hunted], *, broker: str, seed: int, budget_s: float
 def read(path: Path) -> HuntForm:
     """Read the JSON of a hunt."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=HuntForm)
+        return msgspec.json.decode(content(path), type=HuntForm)
     except (OSError, msgspec.MsgspecError) as error:
         raise HarnessError(f"{path} does not have the JSON of a hunt: {error}") from error
 
