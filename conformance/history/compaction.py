@@ -8,7 +8,6 @@ at any time: the new files count when all of them exist, and only then the old o
 from __future__ import annotations
 
 import itertools
-import json
 import secrets
 import shutil
 import tempfile
@@ -17,18 +16,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from conformance.files import opened
 from conformance.harness_error import HarnessError
-from conformance.history.about import of_footer, together
+from conformance.history.about import ByRun, of_footer, together
 from conformance.history.parquet import (
     ABOUT_KEY,
+    DAMAGE,
     REPLACES_KEY,
     SCHEMA,
     compacted_name,
     compacted_together,
     completed,
+    first_line,
     in_force,
     in_order,
     write_file,
@@ -119,21 +122,31 @@ def _parts(bucket: Path) -> list[Path]:
 def _replaces(path: Path) -> list[str]:
     if compacted_together(path.name) is None:
         return []
-    names: list[str] = json.loads(_footer(path).get(REPLACES_KEY, b"[]"))
-    return names
+    try:
+        return msgspec.json.decode(_footer(path).get(REPLACES_KEY, b"[]"), type=list[str])
+    except DAMAGE as error:
+        raise _broken(path, error) from error
 
 
 def _footer(path: Path) -> Mapping[bytes, bytes]:
+    with opened(path) as file:
+        try:
+            return pq.read_metadata(file).metadata or {}
+        except DAMAGE as error:
+            raise _broken(path, error) from error
+
+
+def _about(path: Path) -> ByRun:
     try:
-        return pq.read_metadata(path).metadata or {}
-    except (pa.ArrowException, OSError) as error:
+        return of_footer(_footer(path).get(ABOUT_KEY, b"{}"))
+    except DAMAGE as error:
         raise _broken(path, error) from error
 
 
 def _compact(bucket: Path, parts: Sequence[Path], events_of_a_file: int) -> None:
     file_of = _planned(parts, events_of_a_file)
     number = max(file_of.values()) + 1
-    about = together(of_footer(_footer(path).get(ABOUT_KEY, b"{}")) for path in parts)
+    about = together(map(_about, parts))
     token, replaced = secrets.token_hex(4), [path.name for path in parts]
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=bucket) as scratch:
         sources = [list(parts)] if number == 1 else _scattered(parts, file_of, Path(scratch))
@@ -187,12 +200,17 @@ def _scattered(parts: Sequence[Path], file_of: Mapping[Identity, int], scratch: 
 def _read(path: Path, columns: Sequence[str] = tuple(SCHEMA.names)) -> pa.Table:
     names = [field.name for field in _ENCODED if pa.types.is_dictionary(field.type) and field.name not in ADDED]
     schema = pa.schema([_ENCODED.field(name) for name in columns])
+    opened(path).close()  # a pipe would have Arrow wait for ever
     try:
         with pq.ParquetFile(path, read_dictionary=names, page_checksum_verification=True) as file:
-            return completed(file.read(columns=list(columns)), columns).cast(schema)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            table = completed(file.read(columns=list(columns)), columns).cast(schema)
+            expected = file.metadata.num_rows
+    except DAMAGE as error:
         raise _broken(path, error) from error
+    if len(table) != expected:
+        raise HarnessError(f"{path} is not a whole file of a history: it has {len(table)} of {expected} events")
+    return table
 
 
 def _broken(path: Path, error: Exception) -> HarnessError:
-    return HarnessError(f"{path} is not a whole file of a history: {str(error).splitlines()[0]}")
+    return HarnessError(f"{path} is not a whole file of a history: {first_line(error)}")

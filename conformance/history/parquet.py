@@ -73,8 +73,13 @@ VERSION_KEY = b"pulsar-conformance.version"
 RUNS_KEY = b"pulsar-conformance.runs"
 REPLACES_KEY = b"pulsar-conformance.replaces"
 ABOUT_KEY = b"pulsar-conformance.about"
-"""The keys of a footer: the schema's version, the runs of the file, the names of the files that it replaces, and the
-systems of its runs (:mod:`conformance.history.about`)."""
+TOPICS_ONLY_KEY = b"pulsar-conformance.topics-only"
+"""The keys of a footer: the schema's version, the runs of the file, the names of the files that it replaces, the
+systems of its runs (:mod:`conformance.history.about`), and whether each of its events has a topic. The statistics of
+its columns say that, too, but where these are damaged pyarrow ends the process."""
+
+DAMAGE = (pa.ArrowException, msgspec.MsgspecError, OSError, ValueError, TypeError, KeyError, OverflowError)
+"""What reading a damaged file raises."""
 
 _COMPACTED = re.compile(r"compacted-(?P<token>\w+)-\d+-of-(?P<number>\d+)\.parquet")
 
@@ -88,6 +93,11 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 BUCKETS = 16
 EVENTS_OF_A_SEGMENT = 65_536
 ROWS_OF_A_GROUP = 1_000_000
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line; the type of one that says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def bucket_of(topic: str | None, buckets: int) -> str:
@@ -247,9 +257,12 @@ def write_tables(
 def _write(tables: Iterator[pa.Table], file: BinaryIO, footer: Mapping[bytes, bytes]) -> None:
     first = next(tables)
     runs: set[str] = set()
+    is_topics_only = True
     schema = first.schema.remove_metadata()
     with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer:
         for table in itertools.chain([first], tables):
             writer.write_table(table, row_group_size=ROWS_OF_A_GROUP)
             runs.update(table["run"].unique().to_pylist())
-        writer.add_key_value_metadata({**footer, RUNS_KEY: json.dumps(sorted(runs)).encode()})
+            is_topics_only &= not table["topic"].null_count
+        facts = {RUNS_KEY: sorted(runs), TOPICS_ONLY_KEY: is_topics_only}
+        writer.add_key_value_metadata({**footer, **{key: json.dumps(fact).encode() for key, fact in facts.items()}})

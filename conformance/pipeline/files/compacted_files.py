@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 
-from conformance.history.parquet import SCHEMA, completed
+from conformance.history.parquet import DAMAGE, SCHEMA, completed
 from conformance.history.recorded import ADDED
 from conformance.pipeline.files.file_systems import local_path
 from conformance.pipeline.files.footers import File
@@ -49,13 +49,17 @@ class OpenedFile:
         source = local_path(self.path) if self.content is None else pa.BufferReader(self.content)
         try:
             with pq.ParquetFile(source, read_dictionary=_NAMES, page_checksum_verification=True) as file:
+                missing = file.metadata.num_rows
                 for rows in file.iter_batches(ROWS_OF_A_BATCH, columns=list(columns), use_threads=False):
+                    missing -= rows.num_rows
                     batch = completed(rows, columns)
                     topic = batch.column("topic")
                     yield batch.filter(topic.is_valid()) if topic.null_count else batch
+                if missing:
+                    raise Damaged(self.path)
         except MemoryError:  # Arrow's exceptions include it, but the file is not damaged
             raise
-        except (pa.ArrowException, OSError) as error:
+        except DAMAGE as error:
             raise Damaged(self.path) from error
 
 

@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -17,8 +18,19 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from conformance.files import opened
+from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun, of_footer
-from conformance.history.parquet import ABOUT_KEY, REPLACES_KEY, RUNS_KEY, SCHEMA, VERSION_KEY
+from conformance.history.parquet import (
+    ABOUT_KEY,
+    DAMAGE,
+    REPLACES_KEY,
+    RUNS_KEY,
+    SCHEMA,
+    TOPICS_ONLY_KEY,
+    VERSION_KEY,
+    first_line,
+)
 from conformance.history.recorded import ADDED, VERSION
 from conformance.pipeline.files.file_systems import Tails, is_local, local_path, reason
 
@@ -44,7 +56,8 @@ class File:
     replaces: frozenset[str]
     about: ByRun
     names_topics_only: bool
-    """Whether each of its events is known to have a topic, so that it has no fault of a whole cluster."""
+    """Whether each of its events is known to have a topic, so that it has no fault of a whole cluster. It is not known
+    of files of earlier versions of the suite."""
 
     @property
     def bucket(self) -> str:
@@ -75,13 +88,13 @@ def examined(spark: SparkSession, sizes_bytes: Mapping[str, int]) -> dict[str, F
 
 def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
     try:
-        footer = pq.read_metadata(local_path(path)) if is_local(path) else _footer(tails, path, size_bytes)
+        footer = _local_footer(path) if is_local(path) else _footer(tails, path, size_bytes)
+        metadata = footer.metadata or {}
+        wrong = _wrong(footer, metadata)
     except Py4JJavaError as error:
         return f"{path} is not a whole Parquet file: {reason(error)}"
-    except (pa.ArrowException, OSError) as error:
-        return f"{path} is not a whole Parquet file: {str(error).splitlines()[0]}"
-    metadata = footer.metadata or {}
-    wrong = _wrong(footer, metadata)
+    except (*DAMAGE, HarnessError) as error:
+        return f"{path} is not a whole Parquet file: {first_line(error)}"
     if wrong:
         return f"{path} {wrong}"
     try:
@@ -91,10 +104,15 @@ def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
             runs=_names(metadata, RUNS_KEY),
             replaces=_names(metadata, REPLACES_KEY),
             about=of_footer(metadata.get(ABOUT_KEY, b"{}")),
-            names_topics_only=_names_topics_only(footer),
+            names_topics_only=msgspec.json.decode(metadata.get(TOPICS_ONLY_KEY, b"false"), type=bool),
         )
-    except msgspec.MsgspecError as error:
-        return f"{path} has a garbled footer: {error}"
+    except DAMAGE as error:
+        return f"{path} has a garbled footer: {first_line(error)}"
+
+
+def _local_footer(path: str) -> pq.FileMetaData:
+    with opened(Path(local_path(path))) as file:
+        return pq.read_metadata(file)
 
 
 def _footer(tails: Tails, path: str, size_bytes: int) -> pq.FileMetaData:
@@ -124,14 +142,6 @@ def _wrong(footer: pq.FileMetaData, metadata: Mapping[bytes, bytes]) -> str:
         if name in SCHEMA.names and physical != _PHYSICAL[SCHEMA.field(name).type]:
             return f"has {physical} in the column {name}, which should be {_PHYSICAL[SCHEMA.field(name).type]}"
     return "" if footer.num_rows else "is empty: there is no event in it"
-
-
-def _names_topics_only(footer: pq.FileMetaData) -> bool:
-    """Whether the statistics of every row group show it; they may be missing."""
-    number = footer.schema.names.index("topic")
-    columns = (footer.row_group(group).column(number) for group in range(footer.num_row_groups))
-    statistics = [column.statistics for column in columns]
-    return all(one is not None and one.has_null_count and one.null_count == 0 for one in statistics)
 
 
 def _names(metadata: Mapping[bytes, bytes], key: bytes) -> frozenset[str]:
