@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 from rich.text import Text
@@ -27,7 +28,7 @@ from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.engine.undecidable import undecidable_here
 from conformance.events import Emitter
 from conformance.lockstep.capabilities import Capabilities
-from conformance.lockstep.settings_in_force import settings_in_force
+from conformance.lockstep.settings.in_force import settings_in_force
 from conformance.report.console import say, show_table
 from conformance.report.sentences.lists import count
 from conformance.tenancy.cluster_settings import CLASSIC
@@ -139,7 +140,15 @@ class _WithoutTopics:
         self.is_switchable = classic is not None
         self.can_drain = classic != "true" or may_change
         self.can_be_classic = classic == "true" or (self.is_switchable and may_change)
-        self.knows_dispatchers = True
+        self.are_alike = self.are_known = True
+
+    @property
+    def key_shared(self) -> Self:
+        return self
+
+    @property
+    def dispatchers(self) -> Self:
+        return self
 
     def has_admin_request(self, path: str) -> bool:
         return self._admin.has_request(self._topic, path)

@@ -35,7 +35,10 @@ from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from model.rules.catalogue import select
 
-ASSUMED = "your role may not read the broker's settings (GET brokers/configuration/runtime): taken to be as shipped"
+ASSUMED = (
+    "your role may not read the broker's settings (GET brokers/configuration/runtime): "
+    "taken as topics show them, or as shipped"
+)
 """The phase to emit if the role may not read the settings."""
 
 _plan = pytest.StashKey[Plan]()

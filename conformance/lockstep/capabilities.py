@@ -31,9 +31,6 @@ LARGEST_ENTRIES: Final = 100
 LONGEST_S: Final = 20.0
 """The longest that an example waits for something that the broker does in the background."""
 
-DRAINING_FIELD: Final = ("subscriptions", "drainingHashesCount")
-"""A stats field of releases with draining hashes."""
-
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:
@@ -119,6 +116,26 @@ class Requirement:
     """What machines do not draw without it, for a report."""
 
 
+class KeySharedTraits(Protocol):
+    """Which implementations of Key_Shared topics can have, on brokers that are alike."""
+
+    @property
+    def can_drain(self) -> bool: ...
+    @property
+    def can_be_classic(self) -> bool: ...
+    @property
+    def is_switchable(self) -> bool: ...
+
+
+class DispatcherTraits(Protocol):
+    """How the brokers differ in that."""
+
+    @property
+    def are_alike(self) -> bool: ...
+    @property
+    def are_known(self) -> bool: ...
+
+
 class BrokerTraits(Protocol):
     """The part of a run's world that :class:`Capabilities` reads."""
 
@@ -127,13 +144,9 @@ class BrokerTraits(Protocol):
         """The broker's settings; None if the role may not read them."""
 
     @property
-    def can_drain(self) -> bool: ...
+    def key_shared(self) -> KeySharedTraits: ...
     @property
-    def can_be_classic(self) -> bool: ...
-    @property
-    def is_switchable(self) -> bool: ...
-    @property
-    def knows_dispatchers(self) -> bool: ...
+    def dispatchers(self) -> DispatcherTraits: ...
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request, by its path below the topic's."""
@@ -307,8 +320,10 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
         case Dispatcher(kind):
             return _why_no_dispatcher(kind, broker)
         case KnownDispatchers():
-            of_several = "the brokers have different implementations of Key_Shared, and topics move between them"
-            return None if broker.knows_dispatchers else of_several
+            of_several = (
+                "the brokers have, or may have, different implementations of Key_Shared, and topics move between them"
+            )
+            return None if broker.dispatchers.are_known else of_several
         case ClientOption(name, is_there):
             return None if is_there else f"pulsar-client {pulsar.__version__} has no option {name}"
         case _:
@@ -325,9 +340,14 @@ def _why_too_large(
 
 
 def _why_no_dispatcher(kind: Literal["draining", "classic"], broker: BrokerTraits) -> str | None:
-    fixed = "the cluster has {}={}, and the run may not change that without --allow-cluster-settings"
-    if kind == "classic":
-        return None if broker.can_be_classic else fixed.format(CLASSIC, "false")
-    if broker.can_drain:
+    key_shared = broker.key_shared
+    is_there = key_shared.can_be_classic if kind == "classic" else key_shared.can_drain
+    if is_there or not broker.dispatchers.are_alike:
         return None
-    return fixed.format(CLASSIC, "true") if broker.is_switchable else "this release has no draining hashes"
+    implementation = "classic implementation of Key_Shared" if kind == "classic" else "draining hashes"
+    if key_shared.is_switchable:
+        value = "false" if kind == "classic" else "true"
+        return f"the cluster has {CLASSIC}={value}, and the run may not change that without --allow-cluster-settings"
+    if broker.runtime is None:
+        return f"the topics of this cluster have no {implementation}, and the role may not read its settings"
+    return f"this release has no {implementation}"

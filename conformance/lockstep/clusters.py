@@ -23,7 +23,7 @@ from conformance.clients.admin.types import NamespacePolicies, ReplicationStats
 from conformance.clients.security.service import Service
 from conformance.clusters import QUICK, Clusters
 from conformance.lockstep.answers import LateToReturn, OutOfTime, expected_back
-from conformance.lockstep.traits import Traits
+from conformance.lockstep.settings.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.tenancy.cluster_settings import ClusterSettings
 from conformance.tenancy.run_name import RunName

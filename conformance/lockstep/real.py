@@ -285,7 +285,7 @@ class RealPerformer:
             persisted_per_s=limit,
             flush_s=world.flush_interval_s,
             stored_ranges=world.stored_ranges,
-            has_draining_hashes=world.has_draining_hashes,
+            has_draining_hashes=world.key_shared.has_draining_hashes,
             look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
             unacknowledged_in_all=in_all,
             snapshots=next((self._snapshots.due(name) for name in made), None),
@@ -314,7 +314,7 @@ class RealPerformer:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
-        if classic is not None and not self._world.use_classic(classic):
+        if classic is not None and not self._world.key_shared.use_classic(classic):
             return Performed(Skipped("this broker cannot change the implementation while it runs"))
         self._chunks.before_unload(name)
         # A topic that is being reloaded after an earlier unload may refuse another one for a moment.

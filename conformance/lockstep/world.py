@@ -23,12 +23,13 @@ from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.clusters import FurtherClusters
 from conformance.harness_error import HarnessError
-from conformance.lockstep.answers import Answers, DidNotReturn, Ends, LateForStats
-from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
+from conformance.lockstep.answers import Answers, DidNotReturn, Ends
+from conformance.lockstep.capabilities import Capabilities
 from conformance.lockstep.clusters import ReplicatedPlace, ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
-from conformance.lockstep.settings_in_force import Dispatchers, settings_in_force, shipped_settings
-from conformance.lockstep.traits import Traits, limit_in_all, snapshot_schedule
+from conformance.lockstep.settings.dispatchers import DRAINING_FIELD, Dispatchers, KeySharedImplementation
+from conformance.lockstep.settings.in_force import completed, settings_in_force
+from conformance.lockstep.settings.traits import Traits, limit_in_all, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.ended_topics import EndedTopics
 from conformance.tenancy.place import LanePlace, RunPlace
@@ -45,9 +46,6 @@ ALIVE_TIMEOUT_S = 30.0
 """How long a running broker may take to store a message."""
 LEAST_FREE_BYTES = 20 * 1024 * 1024
 """With less free space on the disk, a failure is not the broker's fault."""
-SETTING_TIMEOUT_S = 10.0
-"""How long a dynamic setting may take to be in force."""
-SETTING_PAUSE_S = 0.002
 POLICY_TIMEOUT_S: Final = 10.0
 """How long a policy may take to appear in the topic's stats; far longer than ever measured."""
 REPORTED_SETTINGS = (
@@ -111,7 +109,7 @@ class World:
             lambda: self.broker.addresses.admin, is_of_one_topic=self.is_of_one_topic
         )
         self._place = place
-        self.dispatchers = Dispatchers(broker)
+        self.dispatchers: Final = Dispatchers(broker, lambda: place.tenant.namespace("off"))
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
         self.starter = Starter("conformance.applications", read_report)
@@ -127,10 +125,11 @@ class World:
         self._limits_subscriptions = limit_in_all(self.runtime or {}) > 0
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(name, deduplication)
-        runtime = self.runtime or shipped_settings(has_draining_hashes=self.has_stats_field(*DRAINING_FIELD))
-        self._read_settings(runtime, may_change=place.settings.may_change)
+        runtime = self._completed_settings()
+        self._read_settings(runtime)
         if self.assumes_settings:
             self.broker_default = self._usual_default = self._is_deduplicated_by_default()
+            self._lift_limit(runtime)
         self.capabilities = Capabilities(self)
 
     @property
@@ -138,7 +137,21 @@ class World:
         """How long dispatchers may wait because a read has failed; 0 where nothing explains that."""
         return self._read_retry_s if self.is_storage_disturbed else 0.0
 
-    def _read_settings(self, runtime: Mapping[str, str], *, may_change: bool) -> None:
+    def _completed_settings(self) -> Mapping[str, str]:
+        at, topic = self.broker.addresses.service, self._topic_of_fields
+        return completed(self.runtime, self.admin, at, topic, shows_draining=self._shows_draining)
+
+    def _lift_limit(self, runtime: Mapping[str, str]) -> None:
+        """Lift the limit on unacknowledged messages, which only topics showed, from the first namespaces and others."""
+        self._limits_subscriptions = limit_in_all(runtime) > 0
+        for kind in ("on", "off", "default") if self._limits_subscriptions else ():
+            self.admin.set_max_unacknowledged_in_all(self._place.tenant.namespace(kind), 0)
+
+    @property
+    def _shows_draining(self) -> bool:
+        return self.has_stats_field("subscriptions", DRAINING_FIELD)
+
+    def _read_settings(self, runtime: Mapping[str, str]) -> None:
         """Read the settings that operations depend on."""
         self.settings = dict(self.broker.configuration) or {
             name: runtime[name] for name in REPORTED_SETTINGS if name in runtime
@@ -150,20 +163,26 @@ class World:
         self.snapshots = snapshot_schedule(runtime)
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
-        # A release without draining hashes has no such switch, and is always classic.
-        self._is_switchable = CLASSIC in runtime
-        self._can_be_classic = self._is_switchable and may_change
-        self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
-        self._is_classic = self._is_usually_classic
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
         self._read_retry_s = float(runtime.get("dispatcherReadFailureBackoffInitialTimeInMs", "15000")) / 1000
         self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))
+        self.key_shared = KeySharedImplementation(
+            self.admin,
+            self._place.settings,
+            shows_draining=self._shows_draining,
+            has_switch=CLASSIC in (self.runtime or ()) and self.dispatchers.are_of_one_release,
+            is_classic=runtime.get(CLASSIC) == "true",
+        )
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
 
     def has_admin_request(self, path: str) -> bool:
         """Whether the broker has a request of the admin API, by its path below the topic's."""
         return self.admin.has_request(f"persistent://{self._place.tenant.namespace('off')}/alive", path)
+
+    @property
+    def _topic_of_fields(self) -> str:
+        return f"persistent://{self._place.tenant.namespace('off')}/fields"
 
     def has_stats_field(self, part: str, name: str) -> bool:
         """Whether the stats of each of a topic's publishers or subscriptions have this field."""
@@ -179,7 +198,7 @@ class World:
 
         Of a topic with a producer, a subscription and an entry.
         """
-        topic = f"persistent://{self._place.tenant.namespace('off')}/fields"
+        topic = self._topic_of_fields
         client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
         try:
             producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
@@ -355,52 +374,10 @@ class World:
         self.broker_default = deduplication  # also of the next start, if this one fails
         self.broker.restart({"brokerDeduplicationEnabled": str(deduplication).lower()})
 
-    @property
-    def is_switchable(self) -> bool:
-        """Whether the release has a setting for the implementation of Key_Shared subscriptions."""
-        return self._is_switchable
-
-    @property
-    def can_be_classic(self) -> bool:
-        """Whether Key_Shared subscriptions can have the classic implementation on this broker."""
-        return self._can_be_classic or self._is_usually_classic or not self.dispatchers.are_alike
-
-    @property
-    def can_drain(self) -> bool:
-        """Whether Key_Shared subscriptions can have draining hashes on this broker."""
-        return self._can_be_classic or self.has_draining_hashes or not self.dispatchers.are_alike
-
     def spread(self, topic: str, *, beside: Collection[str]) -> None:
         """Choose the owner of an example's first topic; those ``beside`` it may share its namespace, which stays."""
         if not beside:
             self.dispatchers.spread(topic, self.admin)
-
-    @property
-    def knows_dispatchers(self) -> bool:
-        """Whether it is known which implementation of Key_Shared each topic has, in a rolling upgrade as well."""
-        return self.dispatchers.are_known
-
-    @property
-    def has_draining_hashes(self) -> bool:
-        """Whether Key_Shared subscriptions of topics that are loaded now have draining hashes."""
-        return not self._is_classic
-
-    def use_classic(self, on: bool) -> bool:
-        """Switch the implementation of Key_Shared for topics that are loaded from now on; whether the broker can.
-
-        :meth:`restore_default` undoes it.
-        """
-        if on == self._is_classic:
-            return True
-        if not self._can_be_classic or not self.dispatchers.are_alike:
-            return False
-        value = str(on).lower()
-        if not self._place.settings.change(CLASSIC, value):
-            return False
-        if not wait_until(lambda: self.admin.runtime_configuration().get(CLASSIC) == value, SETTING_TIMEOUT_S):
-            raise LateForStats(f"the broker does not follow its setting {CLASSIC}")
-        self._is_classic = on
-        return True
 
     def shows_topic_policy(self, name: str, *, on: bool) -> bool:
         """Whether the broker has loaded a topic's policy of deduplication, before the bound has passed.
@@ -419,7 +396,7 @@ class World:
 
     def restore_default(self) -> None:
         """Undo the settings of earlier examples, with a restart if necessary."""
-        self.use_classic(self._is_usually_classic)
+        self.key_shared.restore()
         if self.broker_default != self._usual_default:
             self.restart(deduplication=self._usual_default)
             self.broker_came_back()

@@ -19,7 +19,7 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
-from conformance.lockstep.settings_in_force import Dispatchers
+from conformance.lockstep.settings.dispatchers import Dispatchers
 from conformance.wait import retry, wait_until
 
 TIMEOUT_S = 60.0
@@ -188,7 +188,8 @@ class SeenByLanes:
 def test_each_broker_of_a_rolling_upgrade_owns_the_topics_of_some_namespaces(deployment: Deployment) -> None:
     admin = Admin(deployment.addresses.admin)
     brokers = SeenByLanes("3.3.6,4.0.8", deployment.addresses, deployment.capabilities)
-    dispatchers = Dispatchers(brokers)  # type: ignore[arg-type]
+    admin.create_namespace("public/off")
+    dispatchers = Dispatchers(brokers, lambda: "public/off")  # type: ignore[arg-type]
     owners = []
     for lane in (1, 2, 3, 4):
         namespace = f"public/lane-{lane}-on"

@@ -23,7 +23,7 @@ CONSUMES_A_BATCH = """
 import sys
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig
-from conformance.lockstep.traits import Traits
+from conformance.lockstep.settings.traits import Traits
 url, topic = sys.argv[1:]
 traits = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"}).of_pulsar_client()
 wanted = SubscriptionConfig(topic=topic, name="s", kind="Shared", acks_parts=traits.acknowledges_parts)

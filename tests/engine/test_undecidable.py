@@ -36,8 +36,17 @@ class Answers:
     can_drain: bool = True
     can_be_classic: bool = True
     is_switchable: bool = True
-    knows_dispatchers: bool = True
+    are_alike: bool = True
+    are_known: bool = True
     lacks: frozenset[str] = frozenset()
+
+    @property
+    def key_shared(self) -> Answers:
+        return self
+
+    @property
+    def dispatchers(self) -> Answers:
+        return self
 
     def has_admin_request(self, path: str) -> bool:
         return path not in self.lacks
@@ -99,7 +108,12 @@ def test_a_setting_that_makes_a_rule_undecidable_is_named(settings: dict[str, st
         ({"can_be_classic": False}, "KEY-14", f"{CLASSIC}=false"),
         ({"can_drain": False}, "KEY-03", f"{CLASSIC}=true"),
         ({"can_drain": False, "is_switchable": False}, "KEY-03", "this release has no draining hashes"),
-        ({"knows_dispatchers": False}, "KEY-01", "different implementations of Key_Shared"),
+        (
+            {"can_be_classic": False, "is_switchable": False},
+            "KEY-14",
+            "this release has no classic implementation of Key_Shared",
+        ),
+        ({"are_known": False}, "KEY-01", "different implementations of Key_Shared"),
         ({"lacks": {"publishers.chunkedMessageRate"}}, "CHUNK-10", "have no chunkedMessageRate in publishers"),
         ({"lacks": {"ledger/0/entry/0"}}, "REPL-07", "no admin request TOPIC/ledger/0/entry/0"),
         ({"lacks": {"entries.producer-name"}}, "REPL-07", "does not show the producer-name of an entry"),
@@ -110,7 +124,7 @@ def test_a_feature_that_a_release_lacks_is_named(answers: dict[str, Any], rule: 
 
 
 def test_no_consumer_is_key_shared_where_the_brokers_differ_in_that() -> None:
-    differing, alike = Capabilities(Answers(knows_dispatchers=False)), Capabilities(Answers(runtime=QUICK))
+    differing, alike = Capabilities(Answers(are_known=False)), Capabilities(Answers(runtime=QUICK))
     key_shared, shared = (Subscribe("c", "t0", "s0", kind=kind) for kind in ("Key_Shared", "Shared"))
     assert "different implementations" in str(differing.why_not(key_shared))
     assert differing.why_not(shared) is None

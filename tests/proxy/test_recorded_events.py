@@ -9,7 +9,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
 from conformance.lockstep.cursors.consumers import WireMember
 from conformance.lockstep.positions import Positions
-from conformance.lockstep.traits import Traits
+from conformance.lockstep.settings.traits import Traits
 from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import ChunkFields, ConnectionClosed, ConnectionOpened
 from conformance.proxy.frame_reader import payload_digest

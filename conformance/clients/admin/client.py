@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -36,6 +36,7 @@ from model.log import Position
 
 __all__ = ["Admin", "AdminError"]
 
+T = TypeVar("T")
 Domain = Literal["persistent", "non-persistent"]
 
 ASKING_S: Final = 5.0
@@ -149,6 +150,16 @@ class Admin:
         except AdminError as error:
             return error.status not in NO_SUCH_REQUEST
         return True
+
+    def applied_policy(self, topic: str, policy: str, kind: type[T]) -> T | None:
+        """A policy that applies to a topic, perhaps by default; None if the release does not show it to this role."""
+        try:
+            answer = self._http.request("GET", f"{topic_path(topic)}/{policy}", query={"applied": "true"})
+        except AdminError as error:
+            if error.status in (*NO_SUCH_REQUEST, HTTPStatus.FORBIDDEN):
+                return None
+            raise
+        return msgspec.json.decode(answer.data, type=kind | None) if answer.data else None
 
     def internal_stats(self, topic: str) -> InternalStats:
         """The state of a topic's ledgers and cursors in the broker's memory."""

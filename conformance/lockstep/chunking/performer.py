@@ -181,7 +181,7 @@ class Chunks:
             deduplication=self._world.is_on(operation.deduplication),
             snapshot_room=self._world.snapshot_room,
             limit_bytes=min(LIMIT_BYTES, self._world.max_message_bytes),
-            has_draining_hashes=self._world.has_draining_hashes,
+            has_draining_hashes=self._world.key_shared.has_draining_hashes,
             look_ahead=(look_ahead.per_consumer, look_ahead.per_subscription),
         )
 

@@ -18,7 +18,7 @@ from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelive
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
-from conformance.lockstep.traits import Traits
+from conformance.lockstep.settings.traits import Traits
 from conformance.proxy.proxy import Proxy
 from model.events import Acknowledged, Delivery
 from model.log import Position

@@ -114,7 +114,7 @@ class KeyShares:
             if isinstance(member, WireMember) and member.is_open:
                 member.await_heard()
         differing = self._world.dispatchers.drains_on(topic)
-        drains = self._world.has_draining_hashes if differing is None else differing
+        drains = self._world.key_shared.has_draining_hashes if differing is None else differing
         began, patience = time.monotonic(), Patience(GATHER_TIMEOUT_S + self._world.failed_reads_s)
         polls = came = 0
         while True:

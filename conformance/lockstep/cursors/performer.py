@@ -24,7 +24,7 @@ from conformance.lockstep.cursors.persistence import PersistedStates
 from conformance.lockstep.cursors.poller import Poller, SubscriptionView, stats_of
 from conformance.lockstep.network import fault_of
 from conformance.lockstep.positions import MessagePosition, Positions
-from conformance.lockstep.traits import MANY
+from conformance.lockstep.settings.traits import MANY
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.events import (

@@ -20,7 +20,7 @@ from conformance.lockstep.replication.catch_up import await_replicated
 from conformance.lockstep.replication.cluster_reader import Reading
 from conformance.lockstep.replication.links import Links
 from conformance.lockstep.sessions import WireSession
-from conformance.lockstep.traits import MANY
+from conformance.lockstep.settings.traits import MANY
 from conformance.wait import retry
 from model.cluster_events import ReplicatorStalled
 from model.cluster_operations import AWAY, HOME, LinkOperation

@@ -19,6 +19,7 @@ from conformance.lockstep.capabilities import (
     Question,
     StatsField,
 )
+from conformance.lockstep.settings.dispatchers import DRAINING_FIELD
 from conformance.report.docs.markdown import grid, page
 from conformance.tenancy.cluster_settings import CLASSIC
 
@@ -128,10 +129,11 @@ def _asked(question: Question) -> str:
             return " and ".join(f"`{name}=true`" for name in names)
         case AtMost(limits):
             return " or ".join(f"`{name}` at most {largest:g}" for name, (_, largest) in limits.items())
-        case Dispatcher():
-            return f"the setting `{CLASSIC}`"
+        case Dispatcher(kind):
+            field = f"the field `{DRAINING_FIELD}` in `subscriptions` of a topic's stats"
+            return field if kind == "draining" else f"the setting `{CLASSIC}`, or stats without that field"
         case KnownDispatchers():
-            return f"whether all brokers have the setting `{CLASSIC}`, or none, or a deployment of separate processes"
+            return "whether all brokers show draining hashes, or none, or a deployment of separate processes"
         case ClientOption(name):
             return f"the option `{name}` of pulsar-client"
         case _:

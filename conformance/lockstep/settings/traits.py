@@ -11,7 +11,8 @@ from model.vocabulary import LookAhead, SnapshotSchedule
 
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
 PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
-
+BATCH_INDEX_ACKS: Final = "acknowledgmentAtBatchIndexLevelEnabled"
+REDELIVERY_COUNTS: Final = "subscriptionRedeliveryTrackerEnabled"
 
 MANY: Final = 10_000
 """More messages than an example has."""
@@ -48,8 +49,8 @@ class Traits:
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
         return cls(
-            acknowledges_parts=runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true",
-            counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
+            acknowledges_parts=runtime.get(BATCH_INDEX_ACKS, "false") == "true",
+            counts_redeliveries=runtime.get(REDELIVERY_COUNTS, "true") == "true",
             unacknowledged_in_all=limit_in_all(runtime),
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
             delay_tick_ms=delay_tick_ms(runtime),

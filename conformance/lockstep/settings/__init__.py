@@ -1,0 +1,1 @@
+"""What performers have to know of a broker's settings, read or asked."""
