@@ -76,3 +76,22 @@ def required(
         entries = (DEVIATIONS[name] for name in unknown)
         return min(entries, key=lambda one: (one.rule not in exercised, one.name)).broken(because)
     return Allowed(after, (), tuple(sorted(way)))
+
+
+def explained(
+    judged: Allowed[S] | Broken, causes: Iterable[str | Way], after: S, known: frozenset[str]
+) -> Allowed[S] | Broken:
+    """The same answer; if a rule is broken that each of these causes explains: ``after`` if one is known.
+
+    Otherwise the first one names the violation, unless it has a name. It keeps its rule if that breaks with the
+    deviation.
+    """
+    ways = [frozenset({one}) if isinstance(one, str) else one for one in causes] if isinstance(judged, Broken) else []
+    if not isinstance(judged, Broken) or not ways:
+        return judged
+    way = min(ways, key=lambda one: (len(one - known), len(one)))
+    if way <= known:
+        return Allowed(after, (), tuple(sorted(way)))
+    entry = DEVIATIONS[min(way - known)]
+    rule = judged.rule if judged.rule in entry.also else entry.rule
+    return judged if judged.deviation is not None else entry.broken(judged.because, rule)

@@ -35,8 +35,8 @@ def current_name(name: str) -> str:
 
 
 def preferred(names: Iterable[str], known: frozenset[str]) -> str:
-    """Of several deviations that explain an observation, a known one where there is one; the first by name."""
-    return min(names, key=lambda name: (name not in known, name))
+    """Of several deviations that explain an observation, the first known one, or the first one if none is known."""
+    return min(names, key=lambda name: name not in known)
 
 
 def adding_up(bounds: Mapping[str, int], difference: int, known: frozenset[str]) -> tuple[str, ...]:

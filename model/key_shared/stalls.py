@@ -7,11 +7,12 @@ the replay queue, and three of the deviations end when a consumer sends permits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from immutables import Map
 
+from model.deviations import preferred
 from model.deviations.key_shared import (
     DELAYED_WAITS_FOR_REPLAY_QUEUE,
     LEAVE_TRIGGERS_NO_READ,
@@ -60,15 +61,18 @@ class Look:
     is_passed_over_unordered: bool = False
 
 
-def explained(keyed: Keyed, owed: Iterable[Position], look: Look) -> Map[Position, str]:
-    """The entries that a deviation stalls, and its name. A stall that has not ended continues."""
+def explained(keyed: Keyed, owed: Iterable[Position], look: Look, known: frozenset[str]) -> Map[Position, str]:
+    """The entries that a deviation stalls, and its name: a known one if there is one. A stall that has not ended
+    continues."""
     before = _continuing(keyed, has_dispatched=look.has_dispatched)
     if keyed.last != look.last:  # a new message has made the broker rewind
         before = {at: name for at, name in before.items() if name != REWIND_SKIPPED_AFTER_REPLAY_READ}
     hashes = {entry.position: entry.hashed for entry in look.entries}
+    owed = tuple(owed)
     ready = frozenset(hashes[at] for at in owed)
-    reasons = {at: before.get(at) or _reason(keyed, at, hashes[at], look, ready) for at in owed}
-    stalled_at = {at: name for at, name in reasons.items() if name is not None}
+    continuing = {at: [before[at]] if at in before else [] for at in owed}
+    reasons = {at: [*continuing[at], *_reasons(keyed, at, hashes[at], look, ready)] for at in owed}
+    stalled_at = {at: preferred(names, known) for at, names in reasons.items() if names}
     if REWIND_SKIPPED_AFTER_REPLAY_READ in stalled_at.values():
         # The broker reads nothing until the next new message, so it does not read later entries either.
         following = (entry.position for entry in look.entries if entry.holder is None)
@@ -228,19 +232,20 @@ def _continuing(keyed: Keyed, *, has_dispatched: bool) -> dict[Position, str]:
     return {} if has_dispatched else {at: name for at, name in keyed.stalled.items() if name not in ended}
 
 
-def _reason(keyed: Keyed, position: Position, hashed: int, look: Look, ready: frozenset[int]) -> str | None:
+def _reasons(keyed: Keyed, position: Position, hashed: int, look: Look, ready: frozenset[int]) -> Iterator[str]:
     """``ready``: the hashes of due entries. All other entries in the replay queue may block later ones."""
     if any(own.has(position, hashed) for own in keyed.unread):
-        return LEAVE_TRIGGERS_NO_READ
+        yield LEAVE_TRIGGERS_NO_READ
     if keyed.may_be_replay_read and keyed.may_be_read_to == look.last:
-        return REWIND_SKIPPED_AFTER_REPLAY_READ
+        yield REWIND_SKIPPED_AFTER_REPLAY_READ
     waiting = (entry for entry in look.entries if entry.holder is None and entry.position < position)
     blocked = (entry for entry in waiting if entry.position in look.without_hash and entry.hashed not in ready)
     if any(owner_of(entry.hashed, look.receivers) for entry in blocked):
-        return REPLAY_HEAD_OF_LINE_BLOCKING
+        yield REPLAY_HEAD_OF_LINE_BLOCKING
     # A message that was blocked once is in the replay queue, where its hash no longer matters.
     if hashed in look.passed and keyed.stalled.get(position) != REPLAY_HASH_KEPT_AFTER_ACK:
-        return REPLAY_HASH_KEPT_AFTER_ACK
+        yield REPLAY_HASH_KEPT_AFTER_ACK
     if look.is_passed_over_unordered:
-        return LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
-    return LOOK_AHEAD_SKIPS_REPLAY if look.is_passed_over else None
+        yield LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
+    if look.is_passed_over:
+        yield LOOK_AHEAD_SKIPS_REPLAY

@@ -475,7 +475,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
                 case str():
                     return Broken(rule, one)
                 case Deviating(because=because):
-                    deviation = preferred({one.deviation, *one.others}, known)
+                    deviation = preferred((one.deviation, *sorted(one.others)), known)
                     if deviation not in known:
                         entry = DEVIATIONS[deviation]
                         return entry.broken(because, rule if rule in entry.also else None)

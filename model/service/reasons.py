@@ -9,10 +9,11 @@ through the proxy. A client may notice a cut after the fault was cleared.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from model.deviations import preferred, requires
+from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
@@ -33,6 +34,7 @@ from model.deviations.service import (
     TOPIC_POLICIES_LOAD_LATE,
     UNLOAD_RACES_WITH_ROLLOVER,
 )
+from model.explain import explained
 from model.judgement import Allowed, Broken
 from model.operations import OpenProducer
 from model.rules.catalogue import carries
@@ -165,9 +167,7 @@ def _not_replicated(overdue: Overdue, reasons: Reasons) -> Allowed[None] | Broke
     """By a deviation a replicator may send again and again, and make no progress."""
     possible = [REPLICATOR_RESENDS_IN_A_LOOP] if reasons.may_resend else []
     possible += [REPLICATOR_RESENDS_AFTER_DROP] if overdue.topic in reasons.dropped else []
-    if not possible:
-        return Broken(overdue.rule, overdue.what)
-    return requires(preferred(possible, reasons.known), None, reasons.known, overdue.what)
+    return explained(Broken(overdue.rule, overdue.what), possible, None, reasons.known)
 
 
 @carries("SERVE-01")
@@ -187,35 +187,39 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
+    return explained(Broken("SERVE-01", because), _causes(answer, reasons), None, reasons.known)
+
+
+def _causes(answer: ErrorAnswer, reasons: Reasons) -> Iterator[str]:
+    """The deviations that explain an error."""
     if answer.is_of_several and answer.topic in reasons.new and answer.code == NO_SUCH_TOPIC:
-        return requires(NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER, None, reasons.known, because)
+        yield NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER
     if answer.topic in reasons.loading and answer.message.startswith(POLICIES_NOT_LOADED):
-        return requires(TOPIC_POLICIES_LOAD_LATE, None, reasons.known, because)
+        yield TOPIC_POLICIES_LOAD_LATE
     if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
-        return requires(STATS_RACE_WITH_RECENTLY_JOINED, None, reasons.known, because)
+        yield STATS_RACE_WITH_RECENTLY_JOINED
     is_without = NO_CURRENT_LEDGER.search(answer.message)
     is_skip = SKIP_ENTRIES in answer.request
     is_skip_of_nothing = is_skip and answer.topic in reasons.empty
     if is_skip and answer.topic in reasons.empty | reasons.reloaded and INVALID_MARK_DELETE in answer.message:
-        return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, reasons.known, because)
+        yield SKIP_OF_EMPTY_TOPIC_FAILS
     is_reset_of_nothing = answer.topic in reasons.empty and RESET in answer.request
     finds_nothing = (is_skip_of_nothing or is_reset_of_nothing) and answer.message == NO_ELEMENT
     if is_skip and answer.topic in reasons.reopened & reasons.deleted and answer.message == NO_ELEMENT:
-        return requires(SKIP_AFTER_ALL_TRIMMED_FAILS, None, reasons.known, because)
+        yield SKIP_AFTER_ALL_TRIMMED_FAILS
     if answer.topic in reasons.reopened and (is_without or finds_nothing):
-        return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, reasons.known, because)
+        yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
     looks_for_entry = PEEK in answer.request or RESET in answer.request
     if answer.topic in reasons.reopened and looks_for_entry and NO_SUCH_ENTRY in answer.message:
-        return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, reasons.known, because)
+        yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
     is_race = any(error in answer.message for error in OF_RACING_METADATA)
     if answer.topic in reasons.rolling and is_race and not answer.is_last:
-        return requires(TERMINATION_RACES_WITH_ROLLOVER, None, reasons.known, because)
+        yield TERMINATION_RACES_WITH_ROLLOVER
     if answer.topic in reasons.loading & reasons.full and BAD_VERSION in answer.message and not answer.is_last:
-        return requires(UNLOAD_RACES_WITH_ROLLOVER, None, reasons.known, because)
+        yield UNLOAD_RACES_WITH_ROLLOVER
     is_failed = answer.interface == "admin" and answer.code in (FAILED_LOAD, NO_OWNER)
     if reasons.are_sessions_expired and is_failed and any(error in answer.message for error in OF_EXPIRED_SESSION):
-        return requires(EXPIRED_SESSION_FAILS_REQUESTS, None, reasons.known, because)
-    return Broken("SERVE-01", because)
+        yield EXPIRED_SESSION_FAILS_REQUESTS
 
 
 @carries("SERVE-01", "SERVE-07")
@@ -226,13 +230,16 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
     if silence.topic in reasons.read_after_loss:
         return Broken("SERVE-07", f"{silence.topic} is not read to its end after the loss of a bookie: {silence.why}")
     because = f"{silence.request} is not answered: {silence.why}"
+    return explained(Broken("SERVE-01", because), _causes_of_silence(silence, reasons), None, reasons.known)
+
+
+def _causes_of_silence(silence: Silence, reasons: Reasons) -> Iterator[str]:
     if silence.topic in reasons.reopened and silence.request == SKIP:
-        return requires(SKIP_PAST_TERMINATED_END_LOOPS, None, reasons.known, because)
+        yield SKIP_PAST_TERMINATED_END_LOOPS
     if silence.topic in reasons.reopened & reasons.empty and silence.request.startswith(NEW_SUBSCRIPTIONS):
-        return requires(TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS, None, reasons.known, because)
+        yield TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS
     if reasons.returns and silence.request.startswith(OPEN_PRODUCER):
-        return requires(RECONNECT_NEVER_ANSWERED, None, reasons.known, because)
-    return Broken("SERVE-01", because)
+        yield RECONNECT_NEVER_ANSWERED
 
 
 @carries("SERVE-02")

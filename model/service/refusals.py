@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from model.deviations import preferred, requires
+from model.deviations import requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
@@ -21,6 +21,7 @@ from model.deviations.service import (
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
+from model.explain import explained
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
@@ -71,27 +72,8 @@ def judge(
     if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
         what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
         because = f"{what} is refused with {outcome.code}: {outcome.message}"
-        if _recursed(service, operation, outcome):
-            return requires(RECONNECT_OVERFLOWS_STACK, None, known, because)
-        is_cumulative = isinstance(operation, Acknowledge | AckById) and operation.cumulative
-        if is_cumulative and MARKED_POSITION in outcome.message:
-            return requires(ACK_BELOW_MARK_DELETE_REFUSED, None, known, because)
-        if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
-            causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
-            return requires(preferred(causes, known), None, known, because)
-        if isinstance(operation, Seek) and _searches_reopened(consumption, operation, outcome):
-            return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, None, known, because, "SERVE-01")
-        if isinstance(operation, Subscribe) and _has_no_ledger(consumption, operation) and not outcome.message:
-            return requires(TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS, None, known, because)
-        if isinstance(operation, Skip):
-            is_empty = _is_empty(consumption, operation)
-            if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:
-                return requires(SKIP_OF_EMPTY_TOPIC_FAILS, None, known, because)
-            if _has_no_ledger(consumption, operation):
-                return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, None, known, because)
-            if _is_reopened(consumption, operation) and consumption.topics[operation.topic].is_all_deleted:
-                return requires(SKIP_AFTER_ALL_TRIMMED_FAILS, None, known, because)
-        return Broken("SERVE-01", because)
+        causes = _causes(service, consumption, operation, outcome)
+        return explained(Broken("SERVE-01", because), causes, None, known)
     match operation:
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)
@@ -108,6 +90,32 @@ def judge(
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
+
+
+def _causes(
+    service: ServiceState, consumption: Consumption, operation: AnyOperation, outcome: Refused
+) -> Iterator[str]:
+    """The deviations that explain a refusal without a reason."""
+    if _recursed(service, operation, outcome):
+        yield RECONNECT_OVERFLOWS_STACK
+    is_cumulative = isinstance(operation, Acknowledge | AckById) and operation.cumulative
+    if is_cumulative and MARKED_POSITION in outcome.message:
+        yield ACK_BELOW_MARK_DELETE_REFUSED
+    if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
+        causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
+        yield from causes
+    if isinstance(operation, Seek) and _searches_reopened(consumption, operation, outcome):
+        yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    if isinstance(operation, Subscribe) and _has_no_ledger(consumption, operation) and not outcome.message:
+        yield TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS
+    if isinstance(operation, Skip):
+        is_empty = _is_empty(consumption, operation)
+        if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:
+            yield SKIP_OF_EMPTY_TOPIC_FAILS
+        if _has_no_ledger(consumption, operation):
+            yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+        if _is_reopened(consumption, operation) and consumption.topics[operation.topic].is_all_deleted:
+            yield SKIP_AFTER_ALL_TRIMMED_FAILS
 
 
 def _searches_reopened(consumption: Consumption, operation: Seek, outcome: Refused) -> bool:

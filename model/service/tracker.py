@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import reduce
 
 from model.cluster_operations import LoseCluster
-from model.deviations import preferred, requires
 from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
@@ -25,6 +24,7 @@ from model.events import (
     Subscribed,
     TakenOver,
 )
+from model.explain import explained
 from model.judgement import Allowed, Broken
 from model.operations import (
     AnyOperation,
@@ -117,13 +117,11 @@ def _starved(
             return Allowed(state, excused=("SERVE-03",))
         case ReadCursor(topic, subscription):
             consumers = dict(consumption.consumers_of(SubscriptionId(topic, subscription)))
-            reason = chunks.reason(consumption, SubscriptionId(topic, subscription), consumers)
-            if reason == chunks.WAITS:
+            reasons = chunks.reasons(consumption, SubscriptionId(topic, subscription), consumers)
+            if reasons == [chunks.WAITS]:
                 return Allowed(state)
-            if reason is not None:
-                starved = f"{' and '.join(consumers)} of {subscription}: {outcome.why}"
-                return requires(reason, state, known, starved)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
+            judged = explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
             judged = deliveries.starved_at_limit(consumption, consumers.values(), judged, None, known)
             judged = deliveries.starved_before_rewind(consumption, consumers.values(), judged, None, known)
             return judged if isinstance(judged, Broken) else judged.of(state)
@@ -146,9 +144,7 @@ def _starved(
                 causes.append(EXPIRY_STOPS_AT_ACKNOWLEDGED)
             if administration.ends_in_reopened_ledger(consumption, topic, str(up_to)):
                 causes.append(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-            if causes:
-                return requires(preferred(causes, known), state, known, because)
-            return Broken("SERVE-04", because)
+            return explained(Broken("SERVE-04", because), causes, state, known)
         case _:
             return Allowed(state)
 

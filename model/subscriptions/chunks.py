@@ -7,15 +7,15 @@ In all other respects a chunk is judged like any entry. A dispatcher sends all c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from model.deviations import requires
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
 )
 from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+from model.explain import explained
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscriptions.consumers import Message
@@ -40,40 +40,41 @@ def excused(
 
     ``in_time``: the entries after which it surely had permits left.
     """
-    reasons = [reason(state, subscription, [name], in_time) for subscription in state.consumers[name].subscriptions]
-    if all(one == WAITS for one in reasons):
+    each = [reasons(state, subscription, [name], in_time) for subscription in state.consumers[name].subscriptions]
+    if all(one == [WAITS] for one in each):
         return Allowed(state)
-    deviation = next((one for one in reasons if one not in (None, WAITS)), None)
-    return broken if deviation is None else requires(deviation, state, known, broken.because)
+    return explained(broken, (reason for one in each for reason in one if reason != WAITS), state, known)
 
 
-def reason(
+def reasons(
     state: Consumption, subscription: SubscriptionId, starved: Collection[str], in_time: Collection[Position] = ()
-) -> str | None:
-    """Why these consumers are sent nothing: the name of a deviation, ``WAITS``, or None.
+) -> list[str]:
+    """Why these consumers may be sent nothing: names of deviations, or ``WAITS``.
 
     Chunks whose acks are lost by a deviation of the cursor are a reason only if there is no other one.
     """
     if not any(consumer.kind == "Shared" for _, consumer in state.consumers_of(subscription)):
-        return None
+        return []
     cursor = state.cursors[subscription]
     free = state.unassigned(subscription, cursor.possible)
-    found = _reason(state, subscription, starved, in_time, free)
-    lost = state.unassigned(subscription, state.imaginable(subscription) - cursor.possible) if found is None else free
-    return found if lost.keys() <= free.keys() else _reason(state, subscription, starved, in_time, lost)
+    if found := list(_reasons(state, subscription, starved, in_time, free)):
+        return found
+    lost = state.unassigned(subscription, state.imaginable(subscription) - cursor.possible)
+    return [] if lost.keys() <= free.keys() else list(_reasons(state, subscription, starved, in_time, lost))
 
 
-def _reason(
+def _reasons(
     state: Consumption,
     subscription: SubscriptionId,
     starved: Collection[str],
     in_time: Collection[Position],
     free: Mapping[Position, ChunkNumber | None],
-) -> str | None:
+) -> Iterator[str]:
     here, assignment = dict(state.consumers_of(subscription)), state.assignment(subscription)
     chunks = [chunk for chunk in free.values() if chunk is not None]
-    if assignment.is_stuck(chunks) or assignment.may_be_stuck(chunks):
-        return CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+    is_stuck = assignment.is_stuck(chunks) or assignment.may_be_stuck(chunks)
+    if is_stuck:
+        yield CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
     # The harness learns what was dispatched when a consumer receives it. So another consumer may have a first chunk.
     others = [name for name in here if name not in starved or len(starved) > 1]
     may_have_begun = any(not here[name].is_settled for name in others)
@@ -84,7 +85,11 @@ def _reason(
         return holder in others or (holder is None and chunk is not None and chunk.chunk_id > 0 and may_have_begun)
 
     if any(map(waits, chunks)):
-        return WAITS if all(map(waits, free.values())) else CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+        if not all(map(waits, free.values())):
+            yield CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+        elif not is_stuck:
+            yield WAITS
+        return
     left = Counter(chunk.uuid for chunk in chunks)
     log = state.log(subscription.topic).chunks
     within_permits = {log[position].uuid for position in in_time if position in log}
@@ -92,7 +97,8 @@ def _reason(
         one.is_last and left[one.uuid] == 1 and assignment.holder(one.uuid) and one.uuid not in within_permits
         for one in chunks
     )
-    return CHUNK_ASSIGNED_BEYOND_PERMITS if is_last_one_lost and len(here) > 1 else None
+    if is_last_one_lost and len(here) > 1:
+        yield CHUNK_ASSIGNED_BEYOND_PERMITS
 
 
 def counted_at_nobody(state: Consumption, subscription: SubscriptionId) -> int:

@@ -30,6 +30,7 @@ from model.deviations.service import (
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
+from model.explain import Way, explained
 from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
@@ -275,11 +276,9 @@ def starved_without_ledger(
     state: Consumption, consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
 ) -> Allowed[S] | Broken:
     """The same answer; the state ``after`` if a replay read of a terminated topic has failed."""
-    if not isinstance(judged, Broken) or judged.deviation is not None or consumer.kind not in SHARED:
-        return judged
-    if not any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions):
-        return judged
-    return requires(TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER, after, known, judged.because, judged.rule)
+    is_shared = consumer.kind in SHARED
+    is_lost = is_shared and any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions)
+    return explained(judged, [TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER] if is_lost else [], after, known)
 
 
 def starved_before_rewind(
@@ -287,24 +286,19 @@ def starved_before_rewind(
 ) -> Allowed[S] | Broken:
     """The same answer; the state ``after`` if a replay read was pending when the last consumer left, perhaps, so that
     the broker skipped the rewind."""
-    if not isinstance(judged, Broken) or judged.deviation is not None:
-        return judged
-    shared = [subscription for one in consumers if one.kind in SHARED for subscription in one.subscriptions]
-    if not any(membership.may_wait_before_rewind(state, subscription) for subscription in shared):
-        return judged
-    return requires(REWIND_SKIPPED_AFTER_REPLAY_READ, after, known, judged.because, judged.rule)
+    shared = (subscription for one in consumers if one.kind in SHARED for subscription in one.subscriptions)
+    may_wait = any(membership.may_wait_before_rewind(state, subscription) for subscription in shared)
+    return explained(judged, [REWIND_SKIPPED_AFTER_REPLAY_READ] if may_wait else [], after, known)
 
 
 def starved_after_disconnect(
     state: Consumption, subscription: SubscriptionId, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
 ) -> Allowed[S] | Broken:
     """The same, if all consumers were disconnected, and the next one is sent nothing."""
-    if not isinstance(judged, Broken) or judged.deviation is not None or subscription not in state.cursors:
-        return judged
-    may_wait = membership.may_wait_before_rewind(state, subscription)
-    if not may_wait and not membership.leaves_replay_read(state, subscription):
-        return judged
-    return requires(REWIND_SKIPPED_AFTER_REPLAY_READ, after, known, judged.because, judged.rule)
+    may_wait = subscription in state.cursors and (
+        membership.may_wait_before_rewind(state, subscription) or membership.leaves_replay_read(state, subscription)
+    )
+    return explained(judged, [REWIND_SKIPPED_AFTER_REPLAY_READ] if may_wait else [], after, known)
 
 
 def _is_replay_lost(state: Consumption, subscription: SubscriptionId) -> bool:
@@ -336,11 +330,10 @@ def limited(
         because = f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}"
         # The classic implementation does not look at the limit: it sends as many as the consumer has permits for.
         is_classic = consumer.kind == "Key_Shared" and not before.topics[consumer.topics[0]].drains
-        if consumer.is_unblocked and (is_classic or len({one.position for one in outcome.messages}) == 1):
-            return requires(REDELIVERY_REQUEST_UNBLOCKS, None, known, because)
-        if had - consumer.acked_not_pending < limit:
-            return requires(UNACKED_COUNT_LOWERED_BY_ANY_ACK, None, known, because)
-        return Broken("SERVE-05", because)
+        is_let_in = is_classic or len({one.position for one in outcome.messages}) == 1
+        causes = [REDELIVERY_REQUEST_UNBLOCKS] if consumer.is_unblocked and is_let_in else []
+        causes += [UNACKED_COUNT_LOWERED_BY_ANY_ACK] if had - consumer.acked_not_pending < limit else []
+        return explained(Broken("SERVE-05", because), causes, None, known)
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
@@ -360,15 +353,13 @@ def starved_at_limit(
 ) -> Allowed[S] | Broken:
     """The same answer; the state ``after`` if only consumers starve at their limit that the broker has unblocked, or
     that it counts too many messages for."""
-    if not isinstance(judged, Broken) or judged.deviation is not None or not consumers:
+    if not isinstance(judged, Broken) or not consumers:
         return judged
-    if all(consumer.is_unblocked for consumer in consumers):
-        return requires(REDELIVERY_REQUEST_UNBLOCKS, after, known, judged.because)
+    is_unblocked = all(consumer.is_unblocked for consumer in consumers)
+    causes: list[str | Way] = [REDELIVERY_REQUEST_UNBLOCKS] if is_unblocked else []
     blocking = [_blocked_by(state, consumer, known) for consumer in consumers]
-    if all(blocking):
-        names = dict.fromkeys(name for names in blocking for name in names)
-        return requires_all(names, after, known, judged.because, judged.rule)
-    return judged
+    causes += [frozenset(name for names in blocking for name in names)] if all(blocking) else []
+    return explained(judged, causes, after, known)
 
 
 def _limit_of(state: Consumption, consumer: Consumer) -> int:

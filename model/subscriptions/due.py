@@ -12,6 +12,7 @@ from model.deviations import preferred, requires
 from model.deviations.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
 from model.deviations.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIMED_MESSAGE_DROPPED
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
+from model.explain import explained, required
 from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.key_shared import stalls, stats
@@ -56,7 +57,7 @@ def of_emptied(state: Consumption, subscription: SubscriptionId, judged: Broken,
     possible = state.imaginable(subscription) if subscription in state.cursors else ()
     if not any(one.has_emptied(state.log(subscription.topic)) for one in possible):
         return judged
-    return requires(PARTIAL_ACKS_PERSISTED_AS_FIRST, state, known, judged.because, judged.rule)
+    return explained(judged, (PARTIAL_ACKS_PERSISTED_AS_FIRST,), state, known)
 
 
 def not_dispatched(
@@ -84,10 +85,10 @@ def not_dispatched(
     if not owed and any(entry.holder is None for entry in _open(state, subscription)):
         return Allowed(None, excused=(missing.rule,))
     look = replace(_look(state, subscription, entries, alone), is_passed_over=keyed.is_woken or keyed.is_skip_kept)
-    stalled = stalls.explained(keyed, owed, look)
+    stalled = stalls.explained(keyed, owed, look, known)
     if not owed or any(position not in stalled for position in owed):
         return missing
-    return requires(preferred(stalled.values(), known), None, known, missing.because)
+    return required([frozenset(stalled[position] for position in owed)], None, known, missing.because)
 
 
 @carries("KEY-10")
@@ -376,7 +377,7 @@ def _with_classic(
     dropped = {at: UNCLAIMED_MESSAGE_DROPPED for at in owed if at in keyed.dropped}
     possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed, dropped)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
-    stalled = Map({at: min(found, key=lambda name: name not in known) for at, found in names.items() if found})
+    stalled = Map({at: preferred(found, known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))
     starved = recently_joined.starved(state, subscription, owed, receivers, stalled)
     if starved is not None:
@@ -421,7 +422,7 @@ def _late(
     known: frozenset[str],
 ) -> Allowed[Map[Position, str]] | Broken:
     """Nothing that is due is missing, except for entries that known deviations stall."""
-    stalled = stalls.explained(state.keyed_of(subscription), owed, look)
+    stalled = stalls.explained(state.keyed_of(subscription), owed, look, known)
     unexplained = {at: name for at, name in owed.items() if at not in stalled}
     if unexplained:
         return _late_by_rule(state, subscription, unexplained, look.receivers)

@@ -7,6 +7,7 @@ import pytest
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
+    LOOK_AHEAD_SKIPS_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
@@ -32,7 +33,7 @@ from tests.model.key_shared.test_order import (
     sent,
     share,
 )
-from tests.verdicts import Happened, deviates
+from tests.verdicts import Happened, allowed_by, deviates
 
 LOW, HIGH = sorted((A, B), key=lambda key: sticky_hash(key.encode()))
 MIDDLE = sticky_hash(LOW.encode())
@@ -117,3 +118,12 @@ def test_a_skipped_rewind_excuses_nothing_without_a_replay_read_or_after_a_new_m
     assert broken(*begin, *joined, new_message, replayed, known=DEVIATIONS) == "KEY-13"
     no_replay = [*sent(A, B), *joins("c"), gathers(share("c", 1, 2)), permits("c")]
     assert broken(*no_replay, *joined, stalled, known=DEVIATIONS) == "KEY-13"
+
+
+@pytest.mark.parametrize("known", [LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY])
+def test_of_two_deviations_that_explain_a_stall_one_must_be_known(known: str) -> None:
+    """5.0.0 has the second one only."""
+    begin = [*sent(LOW), *joins("c", "d"), halves(0, 1), leaves("c")]
+    stalled = gathers(share("d", ranges=ALL, permits=1), is_waiting=True, in_replay=1)
+    assert allowed_by(*begin, stalled, known=known).deviations == (known,)
+    assert broken(*begin, stalled) == "KEY-13"

@@ -1,0 +1,46 @@
+"""Which deviations explain an observation, where several do."""
+
+from __future__ import annotations
+
+from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
+from model.deviations.service import SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+from model.explain import by, explained, merged, minimal, required, together
+from model.judgement import Allowed, Broken
+from model.service.reasons import Reasons, judge
+from model.service.unexpected import ErrorAnswer
+
+A, B = BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
+STARVED = Broken("ACK-04", "it is skipped")
+
+
+def test_ways_are_kept_minimal() -> None:
+    both = together(by(A), by(B))
+    assert both == {frozenset({A, B})}
+    assert minimal(by(A) | both) == by(A)
+    assert merged([("state", by(A)), ("state", by(B)), ("state", both)]) == {"state": by(A, B)}
+
+
+def test_a_known_way_counts_before_a_shorter_unknown_one() -> None:
+    known = frozenset({A, B})
+    assert required([frozenset({"unknown"}), frozenset(known)], None, known) == Allowed(None, (), (A, B))
+
+
+def test_a_known_cause_counts_before_an_unknown_one_in_any_order() -> None:
+    for causes in ((A, B), (B, A)):
+        assert explained(STARVED, causes, None, frozenset({B})) == Allowed(None, (), (B,))
+    unknown = explained(STARVED, (A, B), None, frozenset())
+    assert isinstance(unknown, Broken)
+    assert unknown.deviation == A
+    assert explained(unknown, (B,), None, frozenset({B})) == Allowed(None, (), (B,))
+    assert explained(unknown, (B,), None, frozenset()) is unknown
+    assert explained(STARVED, (), None, frozenset({B})) is STARVED
+
+
+def test_an_error_that_two_deviations_explain_is_allowed_if_one_is_known() -> None:
+    answer = ErrorAnswer("admin", "POST t/skip/3", "500", "null", topic="t")
+    everywhere = frozenset({"t"})
+    for known in (SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER):
+        reasons = Reasons(reopened=everywhere, deleted=everywhere, empty=everywhere, known=frozenset({known}))
+        judged = judge(answer, reasons)
+        assert isinstance(judged, Allowed)
+        assert judged.deviations == (known,)
