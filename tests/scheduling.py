@@ -36,7 +36,6 @@ SHARES = {
     "tests/documented": BROKERS,
     "tests/package": BROKERS,
     "tests/test_actions.py": BROKERS,
-    "tests/test_installed_client.py": BROKERS,
     "tests/test_pytest_plugin.py": BROKERS,
     "tests/test_working_directory.py": BROKERS,
     "tests/pipeline/test_cluster.py": SPARK,

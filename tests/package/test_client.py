@@ -13,9 +13,7 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.events import RunStarted, decode
-from tests.test_wheel import run, wheel
-
-__all__ = ["wheel"]
+from tests.package.commands import run
 
 OTHER = "3.3.0"
 DEADLINE_S = 240.0
