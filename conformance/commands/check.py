@@ -28,7 +28,7 @@ from conformance.files import lines
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of
 from conformance.report import coverage, github, junit, table, verdicts_json
-from conformance.report.data import ReportData, reported_findings
+from conformance.report.data import ReportData, reported_findings, stored_findings
 from conformance.report.pages import page
 from conformance.report.progress import display
 from conformance.tenancy.footprint import Footprint
@@ -162,6 +162,9 @@ def read(folder: Path) -> ReportData:
         budget_s=asked.budget_s,
         defect=asked.defect,
         command=asked.command,
+        stored=stored_findings(
+            judged, asked.known, broker=asked.broker, client=asked.client, connection=asked.connection
+        ),
     )
 
 

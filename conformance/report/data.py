@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
@@ -31,13 +31,17 @@ FINDINGS_AT_MOST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedFinding:
-    """One finding with its history and the command that replays it; ``problem``: why the history cannot be read."""
+    """One finding with its history and the command that replays it; ``problem``: why the history cannot be read.
+
+    ``is_stored``: the history is the suite's own of a known deviation, not one of this run.
+    """
 
     finding: Finding
     path: Path
     history: History | None
     problem: str | None
     command: str
+    is_stored: bool = False
 
     @property
     def steps(self) -> tuple[StepInWords, ...]:
@@ -122,6 +126,8 @@ class ReportData:
     budget_s: float
     defect: str | None
     command: str
+    stored: dict[str, ReportedFinding] = field(default_factory=dict)
+    """By its name, the suite's own history of each known deviation that was met."""
 
     @property
     def clients(self) -> dict[str, str]:
@@ -159,6 +165,40 @@ def reported_findings(
         for verdict in verdicts.rules
         if isinstance(verdict, Contradicted)
     }
+
+
+def stored_findings(
+    verdicts: Verdicts,
+    known: Sequence[KnownDeviation],
+    *,
+    broker: str,
+    client: str | None = None,
+    connection: Sequence[str] = (),
+) -> dict[str, ReportedFinding]:
+    """By its name, each known deviation that was tolerated, with the suite's own history of it."""
+    met = {name for verdict in verdicts.rules if isinstance(verdict, Contradicted) for name in verdict.occurrences}
+    of_client = [*connection] if client is None else ["--client", client, *connection]
+    found = {}
+    for deviation in known:
+        if deviation.name not in met or deviation.history is None:
+            continue
+        path = _from_here(Path(deviation.history))
+        try:
+            history = document.read(path)
+        except HarnessError:
+            continue
+        if history.violation is None:
+            continue
+        violation = history.violation.__replace__(deviation=deviation.name)
+        found[deviation.name] = ReportedFinding(
+            finding=Finding(machine=history.machine, violation=violation, history=str(path), operations=0, known=True),
+            path=path,
+            history=history,
+            problem=None,
+            command=_replay(path, broker, "--known", "none", *of_client),
+            is_stored=True,
+        )
+    return found
 
 
 def _reported(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]) -> ReportedFinding:

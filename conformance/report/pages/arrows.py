@@ -1,14 +1,14 @@
 """The frames between a client and the broker in one step of a history, as arrows for a space-time diagram.
 
 If the outcome has the frames that the proxy saw, these are the arrows, marked as seen. Otherwise the arrows follow from
-the outcome: sends and their answers, deliveries, acknowledgments.
+the outcome: sends and their answers, deliveries, acknowledgments. A request has an arrow even if nothing answers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
 
 from conformance.history.document import Step
 from conformance.report.sentences.lists import count
@@ -26,12 +26,42 @@ from model.events import (
     RedeliveryRequested,
     Refused,
     Sent,
+    Skipped,
     SourceEnded,
     Stored,
     Unknown,
 )
 from model.log import Position
-from model.operations import HoldAfterSends, OpenProducer, Send
+from model.operations import (
+    CloseProducer,
+    CreateTopic,
+    HoldAfterSends,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    ReadSnapshot,
+    Send,
+    SetDeduplication,
+    Terminate,
+    Trim,
+)
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    CloseConsumer,
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    PeekMessage,
+    Permit,
+    ReadCursor,
+    ReadStoredCursor,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
 from model.traffic import (
     CommandAck,
     CommandMessage,
@@ -46,6 +76,34 @@ ARROWS_AT_MOST = 8
 """How many arrows of one step are drawn: the first and the last ones."""
 
 _POSITIONS_AT_MOST = 3
+
+_REQUESTS: Final[Mapping[type, str]] = {
+    AckById: "ack",
+    Acknowledge: "ack",
+    CloseConsumer: "close",
+    CloseProducer: "close",
+    CreateSubscription: "create subscription",
+    CreateTopic: "create topic",
+    DeleteSubscription: "delete subscription",
+    Expire: "expire",
+    OpenProducer: "open",
+    PeekMessage: "peek",
+    Permit: "permits",
+    ReadChunkRate: "read stats",
+    ReadCursor: "read cursor",
+    ReadLog: "read log",
+    ReadSnapshot: "read snapshot",
+    ReadStoredCursor: "read stored cursor",
+    ResetCursor: "reset cursor",
+    Seek: "seek",
+    SetDeduplication: "set deduplication",
+    Skip: "skip",
+    SkipAll: "skip all",
+    Subscribe: "subscribe",
+    Terminate: "terminate",
+    Trim: "trim",
+}
+"""The operations that are a request to the broker, with what the request is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +123,27 @@ class Arrow:
 def arrows_of(step: Step, actor: str) -> tuple[Arrow, ...]:
     """The arrows of a step of this actor, in their order."""
     late = [_answer(one.session, answer) for one in step.late for answer in one.answers]
-    arrows = [*late, *_arrows(step, actor)]
+    arrows = [*late, *_with_request(step, actor, list(_arrows(step, actor)))]
     if len(arrows) <= ARROWS_AT_MOST:
         return tuple(arrows)
     half = ARROWS_AT_MOST // 2
     more = arrows[half]
     note = Arrow(client=more.client, label=f"… {len(arrows) - 2 * half + 1} more …", is_out=more.is_out)
     return (*arrows[:half], note, *arrows[-half + 1 :])
+
+
+def _with_request(step: Step, actor: str, arrows: list[Arrow]) -> list[Arrow]:
+    """These arrows, with that of the request if it is one and none of them is."""
+    request = _REQUESTS.get(type(step.operation))
+    if request is None or isinstance(step.outcome, Skipped):
+        return arrows
+    match [arrow for arrow in arrows if arrow.is_out]:
+        case []:
+            return [Arrow(client=actor, label=request, is_out=True), *arrows]
+        case [Arrow(is_lost=True) as lost] if isinstance(step.outcome, Unknown):
+            return [replace(lost, label=f"{request}, no answer")]
+        case _:
+            return arrows
 
 
 def _arrows(step: Step, actor: str) -> Iterable[Arrow]:

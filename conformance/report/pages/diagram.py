@@ -105,7 +105,10 @@ def _homes(steps: Iterable[Step]) -> dict[str, str]:
 
 def _band(at: int, history: History, step_in_words: StepInWords, homes: dict[str, str]) -> Band:
     step, violation = history.steps[at], history.violation
-    lane, broker = step_in_words.actor, homes.get(step_in_words.actor, BROKER)
+    lane = step_in_words.actor
+    broker = step.operation.cluster or homes.get(lane, BROKER)
+    # A request on a topic of several clusters is to no one of them.
+    not_drawn = {BROKER, broker, SUITE} if any(homes.values()) and broker == BROKER else {BROKER, broker}
     return Band(
         step=step_in_words.step,
         lane=lane,
@@ -115,7 +118,7 @@ def _band(at: int, history: History, step_in_words: StepInWords, homes: dict[str
         tone=step_in_words.tone,
         invoked_ms=step.invoked_ms,
         completed_ms=step.completed_ms,
-        arrows=arrows_of(step, lane),
+        arrows=tuple(arrow for arrow in arrows_of(step, lane) if arrow.client not in not_drawn),
         breaks=violation.rule if violation is not None and violation.step == step_in_words.step else None,
     )
 

@@ -37,7 +37,10 @@ from conformance.verdicts import (
 from model.rules.catalogue import DOCUMENTS
 
 HISTORIES_AT_MOST = 20
-"""How many histories a page shows step by step; it links the files of the others."""
+"""How many histories of the run a page shows step by step; it links the files of the others."""
+
+STORED_AT_MOST = 40
+"""How many of the suite's own histories of known deviations it shows; they are short."""
 
 STEPS_AT_MOST = 100
 """How many steps of one history are shown."""
@@ -180,16 +183,21 @@ def _row(verdict: RuleVerdict, data: ReportData) -> _Row:
 
 
 def _violations(data: ReportData, folder: Path) -> Iterable[_Violation]:
-    room = HISTORIES_AT_MOST
+    room, stored_room = HISTORIES_AT_MOST, STORED_AT_MOST
     for verdict in sorted(data.verdicts.rules, key=lambda verdict: isinstance(verdict, Deviated)):
         if isinstance(verdict, Contradicted):
             shown = data.findings[verdict.rule.id]
             findings = tuple(_finding(reported, folder, in_lanes=at < room) for at, reported in enumerate(shown))
             room = max(0, room - len(shown))
+            deviations = tuple(_deviations(verdict, data))
+            without = {one.name for one in deviations} - {one.finding.violation.deviation for one in shown}
+            stored = [one for name, one in data.stored.items() if name in without]
+            findings += tuple(_finding(one, folder, in_lanes=at < stored_room) for at, one in enumerate(stored))
+            stored_room = max(0, stored_room - len(stored))
             yield _Violation(
                 verdict=verdict,
                 label=label(verdict),
-                deviations=tuple(_deviations(verdict, data)),
+                deviations=deviations,
                 because=diagnosis(verdict, data),
                 findings=findings,
                 others=len(verdict.findings) - len(shown),

@@ -1,8 +1,8 @@
 """A space-time diagram as inline SVG: time goes down, a lane for each client and broker, a band for each step.
 
 The style sheet has the colours. Signs repeat what they mean: the step that breaks the rule has a cross, and so has an
-arrow whose arrival is unknown. All texts are escaped and cut to their room. Each step has its whole sentence as a
-title.
+arrow whose arrival is unknown. All texts are escaped and cut to their room, and drawn as wide as the layout takes them
+to be in any font, so that none lies over another. Each step has its whole sentence as a title.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from conformance.report.pages.arrows import Arrow
 from conformance.report.pages.diagram import Band, Diagram, DiagramLane
@@ -32,8 +32,11 @@ PIXELS_A_MS = 0.05
 LETTERS_AT_MOST = 400
 """How many letters of a sentence are shown."""
 
-_LETTER = 6.7
-"""About how wide a letter is, in pixels."""
+LETTER, SMALL_LETTER = 6.7, 6.1
+"""How wide a letter is drawn, in pixels; on the axis it is small."""
+
+ASIDE = 18
+"""How far a label is from the lane of its client, in pixels: the head of an arrow has its place in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,20 +103,28 @@ def _heading(lane: DiagramLane, x: float, width: int, height: float) -> Markup:
     """Two lines; the name takes both of them if the lane is too narrow."""
     name, _, rest = lane.heading.partition(" (")
     below = f"({rest}" if rest else ""
-    if len(name) * _LETTER > width - 8:
+    if len(name) * LETTER > width - 8:
         name, _, below = name.partition(" ")
     return Markup(
         '<g class="lane{kind}"><title>{whole}</title><line x1="{x:.0f}" x2="{x:.0f}" y1="{head}" y2="{height:.0f}"/>'
-        '<text x="{x:.0f}" y="14" class="name">{name}</text><text x="{x:.0f}" y="30">{below}</text></g>'
+        "{name}{below}</g>"
     ).format(
         kind=" broker" if lane.is_broker else "",
         whole=_at_most(lane.heading),
         x=x,
         head=HEAD - 8,
         height=height,
-        name=_cut(name, width - 8),
-        below=_cut(below, width - 8),
+        name=_text("name", x, 14, _cut(name, width - 8)),
+        below=_text("below", x, 30, _cut(below, width - 8)),
     )
+
+
+def _text(kind: str, x: float, y: float, text: str, letter: float = LETTER) -> Markup:
+    """A text of a fixed width."""
+    if not text:
+        return Markup("")
+    fixed = Markup(' textLength="{:.1f}" lengthAdjust="spacingAndGlyphs"').format(len(text) * letter)
+    return Markup('<text class="{}" x="{:.0f}" y="{:.1f}"{}>{}</text>').format(kind, x, y, fixed, text)
 
 
 def _band(placed: _Placed, at: dict[str, float], width: float) -> Markup:
@@ -136,24 +147,22 @@ def _band(placed: _Placed, at: dict[str, float], width: float) -> Markup:
         parts.append(_zigzag(x, y + placed.height - 12))
     parts += [_arrow(arrow, band, at, y + LINE * (number + 1) + 12) for number, arrow in enumerate(band.arrows)]
     words = f"✕ breaks {band.breaks} · {band.action}" if band.breaks else band.action
-    parts.append(
-        Markup('<text class="did" x="{:.0f}" y="{:.1f}">{}</text>').format(x + 10, y + 12, _cut(words, width - x - 14))
-    )
+    parts.append(_text("did", x + 10, y + 12, _cut(words, width - x - 14)))
     return Markup('<g class="step{}">{}</g>').format(" breaks" if band.breaks else "", Markup("").join(parts))
 
 
 def _axis(placed: _Placed) -> Markup:
     band, y = placed.band, placed.top
     took_ms = band.completed_ms - band.invoked_ms
-    parts = Markup(
-        '<text class="when" x="6" y="{:.1f}"><tspan class="step-number">{}</tspan><tspan x="32">{}</tspan></text>'
-    ).format(y + 12, band.step, _ms(band.invoked_ms))
+    parts = [
+        _text("step-number", 6, y + 12, str(band.step), SMALL_LETTER),
+        _text("when", 32, y + 12, _ms(band.invoked_ms), SMALL_LETTER),
+    ]
     if placed.is_compressed or placed.height > 2 * LINE:
-        parts += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y + 12 + LINE, f"+{_ms(took_ms)}")
+        parts.append(_text("took", 32, y + 12 + LINE, f"+{_ms(took_ms)}", SMALL_LETTER))
     if placed.pause_ms is not None:
-        parts += _zigzag(AXIS - 12, y - LONGEST_GAP / 2)
-        parts += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y - 7, f"⋮ {_ms(placed.pause_ms)}")
-    return parts
+        parts.append(_text("took", 32, y - 7, f"⋮ {_ms(placed.pause_ms)}", SMALL_LETTER))
+    return Markup("").join(parts)
 
 
 def _zigzag(x: float, y: float) -> Markup:
@@ -166,16 +175,17 @@ def _arrow(arrow: Arrow, band: Band, at: dict[str, float], y: float) -> Markup:
     side = 1 if broker > client else -1
     source, target = (client + 6 * side, broker - 6 * side) if arrow.is_out else (broker - 6 * side, client + 6 * side)
     towards = 1 if target > source else -1
-    if arrow.is_lost:
-        target = (source + target) / 2
+    room = abs(broker - client) - ASIDE - 10
+    label = _cut(arrow.label, room - 10 if arrow.is_lost else room)
+    if arrow.is_lost:  # the cross is beyond the label, or for an answer between the broker and the label
+        beside = client + (ASIDE + len(label) * LETTER + 9) * side
+        target = beside if abs(beside - client) > abs(broker - client) / 2 else (source + target) / 2
     kind = "".join([" seen" if arrow.is_seen else "", " lost" if arrow.is_lost else ""])
     head = f"l{-7 * towards} -3.5v7z" if not arrow.is_lost else "m-4 -4l8 8m0 -8l-8 8"
     shape = Markup('<line x1="{:.0f}" x2="{:.0f}" y1="{y:.1f}" y2="{y:.1f}"/><path d="M{:.0f} {y:.1f}{}"/>').format(
         source, target, target, head, y=y
     )
-    text = Markup('<text class="{}" x="{:.0f}" y="{:.1f}">{}</text>').format(
-        "before" if side < 0 else "after", client + 14 * side, y - 3, _cut(arrow.label, abs(broker - client) - 24)
-    )
+    text = _text("before" if side < 0 else "after", client + ASIDE * side, y - 3, label)
     return Markup('<g class="arrow{}">{}{}</g>').format(kind, shape, text)
 
 
@@ -187,6 +197,6 @@ def _at_most(text: str) -> str:
     return text if len(text) <= LETTERS_AT_MOST else f"{text[: LETTERS_AT_MOST - 1]}…"
 
 
-def _cut(text: str, width: float) -> Markup:
-    letters = max(4, int(width / _LETTER))
-    return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")
+def _cut(text: str, width: float) -> str:
+    letters = max(4, int(width / LETTER))
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"

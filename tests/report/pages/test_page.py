@@ -291,13 +291,13 @@ def test_text_between_asterisks_is_emphasised(statement: str, markup: str) -> No
     assert emphasised(statement) == markup
 
 
-def test_verdicts_come_first_and_known_deviations_have_a_separate_section(tmp_path: Path) -> None:
+def test_violations_come_first_and_known_deviations_have_a_section_of_their_own_at_the_end(tmp_path: Path) -> None:
     written(tmp_path, history())
     met = example(DEDUP_03=2).__replace__(deviations={OTHER_QUIRK.name: 1})
     other = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-12"))
     known = (OTHER_QUIRK,)
     html = page(report_data(tmp_path, run(met, other), known=known), folder=tmp_path, when=WHEN)
-    places = [html.index(f'id="{name}"') for name in ("rules", "violations", "violation-DEDUP-12", "deviations")]
+    places = [html.index(f'id="{name}"') for name in ("violations", "violation-DEDUP-12", "rules", "deviations")]
     assert places == sorted(places)
     assert html.index('id="violation-DEDUP-03"') > places[-1]
 
