@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,11 +16,15 @@ from conformance.coverage.coverage import Drawn
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A number of something; larger ones are not exact in all JSON."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
     """An event; ``at_s``: seconds since the run began."""
 
-    at_s: float
+    at_s: Seconds
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
@@ -30,7 +34,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     broker: str
     clients: dict[str, str]
     seed: int
-    budget_s: float
+    budget_s: Seconds
     rules: tuple[str, ...]
     machines: tuple[str, ...]
     settings: dict[str, str]
@@ -55,7 +59,7 @@ class RunAsked(Event, frozen=True, kw_only=True):
     broker: str
     rules: tuple[str, ...]
     seed: int
-    budget_s: float
+    budget_s: Seconds
     named: frozenset[str] = frozenset()
     known: tuple[KnownDeviation, ...] = ()
     client: str | None = None
@@ -71,7 +75,7 @@ class Phase(Event, frozen=True, kw_only=True):
     """
 
     what: str
-    until_s: float | None = None
+    until_s: Seconds | None = None
 
 
 class ExampleFinished(Event, frozen=True, kw_only=True):
@@ -81,11 +85,11 @@ class ExampleFinished(Event, frozen=True, kw_only=True):
     """
 
     machine: str
-    operations: int
-    exercised: dict[str, int]
-    deviations: dict[str, int] = {}
-    excused: dict[str, int] = {}
-    seconds: float = 0.0
+    operations: Count
+    exercised: dict[str, Count]
+    deviations: dict[str, Count] = {}
+    excused: dict[str, Count] = {}
+    seconds: Seconds = 0.0
 
 
 class ViolationFound(Event, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ class ViolationFound(Event, frozen=True, kw_only=True):
     machine: str
     violation: Violation
     history: str
-    operations: int
+    operations: Count
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,10 +109,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: Literal["recording", "broker"]
-    seconds: float
-    candidates: int
-    steps: int
-    runs: int = 0
+    seconds: Seconds
+    candidates: Count
+    steps: Count
+    runs: Count = 0
 
 
 class ViolationMinimised(Event, frozen=True, kw_only=True):
@@ -120,11 +124,11 @@ class ViolationMinimised(Event, frozen=True, kw_only=True):
 
     original: str
     history: str
-    steps: int
-    tries: int
-    came_back: int
-    broke_in: int = 1
-    checked_in: int = 0
+    steps: Count
+    tries: Count
+    came_back: Count
+    broke_in: Count = 1
+    checked_in: Count = 0
     stages: tuple[Stage, ...] = ()
 
 
@@ -135,8 +139,8 @@ class ReplayedSoundly(Event, frozen=True, kw_only=True):
     """
 
     original: str
-    tries: int
-    came_back: int
+    tries: Count
+    came_back: Count
 
 
 class NotExercisable(Event, frozen=True, kw_only=True):
@@ -167,7 +171,7 @@ class RunStopped(Event, frozen=True, kw_only=True):
 class RunFinished(Event, frozen=True, kw_only=True):
     """The machines have finished. A run without this event was killed or failed. ``drawn``: the choices, if counted."""
 
-    operations: int
+    operations: Count
     drawn: Drawn | None = None
 
 

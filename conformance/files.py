@@ -27,6 +27,14 @@ CERTIFICATES_AT_MOST_BYTES: Final = 2**24
 DEADLINE_S: Final = 10.0
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file; False also for a name that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def content(path: Path, what: str = "", *, at_most_bytes: int = AT_MOST_BYTES, deadline_s: float = DEADLINE_S) -> bytes:
     """The content of a file; ``what`` it is, for the sentence of the HarnessError."""
     named = f"{what} {path}".lstrip()

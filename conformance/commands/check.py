@@ -26,7 +26,7 @@ from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunFinished, RunStarted, decode
 from conformance.files import lines
 from conformance.harness_error import HarnessError
-from conformance.known import KnownDeviation, known_of
+from conformance.known import KnownDeviation, known_of, validate_releases
 from conformance.report import coverage, github, junit, table, verdicts_json
 from conformance.report.data import ReportData, reported_findings, stored_findings
 from conformance.report.pages import page
@@ -173,7 +173,10 @@ def read_events(folder: Path) -> Iterator[AnyEvent]:
     file = events_file(folder)
     kept = lines(file, "the events of a run in", line_at_most_bytes=LINE_AT_MOST_BYTES)
     try:
-        yield from (decode(line) for line in kept if line.endswith(b"\n"))
+        for event in (decode(line) for line in kept if line.endswith(b"\n")):
+            for deviation in event.known if isinstance(event, RunAsked) else ():
+                validate_releases(deviation, file)
+            yield event
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise HarnessError(f"{file} does not have the events of a run: {error}") from error
 

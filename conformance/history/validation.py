@@ -25,9 +25,12 @@ from model.operations import (
     CrashSource,
     CreateTopic,
     FinishSource,
+    HoldAfterSends,
     OpenProducer,
     RunReader,
     RunSubscriber,
+    Send,
+    SendToFrozen,
     StartSource,
 )
 from model.rules import names
@@ -133,6 +136,8 @@ def _of_a_value(value: Any) -> Iterator[str]:
     match value:
         case Entry(messages=()):
             yield "an entry has no message"
+        case Send(entries=()) | SendToFrozen(entries=()) | HoldAfterSends(entries=()):
+            yield "it sends no entry"
         case ChunkNumber(chunk_id=chunk_id, chunks=chunks) if chunk_id >= chunks:
             yield f"chunk_id is {chunk_id}, of {chunks} chunks"
         case Subscribe(sticky=sticky):

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from conformance.files import content
+from conformance.files import content, is_file
 from conformance.harness_error import HarnessError
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS, current_name
@@ -156,8 +156,13 @@ def _validate(deviation: KnownDeviation, entry: KnownDeviation, path: Path) -> N
         raise HarnessError(f"{path}: the deviation {deviation.name} breaks {entry.rule}, not {deviation.rule!r}")
     if not (deviation.releases or deviation.switched_on or deviation.clients):
         raise HarnessError(f"{path}: the deviation {deviation.name} names no release")
-    if deviation.history is not None and not Path(deviation.history).is_file():
-        raise HarnessError(f"{path}: the deviation {deviation.name} has no history {deviation.history}")
+    if deviation.history is not None and not is_file(Path(deviation.history)):
+        raise HarnessError(f"{path}: the deviation {deviation.name} has no history {deviation.history!r}")
+    validate_releases(deviation, path)
+
+
+def validate_releases(deviation: KnownDeviation, path: Path) -> None:
+    """Raises HarnessError, with the file that has the deviation, if its specifiers are invalid."""
     switched_on = (specifier for releases in deviation.switched_on.values() for specifier in releases)
     for specifier in (*deviation.releases, *deviation.seldom, *switched_on, *deviation.clients.values()):
         if not _specifies_releases(specifier):

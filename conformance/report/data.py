@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import assert_never
 
 from conformance.events import Stage
+from conformance.files import is_file
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays
+from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation
 from conformance.report.sentences.participants import CLIENTS
 from conformance.report.sentences.words import StepInWords, explain
@@ -204,7 +206,9 @@ def stored_findings(
 def _reported(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]) -> ReportedFinding:
     path = _from_here(_found(folder, finding.history))
     try:
-        history, problem = document.read(path), None
+        read = document.read(path)
+        problem = nonsense(read)
+        history = read if problem is None else None
     except HarnessError as harness_error:
         history, problem = None, str(harness_error)
     options = ["--defect", history.defect] if history is not None and history.defect is not None else []
@@ -220,7 +224,7 @@ def _found(folder: Path, history: str) -> Path:
     """The file of a history: where the run wrote it, or beside the events if the folder has a new place."""
     path = folder / history
     beside_events = folder / path.name
-    return beside_events if beside_events.exists() and not path.exists() else path
+    return beside_events if is_file(beside_events) and not is_file(path) else path
 
 
 def _not_met(deviation: KnownDeviation, broker: str) -> NotMet:
