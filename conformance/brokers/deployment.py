@@ -440,7 +440,9 @@ class DeploymentBroker:
     def await_ready(self) -> None:
         """Wait until it is ready, and read its version."""
         self.process.await_ready()
-        self._version = self.process.probe.version() or self.deployment.release.version
+        reported, own = self.process.probe.version(), self.deployment.release.version
+        # A candidate reports the release that it is for.
+        self._version = own if reported is None or own.startswith(f"{reported}-") else reported
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
         """Stop the broker with SIGTERM, on which it unloads its topics, and start it again with these settings."""

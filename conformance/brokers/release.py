@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -152,6 +152,18 @@ def release_at(path: Path) -> Release:
     if not path.exists():
         raise HarnessError(f"There is no distribution at {path}: no such file or folder.")
     return release_in(path)
+
+
+def candidate_at(location: str) -> Release:
+    """Return the release candidate at an address, or in a file: a version of its own, such as ``5.0.2-candidate-1``.
+
+    Raises:
+        HarnessError: there is none, or it does not match its checksum.
+    """
+    from conformance.brokers.installation.candidate import candidate_tarball, label_of
+
+    release = _release_packed_in(candidate_tarball(location))
+    return replace(release, version=f"{release.version}-{label_of(location)}")
 
 
 def _release_packed_in(tarball: Path) -> Release:

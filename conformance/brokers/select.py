@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,27 +9,29 @@ from pathlib import Path
 from conformance.brokers.deployment import Deployment, deployment_of
 from conformance.brokers.external import ANSWER_TIMEOUT_S, ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
-from conformance.brokers.release import Release, fetched_release, release_at
+from conformance.brokers.name import (
+    CANDIDATE,
+    CONTAINER,
+    DISTRIBUTION,
+    SEVERAL_VERSIONS,
+    STANDALONE,
+    VERSION,
+    cluster_addresses,
+    demand_name,
+    exact_name,
+    is_running_cluster,
+    no_broker,
+)
+from conformance.brokers.release import Release, candidate_at, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
 from conformance.brokers.settings.known import demand_known, known_settings
 from conformance.brokers.size import MOST, SMALLEST, Size
 from conformance.brokers.standalone import StandaloneBroker
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import NO_SECURITY, Security
-from conformance.clients.security.transport import BINARY, WEB, addresses_of
 from conformance.harness_error import HarnessError
 
-_VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")
-_SEVERAL_VERSIONS = re.compile(rf"{_VERSION.pattern}(?:,{_VERSION.pattern})+")
-_STANDALONE = "standalone:"
 _OFFICIAL_IMAGE = "apachepulsar/pulsar"
-_SCHEME = re.compile(r"\b(pulsar|http)(\+ssl|s)?://")
-_EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
-
-
-def is_running_cluster(text: str) -> bool:
-    """Whether ``text`` names a running cluster."""
-    return _EXTERNAL.fullmatch(text) is not None
 
 
 def releases_of(text: str, *, security: Security = NO_SECURITY) -> tuple[str, ...]:
@@ -42,11 +43,12 @@ def releases_of(text: str, *, security: Security = NO_SECURITY) -> tuple[str, ..
     Raises:
         HarnessError: the folder is no distribution.
     """
-    plain = text.removeprefix(_STANDALONE)
-    if _VERSION.fullmatch(plain) or _SEVERAL_VERSIONS.fullmatch(plain):
+    text = exact_name(text)
+    plain = text.removeprefix(STANDALONE)
+    if VERSION.fullmatch(plain) or SEVERAL_VERSIONS.fullmatch(plain):
         return tuple(plain.split(","))
-    if (tag := text.removeprefix("container:")) != text:
-        return (tag,) if _VERSION.fullmatch(tag) else ()
+    if (tag := text.removeprefix(CONTAINER)) != text:
+        return (tag,) if VERSION.fullmatch(tag) else ()
     if (cluster := _external(text, security)) is not None:
         return _reported_by(cluster)
     release = _release(text)
@@ -63,7 +65,7 @@ def _reported_by(cluster: ExternalBroker) -> tuple[str, ...]:
 
 def each_release(text: str) -> tuple[str, ...]:
     """The brokers of a rolling upgrade, each by its own name, such as ``3.3.6``; any other broker as it is named."""
-    return tuple(text.split(",")) if _SEVERAL_VERSIONS.fullmatch(text) else (text,)
+    return tuple(text.split(",")) if SEVERAL_VERSIONS.fullmatch(text) else (text,)
 
 
 def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | None = None) -> None:
@@ -77,7 +79,7 @@ def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | Non
     release = _release(text)
     if release is not None:
         demand_known(release.folder, settings)
-    elif _EXTERNAL.fullmatch(text) and (settings or choice is not None):
+    elif is_running_cluster(text) and (settings or choice is not None):
         asked = next((f"{name}={value}" for name, value in settings.items()), f"--settings {choice}")
         raise HarnessError(
             f"A cluster that runs already keeps its own settings, so that {asked} has no meaning for it."
@@ -93,7 +95,7 @@ def demand_size(text: str, size: Size) -> None:
     for option, number in (("--brokers", size.brokers), ("--bookies", size.bookies)):
         if not 1 <= number <= MOST:
             raise HarnessError(f"{option} is a number from 1 to {MOST}, not {number}.")
-    if size != SMALLEST and (text.startswith(_STANDALONE) or _release(text) is None):
+    if size != SMALLEST and (text.startswith(STANDALONE) or _release(text) is None):
         raise HarnessError(
             f"--brokers and --bookies are for a release or a build, as separate processes (4.0.8, dist:PATH); {text} "
             "is not one."
@@ -112,21 +114,19 @@ def releases_to_run(text: str) -> tuple[Release, ...]:
     Raises:
         HarnessError: one is not available.
     """
-    if _SEVERAL_VERSIONS.fullmatch(text):
+    text = exact_name(text.removeprefix(STANDALONE))
+    if VERSION.fullmatch(text) or SEVERAL_VERSIONS.fullmatch(text):
         return tuple(fetched_release(version) for version in text.split(","))
-    release = _release(text)
-    return () if release is None else (release,)
+    if (location := text.removeprefix(CANDIDATE)) not in ("", text):
+        return (candidate_at(location),)
+    if (path := text.removeprefix(DISTRIBUTION)) not in ("", text):
+        return (release_at(Path(path).expanduser()),)
+    return ()
 
 
 def _release(text: str) -> Release | None:
-    """The distribution that a text names; None if it names something else."""
-    text = text.removeprefix(_STANDALONE)
-    if _SEVERAL_VERSIONS.fullmatch(text):
-        return fetched_release(text.partition(",")[0])
-    kind, _, folder = text.partition(":")
-    if _VERSION.fullmatch(text):
-        return fetched_release(text)
-    return release_at(Path(folder).expanduser()) if kind == "dist" and folder else None
+    """The distribution that a text names, the first of several; None if it names something else."""
+    return next(iter(releases_to_run(text)), None)
 
 
 def parse_broker(
@@ -140,9 +140,11 @@ def parse_broker(
 ) -> Broker:
     """Return the named broker, not started yet.
 
-    - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use;
+    - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use; ``4.0``, ``latest``:
+      the newest release of that line, or of all;
     - ``3.3.6,4.0.8``: a deployment with a broker of each, as in a rolling upgrade; all else is of the first;
     - ``dist:PATH``: your own distribution, for instance the tarball of a build, packed or unpacked;
+    - ``rc:URL``: a release candidate, by the address of its tarball, or its file, with ``.sha512`` beside it;
     - ``standalone:4.0.8``, ``standalone:dist:PATH``: the same as one all-in-one process;
     - ``container:TAG`` or ``container:IMAGE``: the official image with that tag, or any image;
     - ``pulsar://host:port,http://host:port``: a running cluster; with TLS ``pulsar+ssl://`` and ``https://``,
@@ -155,65 +157,33 @@ def parse_broker(
         HarnessError: the text names no broker, or the broker is not available, or not of that size.
     """
     settings = settings or {}
+    text = exact_name(text)
     demand_size(text, size)
     if external := _external(text, security):
         return external
-    demand_addresses(text)
+    demand_name(text)
     if security != NO_SECURITY:
         raise HarnessError(
             f"The broker {text} is started by the suite without TLS and authentication: options for these "
             f"({' '.join(word for word in security.options() if word.startswith('--'))}) are for a cluster that runs "
             "already, which is named by its addresses."
         )
-    if (release := _release(text)) is not None:
-        if text.startswith(_STANDALONE):
+    if found := releases_to_run(text):
+        release, *others = found
+        if text.startswith(STANDALONE):
             return StandaloneBroker(release, name=text, settings=settings, base=base, with_agent=with_agent)
-        several = text.split(",") if _SEVERAL_VERSIONS.fullmatch(text) else []
-        others = [fetched_release(version) for version in several[1:]]
         size = replace(size, brokers=max(size.brokers, 1 + len(others)))
         deployment = Deployment(
             release, name=text, settings=settings, base=base, with_agent=with_agent, size=size, others=others
         )
         return deployment if size.brokers > 1 else deployment.brokers[0]
-    match text.partition(":"):
-        case "container", _, image if image:
-            from conformance.brokers.container import ContainerBroker  # slow to import, and rarely needed
+    if (image := text.removeprefix(CONTAINER)) not in ("", text):
+        from conformance.brokers.container import ContainerBroker  # slow to import, and rarely needed
 
-            is_tag = "/" not in image and ":" not in image
-            whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
-            return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
-    raise _no_broker(text)
-
-
-def demand_addresses(text: str) -> None:
-    """Check that a text with an address has both, so that it names a running cluster.
-
-    Raises:
-        HarnessError: one is missing or malformed.
-    """
-    kinds = {found[1]: found[2] is not None for found in _SCHEME.finditer(text)}
-    if not kinds or _external(text, NO_SECURITY) is not None:
-        return
-    match tuple(kinds.items()):
-        case [("pulsar", is_tls)]:
-            admin = "https://host:8443" if is_tls else "http://host:8080"
-            raise HarnessError(
-                f"{text!r} has no admin address, which a running cluster needs, too: write {text},{admin}."
-            )
-        case [("http", is_tls)]:
-            service = "pulsar+ssl://host:6651" if is_tls else "pulsar://host:6650"
-            raise HarnessError(
-                f"{text!r} has no service address, which a running cluster needs, too: write {service},{text}."
-            )
-        case _:
-            raise _no_broker(text)
-
-
-def _no_broker(text: str) -> HarnessError:
-    return HarnessError(
-        f"{text!r} names no broker: write a version (4.0.8), dist:PATH, standalone:VERSION, container:TAG, "
-        "container:IMAGE, or the addresses of a running one (pulsar://host:port,http://host:port)."
-    )
+        is_tag = "/" not in image and ":" not in image
+        whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
+        return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
+    raise no_broker(text)
 
 
 def obtain_broker(text: str, security: Security) -> None:
@@ -231,13 +201,8 @@ def obtain_broker(text: str, security: Security) -> None:
 
 def _external(text: str, security: Security) -> ExternalBroker | None:
     """The running cluster of two addresses, if these are addresses."""
-    found = _EXTERNAL.fullmatch(text)
-    if found is None:
-        return None
-    service_url, admin_url = found[1].rstrip("/"), found[2].rstrip("/")
-    try:
-        addresses_of(service_url, BINARY)
-        addresses_of(admin_url, WEB)
-    except HarnessError:
-        return None
-    return ExternalBroker(Addresses(service_url=service_url, admin_url=admin_url, security=security))
+    match cluster_addresses(text):
+        case None:
+            return None
+        case service_url, admin_url:
+            return ExternalBroker(Addresses(service_url=service_url, admin_url=admin_url, security=security))

@@ -218,7 +218,8 @@ class StandaloneBroker:
         missing = site.ports.of_standalone(with_agent=self._with_agent) - process.listening_ports()
         if missing:
             raise HarnessError(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")
-        self._version = probe.version() or self._release.version
+        reported, own = probe.version(), self._release.version
+        self._version = own if reported is None or own.startswith(f"{reported}-") else reported
 
     def _end(self, number: signal.Signals) -> None:
         process = self._running()

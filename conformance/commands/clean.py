@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from conformance.brokers.select import is_running_cluster, parse_broker
+from conformance.brokers.name import is_running_cluster
+from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Security
 from conformance.commands.supervision.on_cluster import described

@@ -32,7 +32,8 @@ def releases(versions: Sequence[str]) -> list[Available]:
     Raises:
         HarnessError: Maven Central cannot be asked.
     """
-    known = {one.version: one for one in tried()}
+    # One that was not available may be now: Maven Central is asked for it again if it is named.
+    known = {one.version: one for one in tried() if not versions or one.how != "not available"}
     cached = {folder.name for folder in cache_folder("releases").iterdir() if (folder / "lib").is_dir()}
     wanted = versions or sorted(known.keys() | cached, key=order)
     return [_available(version, known.get(version), is_cached=version in cached) for version in wanted]
@@ -59,7 +60,9 @@ def _available(version: str, known: Tried | None, *, is_cached: bool) -> Availab
     if is_published(broker_of(version)):
         note = "not tried: an artifact that it needs may be missing"
         return Available(version=version, how="assembled", is_cached=False, note=note)
-    return Available(version=version, how="not available", is_cached=False, note="Maven Central has no part of it")
+    return Available(
+        version=version, how="not available", is_cached=False, note="it cannot be had: Maven Central has no part of it"
+    )
 
 
 def _note(one: Tried) -> str:

@@ -17,7 +17,8 @@ import pytest
 
 from conformance import events, known
 from conformance.brokers.interface import Broker
-from conformance.brokers.select import demand_size, is_running_cluster
+from conformance.brokers.name import is_running_cluster
+from conformance.brokers.select import demand_size
 from conformance.brokers.settings import CHOICES, Choice
 from conformance.brokers.size import Size
 from conformance.clients.security.options import security_in

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from conformance.brokers.container import ContainerBroker
 from conformance.brokers.deployment import Deployment
 from conformance.brokers.external import ExternalBroker
+from conformance.brokers.installation.newest import releases_of_line
 from conformance.brokers.interface import Addresses, Capability
+from conformance.brokers.name import demand_name, exact_name
 from conformance.brokers.select import each_release, parse_broker, releases_of
 from conformance.brokers.size import Size
 from conformance.clients.security.service import NO_SECURITY, Security
@@ -95,8 +98,12 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
     "text",
     [
         "",
-        "latest",
-        "4.0",
+        "latest,",
+        "4",
+        "4.0.8,dist:x",
+        "standalone:4.0,4.0.8",
+        "standalone:container:4.0.8",
+        "rc:",
         "4.0.8\n",
         "v4.0.8",
         "../4.0.8",
@@ -113,6 +120,8 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
 )
 def test_any_other_value_is_refused_in_one_sentence_that_lists_the_valid_ones(text: str) -> None:
     with pytest.raises(HarnessError, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
+        demand_name(text)
+    with pytest.raises(HarnessError):
         parse_broker(text)
 
 
@@ -157,3 +166,22 @@ def test_versions_with_commas_are_brokers_of_one_deployment() -> None:
     assert isinstance(deployment, Deployment)
     assert deployment.size == Size(brokers=2, bookies=3)
     assert [release.version for release in deployment.releases] == ["4.0.8", "4.0.8"]
+
+
+@pytest.mark.parametrize("text", ["4.0.8", "3.3.6,4.0.8", "dist:/", "container:latest", "pulsar://a:1,http://a:2"])
+def test_a_name_of_a_release_or_of_another_broker_is_exact(text: str) -> None:
+    demand_name(text)
+    assert exact_name(text) == text
+
+
+def test_a_line_stands_for_its_newest_release_and_latest_for_the_newest_of_all() -> None:
+    newest = [max(map(Version, releases_of_line(line))) for line in ("4.0", None)]
+    assert newest[0] >= Version("4.0.8")
+    assert newest[1] >= Version("5.0.1")
+    assert exact_name("4.0") == str(newest[0])
+    assert exact_name("standalone:4.0") == f"standalone:{newest[0]}"
+    assert exact_name("4.0,4.0.8") == f"{newest[0]},4.0.8"
+    broker = parse_broker("4.0")
+    assert broker.name == str(newest[0])
+    with pytest.raises(HarnessError, match=r"^Maven Central has no release 4\.9\.x of Pulsar\.$"):
+        exact_name("4.9")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,12 @@ from conformance.cli import cli
 from conformance.commands.releases import order
 
 IN_CACHE = "7.7.7"
+
+
+def suite(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "conformance", *arguments], capture_output=True, text=True, check=False
+    )
 
 
 def listed(*versions: str) -> dict[str, dict[str, object]]:
@@ -48,24 +56,23 @@ def test_an_assembled_release_in_the_cache_differs_from_a_distribution(cache: Pa
     assert listed(IN_CACHE)[IN_CACHE]["how"] == "assembled"
 
 
-def test_maven_central_is_queried_for_an_untested_release() -> None:
-    assert listed("9.9.9")["9.9.9"] == {
+def test_maven_central_is_queried_for_an_untested_release_and_the_status_tells_if_it_cannot_be_had() -> None:
+    ran = suite("releases", "9.9.9", "4.0.8", "--json")
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)[0] == {
         "version": "9.9.9",
         "how": "not available",
         "is_cached": False,
-        "note": "Maven Central has no part of it",
+        "note": "it cannot be had: Maven Central has no part of it",
     }
 
 
 def test_the_table_has_the_same_content_for_people() -> None:
-    ran = CliRunner().invoke(cli, ["releases", "9.9.9"], catch_exceptions=False)
-    assert ran.stdout.splitlines()[1].split() == [
-        "9.9.9",
-        "not",
-        "available",
-        "-",
-        *["Maven", "Central", "has", "no", "part", "of", "it"],
-    ]
+    ran = suite("releases", "9.9.9")
+    assert ran.returncode == 1
+    assert " ".join(ran.stdout.splitlines()[1].split()) == (
+        "9.9.9 not available - it cannot be had: Maven Central has no part of it"
+    )
 
 
 def test_releases_are_sorted_by_version() -> None:

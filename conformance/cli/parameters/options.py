@@ -11,7 +11,7 @@ import click
 
 from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
-from conformance.cli.parameters.types import CLIENT, SettingParameter, Tenant, brokers
+from conformance.cli.parameters.types import CLIENT, BrokerParameter, SettingParameter, Tenant, brokers
 from conformance.clients.security.options import variable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LARGEST_SEED = 2**32 - 1
 DEFAULT_BROKER = "4.0.8"
 MOST_LANES = 64
 """More lanes are no faster on one machine: each has a process and connections of its own."""
-EVERY_KIND = "VERSION, dist:PATH, container:TAG or URLs."
+EVERY_KIND = "VERSION, 4.0, latest, dist:PATH, rc:URL, container:TAG or URLs."
 
 
 def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
@@ -35,6 +35,7 @@ def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable
     default = {"required": True} if required else {"default": DEFAULT_BROKER, "show_default": True}
     return click.option(
         "--broker",
+        type=BrokerParameter(),
         envvar=variable("broker"),
         help=help,
         shell_complete=brokers,
@@ -119,11 +120,11 @@ def seed_or_new(seed: int | None) -> int:
 
 def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, at_most_s: float) -> Footprint | None:
     """What a run of this length may leave on a running cluster; None for another broker."""
-    from conformance.brokers.select import demand_addresses, is_running_cluster
+    from conformance.brokers.name import demand_place, is_running_cluster
     from conformance.tenancy.footprint import Footprint
     from conformance.tenancy.run_name import RunName
 
-    demand_addresses(broker)
+    demand_place(broker)
     if is_running_cluster(broker):
         name = RunName.new(at_most_s=at_most_s)
         return Footprint(name=name, within=tenant, may_change_settings=allow_cluster_settings)

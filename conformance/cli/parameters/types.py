@@ -191,13 +191,31 @@ class ReleaseParameter(click.ParamType[str]):
         return text
 
 
+class BrokerParameter(click.ParamType[str]):
+    """The name of a broker, which is refused at once if it names none."""
+
+    name = "broker"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, with the release that a line (``4.0``) or ``latest`` stands for.
+
+        Raises:
+            HarnessError: it names no broker, or there is no such release.
+        """
+        from conformance.brokers.name import demand_name, exact_name
+
+        del param, ctx
+        demand_name(value)
+        return exact_name(value)
+
+
 def brokers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The completions of ``--broker``: fetched releases, and the prefixes of the other kinds."""
     from conformance.brokers.installation.cache import cache_folder
 
     del ctx, param
     fetched = sorted(path.name for path in cache_folder("releases").iterdir() if path.is_dir())
-    kinds = ("dist:", "container:", "pulsar://", "pulsar+ssl://")
+    kinds = ("latest", "dist:", "rc:", "container:", "pulsar://", "pulsar+ssl://")
     return [CompletionItem(text) for text in (*fetched, *kinds) if text.startswith(incomplete)]
 
 
