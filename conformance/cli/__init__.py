@@ -34,6 +34,7 @@ from conformance.commands.supervision.engine import Engine
 from conformance.commands.supervision.folders import bugs_kept_in
 from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.harness_error import HarnessError
+from conformance.report.printable import in_log
 
 FAILED = 2
 """The exit status of a failure without a verdict."""
@@ -99,5 +100,5 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
 
 
 def _failed(sentence: str) -> int:
-    click.echo(f"{NAME}: {' '.join(sentence.split())}", err=True)
+    click.echo(f"{NAME}: {in_log(' '.join(sentence.split()))}", err=True)
     return FAILED

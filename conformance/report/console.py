@@ -9,9 +9,22 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from conformance.report.printable import in_log
+
+
+class SafeConsole(Console):
+    """A console that prints no control character of a text, whatever the text is part of; only its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of something to print, each a text in one style."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text, style, control) if control else Segment(in_log(text), style)
+
 
 Justify = Literal["left", "right"]
 

@@ -14,6 +14,7 @@ from typing import Literal, assert_never
 import click
 
 from conformance.report.data import LABELS, ReportData, diagnosis, label, title
+from conformance.report.printable import printable
 from conformance.report.table import headline, mostly_excused, summary
 from conformance.verdicts import (
     Contradicted,
@@ -48,7 +49,17 @@ ANNOTATIONS_AT_MOST = 10
 _REMARK_AT_MOST = 600
 _COMMAND = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
-_CELL = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " ", "\r": " ", "`": "'"})
+_CELL = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "\\|[]*"},
+        "&": "&amp;",
+        "<": "&lt;",
+        "\n": " ",
+        "`": "'",
+    }
+)
+"""No end of a cell, HTML, link, picture or emphasis."""
+_CODE = str.maketrans({"\n": " ", "`": "'"})
 
 
 def publish(data: ReportData, environment: Mapping[str, str] = os.environ) -> None:
@@ -93,7 +104,9 @@ def commands(data: ReportData) -> list[str]:
     for level, name, text in annotations:
         shown[level] += 1
         if shown[level] <= ANNOTATIONS_AT_MOST:
-            lines.append(f"::{level} title={name.translate(_PROPERTY)}::{text.translate(_COMMAND)}")
+            lines.append(
+                f"::{level} title={printable(name).translate(_PROPERTY)}::{printable(text).translate(_COMMAND)}"
+            )
     return lines
 
 
@@ -142,7 +155,7 @@ def _table(verdicts: list[RuleVerdict], data: ReportData) -> str:
 def _again(verdict: RuleVerdict, data: ReportData) -> list[str]:
     """The commands that replay a violation; the histories are in the report's folder."""
     return [
-        f"{verdict.rule.id}, {reported.came_back}:\n\n```\n{reported.command}\n```"
+        f"{verdict.rule.id}, {reported.came_back}:\n\n```\n{printable(reported.command).translate(_CODE)}\n```"
         for reported in data.findings.get(verdict.rule.id, ())
     ]
 
@@ -162,4 +175,4 @@ def _remark(verdict: RuleVerdict, data: ReportData) -> str:
 def _cell(text: str) -> str:
     """A table's cell: cut if it is long, and without Markdown or HTML of its own."""
     short = text if len(text) <= _REMARK_AT_MOST else f"{text[:_REMARK_AT_MOST]}…"
-    return short.translate(_CELL)
+    return printable(short).translate(_CELL)

@@ -8,12 +8,12 @@ examples that exercised its rule.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import assert_never
 from xml.etree import ElementTree
 
 from conformance.report.data import ReportData, ReportedFinding, diagnosis, title
+from conformance.report.printable import printable
 from conformance.report.sentences.words import cut
 from conformance.verdicts import (
     Contradicted,
@@ -30,8 +30,6 @@ from conformance.verdicts import (
 
 STEPS_AT_MOST = 200
 """How many steps of a history a failure has."""
-
-_NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 def write(data: ReportData, path: Path) -> None:
@@ -57,7 +55,7 @@ def as_xml(data: ReportData) -> ElementTree.Element:
     properties = ElementTree.SubElement(suite, "properties")
     values = {"seed": str(data.seed), "operations": str(verdicts.operations), **data.clients}
     for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=value)
+        ElementTree.SubElement(properties, "property", name=_clean(name), value=_clean(value))
     suite.extend(cases)
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
@@ -123,4 +121,4 @@ def _words(reported: ReportedFinding) -> str:
 
 def _clean(text: str) -> str:
     """The text without characters that XML does not allow."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return printable(text)

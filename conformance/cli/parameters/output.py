@@ -17,9 +17,9 @@ STDOUT = "-"
 
 def consoles() -> tuple[Console, Console]:
     """Standard output and standard error."""
-    from rich.console import Console
+    from conformance.report.console import SafeConsole
 
-    return Console(highlight=False), Console(stderr=True, highlight=False)
+    return SafeConsole(highlight=False), SafeConsole(stderr=True, highlight=False)
 
 
 def write(content: bytes, where: Path) -> None:

@@ -20,6 +20,7 @@ from conformance.pipeline.summary import BINS_OF_AN_OCTAVE, Summary
 from conformance.pipeline.verdict import BrokenInvariant, Verification, Verified
 from conformance.report.pages.page import style, template_of
 from conformance.report.pages.plots import Mark, bars, duration, lines
+from conformance.report.printable import printable
 from conformance.report.sentences.lists import count, times
 from conformance.report.verification import event_in_words, label
 
@@ -90,7 +91,7 @@ def write(verification: Verification, summary: Summary, folder: Path) -> Path:
     """Write the page into a folder, which is created; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
-    path.write_text(page(verification, summary, when=datetime.now(UTC)), encoding="utf-8")
+    path.write_text(printable(page(verification, summary, when=datetime.now(UTC))), encoding="utf-8")
     return path
 
 

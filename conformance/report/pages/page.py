@@ -21,6 +21,7 @@ from conformance.known import KnownDeviation
 from conformance.report.data import ReportData, ReportedFinding, diagnosis, label
 from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.space_time import draw
+from conformance.report.printable import printable
 from conformance.report.sentences.results import Tone
 from conformance.report.sentences.words import LeftOut, StepInWords, actors, cut
 from conformance.report.table import headline, mostly_excused, summary
@@ -112,7 +113,7 @@ class _Violation:
 
 
 def write(data: ReportData, path: Path) -> None:
-    path.write_text(page(data, folder=path.parent, when=datetime.now(UTC)), encoding="utf-8")
+    path.write_text(printable(page(data, folder=path.parent, when=datetime.now(UTC))), encoding="utf-8")
 
 
 def page(data: ReportData, *, folder: Path, when: datetime) -> str:
