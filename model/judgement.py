@@ -71,3 +71,13 @@ def in_turn(state: S, steps: Iterable[Callable[[S], Allowed[S] | Broken]]) -> Al
             return judged
         all_of_them = judged.after(all_of_them)
     return all_of_them
+
+
+def all_of(answers: Iterable[Allowed[None] | Broken]) -> Allowed[None] | Broken:
+    """All of these answers: the first violation without a name, or else the first one, and each deviation once."""
+    every = list(answers)
+    broken = [one for one in every if isinstance(one, Broken)]
+    if broken:
+        return next((one for one in broken if one.deviation is None), broken[0])
+    together = Allowed(None).after(*(one for one in every if isinstance(one, Allowed)))
+    return Allowed(None, together.exercised, tuple(dict.fromkeys(together.deviations)), together.excused)

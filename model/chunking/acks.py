@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from model.chunking.consumers import all_passed
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
-from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
     CHUNK_ACKS_LAST_ONLY,
     CHUNK_DUPLICATES_NOT_ACKED,
@@ -15,7 +14,8 @@ from model.deviations.chunking import (
     CHUNK_NACK_RETURNS_LAST_ONLY,
 )
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
-from model.judgement import Allowed, Broken
+from model.explain import explained
+from model.judgement import Allowed, Broken, all_of
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscription_operations import Acknowledge, Nack
@@ -39,20 +39,20 @@ def requested(
     messages = [message for _, message in chosen]
     commands = [command for traffic in outcome.traffic for command in traffic.commands]
     if isinstance(operation, Nack):
-        broken = _nacked(name, consumer, messages, commands)
+        asked = _nacked(name, consumer, messages, commands, known)
         rest = consumer.unacknowledged if consumer.kind in IN_ORDER else _without(consumer, chosen)
     else:
-        broken = _acknowledged(name, state, consumer, messages, commands, is_cumulative=operation.cumulative)
+        acked = _acknowledged(name, state, consumer, messages, commands, known, is_cumulative=operation.cumulative)
+        asked = all_of(acked)
         rest = _without(consumer, chosen)
-    if broken is not None and broken.deviation not in known:
-        return broken
-    deviations = () if broken is None or broken.deviation is None else (broken.deviation,)
+    if isinstance(asked, Broken):
+        return asked
     judged = all_passed(state, outcome.traffic, known)
     if isinstance(judged, Broken):
         return judged
     after = judged.state.with_consumer(name, replace(judged.state.consumers[name], unacknowledged=rest))
     exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
-    return judged.of(after).after(Allowed(None, exercised, deviations))
+    return judged.of(after).after(Allowed(None, exercised), asked)
 
 
 def _without(consumer: TrackedConsumer, chosen: list[Pair]) -> tuple[Pair, ...]:
@@ -66,9 +66,10 @@ def _acknowledged(
     consumer: TrackedConsumer,
     messages: list[AssembledMessage],
     commands: Sequence[ConsumerCommand],
+    known: frozenset[str],
     *,
     is_cumulative: bool,
-) -> Broken | None:
+) -> Iterator[Allowed[None] | Broken]:
     """All chunks of a message are acknowledged with it, and nothing else is."""
     acking = [one for one in commands if isinstance(one, CommandAck)]
     done = {position for one in acking for position in one.positions}
@@ -85,48 +86,49 @@ def _acknowledged(
         is_from_before = bool(lacking) and min(lacking) > message.positions[-1]
         is_last_only = lacking == list(message.positions[:-1]) and done.isdisjoint(message.repeated)
         if lacking and not (is_last_only or (is_cumulative and is_from_before)):
-            return _by_client(name, message, "acknowledged", lacking)
+            yield _by_client(name, message, "acknowledged", lacking)
+            return
         (from_before if is_from_before else left_out).extend(lacking)
-    if left_out or from_before:
-        listed = ", ".join(map(str, left_out or from_before))
-        deviation = CHUNK_ACKS_LAST_ONLY if left_out else CHUNK_FROM_BEFORE_NOT_ACKED
-        return DEVIATIONS[deviation].broken(f"the acks of {name} leave out {listed}")
+    for lacking, deviation in ((left_out, CHUNK_ACKS_LAST_ONLY), (from_before, CHUNK_FROM_BEFORE_NOT_ACKED)):
+        if lacking:
+            because = f"the acks of {name} leave out {', '.join(map(str, lacking))}"
+            yield explained(_of_client(because), [deviation], None, known)
     wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
     allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
     if not is_cumulative:
         extra = {position for one in acking for position in one.positions} - allowed
         if extra:
             listed = ", ".join(map(str, sorted(extra)))
-            return Broken(
-                "CHUNK-07",
-                f"the client of {name} acknowledged {listed}, which its application did not acknowledge",
-                None,
-                "client",
-            )
+            yield _of_client(f"the client of {name} acknowledged {listed}, which its application did not acknowledge")
     assembled = {position for message in messages for position in message.positions}
     repeated = {position for one in acking for position in one.positions} - assembled
-    for message in messages:
+    # A message whose chunks are left out needs no other reason why repeated ones are, too.
+    rest = [message for message in messages if {*left_out, *from_before}.isdisjoint(message.positions)]
+    for message in rest:
         lacking = [position for position in message.repeated if position not in done]
         if lacking and not repeated.isdisjoint(message.repeated):
-            return _by_client(name, message, "acknowledged", lacking)
-    if wanted - done:
-        listed = ", ".join(map(str, sorted(wanted - done)))
-        return DEVIATIONS[CHUNK_DUPLICATES_NOT_ACKED].broken(f"the client of {name} did not acknowledge {listed}")
-    return None
+            yield _by_client(name, message, "acknowledged", lacking)
+    if copies := {position for message in rest for position in message.repeated}.difference(done):
+        because = f"the client of {name} did not acknowledge {', '.join(map(str, sorted(copies)))}"
+        yield explained(_of_client(because), [CHUNK_DUPLICATES_NOT_ACKED], None, known)
 
 
 @carries("CHUNK-07")
 def _nacked(
-    name: str, consumer: TrackedConsumer, messages: list[AssembledMessage], commands: Sequence[ConsumerCommand]
-) -> Broken | None:
+    name: str,
+    consumer: TrackedConsumer,
+    messages: list[AssembledMessage],
+    commands: Sequence[ConsumerCommand],
+    known: frozenset[str],
+) -> Allowed[None] | Broken:
     """A redelivery request includes all chunks of a message. An ordered consumer receives everything again anyway."""
     asking = [one for one in commands if isinstance(one, CommandRedeliver)]
     if any(isinstance(one, CommandSubscribe) for one in commands):
-        return None  # it subscribed again, so it receives everything
+        return Allowed(None)  # it subscribed again, so it receives everything
     if not asking and messages:
-        return Broken("CHUNK-07", f"{name} nacked messages, but its client sent no redelivery request", None, "client")
+        return _of_client(f"{name} nacked messages, but its client sent no redelivery request")
     if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
-        return None
+        return Allowed(None)
     named = {position for one in asking for position in one.positions}
     left_out: list[Position] = []
     for message in messages:
@@ -135,15 +137,19 @@ def _nacked(
             return _by_client(name, message, "nacked", lacking)
         left_out += lacking
     if not left_out:
-        return None
-    listed = ", ".join(map(str, left_out))
-    return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(f"the redelivery request of {name} leaves out {listed}")
+        return Allowed(None)
+    because = f"the redelivery request of {name} leaves out {', '.join(map(str, left_out))}"
+    return explained(_of_client(because), [CHUNK_NACK_RETURNS_LAST_ONLY], None, known)
 
 
 def _by_client(name: str, message: AssembledMessage, what: str, lacking: list[Position]) -> Broken:
     listed = ", ".join(map(str, lacking))
     what = f"{name} {what} message {message.sequence_id} of {message.producer}"
-    return Broken("CHUNK-07", f"{what}, but its client left out the chunks at {listed}", None, "client")
+    return _of_client(f"{what}, but its client left out the chunks at {listed}")
+
+
+def _of_client(because: str) -> Broken:
+    return Broken("CHUNK-07", because, None, "client")
 
 
 @carries("CHUNK-07")

@@ -243,10 +243,10 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
         return Allowed(state)
     kind = next(iter(there.values())).kind
     left, holds = state.left(subscription_id), [one.holds for one in there.values()]
-    if kind not in IN_ORDER and (broken := dispatch.scattered(left, there)) is not None:
-        if broken.deviation is None or broken.deviation not in known:
-            return broken
-        deviations.append(broken.deviation)
+    together = dispatch.together(left, there, known) if kind not in IN_ORDER else Allowed(None)
+    if isinstance(together, Broken):
+        return together
+    deviations.extend(together.deviations)
     for name, consumer in there.items():
         state = state.with_consumer(name, replace(consumer, is_returning=False))
     there = dict(state.consumers_of(subscription_id))
@@ -263,12 +263,12 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
         deviations.append(broken.deviation)
     state = state.with_subscription(subscription_id, subscription)
     for name, consumer in there.items():
-        broken = _not_requested(name, consumer.hypotheses[0], subscription)
-        if broken is None:
+        unasked = _not_requested(name, consumer.hypotheses[0], subscription)
+        if unasked is None:
             continue
-        if broken.deviation is None or broken.deviation not in known:
-            return broken
-        deviations.append(broken.deviation)
+        if unasked.deviation is None or unasked.deviation not in known:
+            return unasked
+        deviations.append(unasked.deviation)
         forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
         state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
     return Allowed(state, ("CHUNK-14",) if is_exercised else (), tuple(deviations))

@@ -10,7 +10,7 @@ The performer waits for :func:`due` too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from model.chunking.state import ChunkSubscription, ChunkTopic, TrackedConsumer
@@ -26,7 +26,8 @@ from model.deviations.chunking import (
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.judgement import Broken
+from model.explain import explained
+from model.judgement import Allowed, Broken, all_of
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 from model.traffic import (
@@ -194,13 +195,20 @@ def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Coll
 
 
 @carries("CHUNK-14")
-def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, TrackedConsumer]) -> Broken | None:
+def together(
+    left: Sequence[LoggedPart], consumers: Mapping[str, TrackedConsumer], known: frozenset[str]
+) -> Allowed[None] | Broken:
     """All entries of a complete message are pending at one consumer of a shared subscription.
 
     A message that may have been sent twice, because of a redelivery request for everything, is not judged.
     """
+    return all_of(_scattered(left, consumers, known))
+
+
+def _scattered(
+    left: Sequence[LoggedPart], consumers: Mapping[str, TrackedConsumer], known: frozenset[str]
+) -> Iterator[Allowed[None] | Broken]:
     unsure = frozenset().union(*(consumer.unsure for consumer in consumers.values()))
-    deviating: Broken | None = None
     for whole in wholes(left):
         positions = {entry.position for entry in whole}
         having = [name for name, consumer in consumers.items() if consumer.holds & positions]
@@ -208,13 +216,12 @@ def scattered(left: Sequence[LoggedPart], consumers: Mapping[str, TrackedConsume
             part = whole[-1].part
             what = f"message {part.sequence_id} of {whole[-1].producer}, whose last entry is at {max(positions)}"
             because = f"the broker dispatched entries of {what}, to {' and to '.join(having)}"
+            causes = []
             if all(consumers[name].kind == "Shared" for name in having):
-                deviating = deviating or DEVIATIONS[CHUNKS_DISPATCHED_ONE_BY_ONE].broken(because)
-                continue
-            if not _is_reassigned_in_between([consumers[name] for name in having], positions):
-                return _by_broker("CHUNK-14", because)
-            deviating = deviating or DEVIATIONS[HASH_REASSIGNED_BETWEEN_CHUNKS].broken(because)
-    return deviating
+                causes = [CHUNKS_DISPATCHED_ONE_BY_ONE]
+            elif _is_reassigned_in_between([consumers[name] for name in having], positions):
+                causes = [HASH_REASSIGNED_BETWEEN_CHUNKS]
+            yield explained(_by_broker("CHUNK-14", because), causes, None, known)
 
 
 def _is_reassigned_in_between(having: Sequence[TrackedConsumer], whole: Collection[Position]) -> bool:

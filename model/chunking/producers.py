@@ -127,7 +127,7 @@ def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: f
 def _of_producer(
     topic: ChunkTopic, name: str, producer: ChunkingProducer, own: Sequence[LoggedPart], known: frozenset[str]
 ) -> tuple[str, ...] | Broken:
-    explained = stored_chunks.explanation(topic, name, producer, own)
+    explained = stored_chunks.explanation(topic, name, producer, own, known)
     if isinstance(explained, Broken):
         return explained
     unknown = tuple(deviation for deviation in explained if deviation not in known)

@@ -52,11 +52,11 @@ class LogProgress:
 
 
 def explanation(
-    topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart]
+    topic: ChunkTopic, name: str, producer: ChunkingProducer, entries: Sequence[LoggedPart], known: frozenset[str]
 ) -> tuple[str, ...] | Broken:
     """The deviations that explain this producer's entries in the log by its sends; none if it follows the document."""
     hypotheses = BROKER_HYPOTHESES if topic.deduplication else (((), NEVER),)
-    for deviations, variant in hypotheses:
+    for deviations, variant in sorted(hypotheses, key=lambda one: len(set(one[0]) - known)):
         if _is_explained(name, producer.acts, entries, variant):
             return deviations
     return _diagnose(topic, name, producer, entries)

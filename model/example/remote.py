@@ -239,8 +239,9 @@ def compared_from_home(
     judged = compared_without(())
     if isinstance(judged, Allowed):
         return judged
-    possible = sorted((cause for cause in lost if lost[cause]), key=lambda cause: cause not in known)
-    for causes in chain.from_iterable(combinations(possible, count) for count in range(1, len(possible) + 1)):
+    possible = sorted(cause for cause in lost if lost[cause])
+    every = chain.from_iterable(combinations(possible, count) for count in range(1, len(possible) + 1))
+    for causes in sorted(every, key=lambda causes: (len(set(causes) - known), len(causes))):
         explained = compared_without(causes)
         if isinstance(explained, Broken):
             continue

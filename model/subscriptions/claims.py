@@ -17,6 +17,7 @@ from model.deviations.key_shared import (
     OWN_CLAIMS_OVERLAP,
 )
 from model.events import DueReceived
+from model.explain import explained
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up
@@ -51,18 +52,19 @@ def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], nam
 
 
 @carries("KEY-15")
-def not_claimed(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken | None:
+def not_claimed(
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message
+) -> Allowed[None] | Broken:
     """The hash of a delivered message must be in a range that its consumer claims."""
     claims, position = state.consumers[name].claims, message[1].position
     if not claims or not _has_hash(state, subscription, message):
-        return None
+        return Allowed(None)
     if not is_unclaimed(state, subscription, name, position):
-        return None
+        return Allowed(None)
     hashed = hash_of(state, subscription, position)
     because = f"{name}, which claims {_words(claims)}, received {state.words(message)} of hash {hashed}"
-    if _is_between_own(state, subscription, name, hashed):
-        return DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because)
-    return Broken("KEY-15", because)
+    causes = [GAP_BETWEEN_CLAIMS_ASSIGNED] if _is_between_own(state, subscription, name, hashed) else []
+    return explained(Broken("KEY-15", because), causes, None, state.known)
 
 
 def _is_between_own(state: Consumption, subscription: SubscriptionId, name: str, hashed: int) -> bool:

@@ -31,7 +31,7 @@ from model.deviations.service import (
 )
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.explain import Way, explained
-from model.judgement import Allowed, Broken, in_turn
+from model.judgement import Allowed, Broken, all_of, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
@@ -58,6 +58,25 @@ def received(
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
     return Map({topic: state.imaginable(SubscriptionId(topic, consumer.subscription)) for topic in consumer.topics})
+
+
+def _once_more(
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    message: Message,
+    again: Allowed[Consumption] | Broken,
+) -> Allowed[Consumption] | Broken:
+    """The answer where a deviation explains that a consumer received this message again, if nothing else is wrong."""
+    right = all_of(
+        (
+            claims.not_claimed(state, subscription, name, message),
+            invariant.divided(state, subscription, name, message, is_again=True),
+        )
+    )
+    if isinstance(right, Broken) or isinstance(again, Broken):
+        return right if isinstance(right, Broken) else again
+    return again.after(right)
 
 
 def _sent_twice(
@@ -98,21 +117,20 @@ def _received_one(
         or _is_unacknowledged(state, subscription, message)
         or _is_acknowledged(state, subscription, message)
     ):
-        return _replayed_once_more(state, subscription, name, message, known)
-    wrong = (
-        claims.not_claimed(state, subscription, name, message),
-        invariant.divided(state, subscription, name, message),
+        return _once_more(state, subscription, name, message, _replayed_once_more(state, subscription, name, message))
+    right = all_of(
+        (
+            claims.not_claimed(state, subscription, name, message),
+            invariant.divided(state, subscription, name, message),
+            _unacknowledged_already(state, subscription, name, message),
+        )
     )
-    is_once = _unacknowledged_already(state, subscription, name, message)
-    broken = next((one for one in wrong if one is not None and one.deviation not in known), None)
-    broken = is_once if broken is None and isinstance(is_once, Broken) else broken
-    if broken is not None:
-        return _sent_twice(state, subscription, name, message, known) or broken
-    met = Allowed(None, (), tuple(str(one.deviation) for one in wrong if one is not None))
-    assert not isinstance(is_once, Broken)
+    if isinstance(right, Broken):
+        twice = _sent_twice(state, subscription, name, message, known)
+        return right if twice is None else _once_more(state, subscription, name, message, twice)
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
-        return Allowed(_given(state, subscription, name, message, is_late=True)).after(met, is_once)
+        return Allowed(_given(state, subscription, name, message, is_late=True)).after(right)
     delivering = _delivering(state.cursors[subscription], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
@@ -140,7 +158,7 @@ def _received_one(
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, subscription, name, message)
     exercised += claims.exercised_by(state, subscription, name, message)
     excused = invariant.excused_by(state, subscription, name, message)
-    return Allowed(state, exercised, excused=excused).after(met, is_once, delivering)
+    return Allowed(state, exercised, excused=excused).after(right, delivering)
 
 
 def _given(
@@ -176,7 +194,7 @@ def _is_acknowledged(state: Consumption, subscription: SubscriptionId, message: 
 
 
 def _replayed_once_more(
-    state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message
 ) -> Allowed[Consumption] | Broken:
     """A replay read was pending when the last consumer left. The next consumers receive its messages twice, or though
     they are acknowledged."""
@@ -185,7 +203,7 @@ def _replayed_once_more(
     because = f"{name} received {state.words(message)}, which was {already}"
     after = state.with_replaying(subscription, state.replaying[subscription] - {message})
     after = _given(after, subscription, name, message, is_late=True)
-    return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
+    return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, state.known, because)
 
 
 def _was_passed_by(message: Message, consumer: Consumer) -> bool:

@@ -14,7 +14,7 @@ from model.deviations.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIM
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.explain import explained, required
 from model.failpoints import RACES, FailpointKind
-from model.judgement import Allowed, Broken, in_turn
+from model.judgement import Allowed, Broken, all_of, in_turn
 from model.key_shared import stalls, stats
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, due, owner_of
@@ -221,7 +221,7 @@ def _arrived_one(
     *,
     is_first: bool,
 ) -> Judged:
-    placed = _placed(state, subscription, name, dispatched, known, is_first=is_first)
+    placed = _placed(state, subscription, name, dispatched, is_first=is_first)
     if isinstance(placed, Broken):
         return placed
     judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
@@ -238,7 +238,6 @@ def _placed(
     subscription: SubscriptionId,
     name: str,
     dispatched: Delivery,
-    known: frozenset[str],
     *,
     is_first: bool,
 ) -> Allowed[None] | Broken:
@@ -246,16 +245,15 @@ def _placed(
     message = state.place_of(state.consumers[name], dispatched)
     if message is None or dispatched.position not in state.log(subscription.topic).keys:
         return Allowed(None)
-    broken = order.out_of_order(state, subscription, name, dispatched.position) if is_first else None
-    if broken is not None and broken.deviation in known:
-        return Allowed(None, (), (str(broken.deviation),))
-    exercised = order.exercised_by(state, subscription, name, message)
+    ordered = order.in_order(state, subscription, name, dispatched.position) if is_first else Allowed(None)
+    if isinstance(ordered, Broken):
+        return ordered
+    exercised = () if ordered.deviations else order.exercised_by(state, subscription, name, message)
     if state.topics[subscription.topic].drains:
-        return broken or Allowed(None, exercised + _moved(state, subscription, name, dispatched.position))
-    if broken is None and is_first:
-        broken = recently_joined.too_soon(state, subscription, name, dispatched.position)
+        return Allowed(None, exercised + _moved(state, subscription, name, dispatched.position)).after(ordered)
+    too_soon = recently_joined.too_soon(state, subscription, name, dispatched.position) if is_first else None
     rules = recently_joined.exercised_by(state, subscription, name, dispatched.position)
-    return broken or Allowed(None, exercised + rules)
+    return too_soon or Allowed(None, exercised + rules).after(ordered)
 
 
 @carries("KEY-03")
@@ -379,11 +377,11 @@ def _with_classic(
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: preferred(found, known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))
-    starved = recently_joined.starved(state, subscription, owed, receivers, stalled)
-    if starved is not None:
-        return Allowed(state, (), (starved.deviation,)) if starved.deviation in known else starved
-    is_tested = any(entry.holder is not None for entry in entries)
-    return Allowed(state, ("KEY-16",) if is_tested else ())
+    starved = all_of(recently_joined.starved(state, subscription, owed, receivers, stalled))
+    if isinstance(starved, Broken):
+        return starved
+    is_tested = not owed and any(entry.holder is not None for entry in entries)
+    return Allowed(state, ("KEY-16",) if is_tested else ()).after(starved)
 
 
 def _hashed_before_4(state: Consumption, subscription: SubscriptionId, entries: Sequence[Open]) -> list[Open]:

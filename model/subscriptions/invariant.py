@@ -9,11 +9,12 @@ consumer that allows out-of-order delivery.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from model.deviations import DEVIATIONS
 from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, RECENTLY_JOINED_RECEIVES_REPLAY
-from model.judgement import Broken
+from model.explain import explained
+from model.judgement import Allowed, Broken, all_of
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.rules.catalogue import carries
@@ -61,31 +62,40 @@ def is_ordered(state: Consumption, subscription: SubscriptionId) -> bool:
 
 
 @carries("KEY-01")
-def divided(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken | None:
-    """When a message is delivered, no message of its key is pending at another consumer."""
+def divided(
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message, *, is_again: bool = False
+) -> Allowed[None] | Broken:
+    """When a message is delivered, no message of its key is pending at another consumer.
+
+    ``is_again``: it is known that another consumer may have this message itself.
+    """
     if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
-        return None
-    explained: Broken | None = None
+        return Allowed(None)
+    return all_of(_divided(state, subscription, name, message, own, is_again=is_again))
+
+
+def _divided(
+    state: Consumption, subscription: SubscriptionId, name: str, message: Message, own: str, *, is_again: bool
+) -> Iterator[Allowed[None] | Broken]:
     for other, consumer in state.consumers_of(subscription):
         if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
             continue
         for pending in consumer.unacknowledged:
             is_here = pending[0] == subscription.topic and pending not in consumer.requested_twice
+            is_here &= not (is_again and pending == message)
             if is_here and key_of(state, pending) == own and is_surely_left(state, subscription, pending):
                 what = f"{name} received {state.words(message)} of key {own}"
                 because = f"{what} while {state.words(pending)} of that key is unacknowledged at {other}"
                 # pulsar-client may have had the message in its queue when the other one joined.
                 joined = (name, other) if state.consumers[name].client == "official" else (name,)
                 # No one waits for the ack of a message whose hash its consumer does not claim.
+                causes = []
                 if is_unclaimed(state, subscription, other, pending[1].position):
-                    explained = DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because, "KEY-01")
-                    continue
-                if not any(
-                    were_there(state, subscription, one, message[1].position, pending[1].position) for one in joined
-                ):
-                    return Broken("KEY-01", because)
-                explained = DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
-    return explained
+                    causes.append(GAP_BETWEEN_CLAIMS_ASSIGNED)
+                positions = message[1].position, pending[1].position
+                if any(were_there(state, subscription, one, *positions) for one in joined):
+                    causes.append(RECENTLY_JOINED_RECEIVES_REPLAY)
+                yield explained(Broken("KEY-01", because), causes, None, state.known)
 
 
 def is_unclaimed(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:

@@ -9,10 +9,9 @@ before or after others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from model.cursors.log import EntryKey
-from model.deviations import DEVIATIONS
 from model.deviations.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
@@ -21,7 +20,8 @@ from model.deviations.key_shared import (
     REPLAY_READ_OVERTAKES_LEAVER,
     UNCLAIMED_MESSAGE_DROPPED,
 )
-from model.judgement import Broken
+from model.explain import explained
+from model.judgement import Allowed, Broken, all_of
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Message, RedeliveryReason
@@ -30,12 +30,15 @@ from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId
 
 
-def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Broken | None:
-    """The violation if an earlier entry of the same key or hash had to be delivered first; None if in order."""
+def in_order(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> Allowed[None] | Broken:
+    """No earlier entry of the same key or hash had to be delivered first.
+
+    An entry in the replay queue is judged by the rules on that, all others by KEY-02.
+    """
     topic = state.topics[subscription.topic]
     own = topic.log.keys[position]
     if not state.consumers[name].keeps_keys or topic.is_delayed(position):
-        return None
+        return Allowed(None)
     replays = state.keyed_of(subscription).replays
     before = (message for message in waiting(state, subscription) if message[1].position < position)
     before = (message for message in before if not topic.is_delayed(message[1].position))
@@ -47,11 +50,14 @@ def out_of_order(state: Consumption, subscription: SubscriptionId, name: str, po
     ]
     of_key = [message for message in of_hash if own.key is not None and _key(state, message).key == own.key]
     what = f"{name} received the entry at {position} ({_words(own)})"
-    return (
-        _ahead_of_those_left(state, subscription, name, position, of_key, what)
-        or _ahead_of_replay(state, subscription, name, position, of_hash, what)
-        or _ahead_of_the_log(state, subscription, name, position, of_key, what)
-    )
+    by_left = _ahead_of_those_left(state, subscription, name, position, of_key, what)
+    by_replay = _ahead_of_replay(state, subscription, name, position, of_hash, what)
+    if isinstance(by_left, Broken) or isinstance(by_replay, Broken):
+        return by_left if isinstance(by_left, Broken) else by_replay
+    due = state.due(subscription)
+    if by_left.deviations or by_replay.deviations:
+        of_key = [one for one in of_key if due.get(one) not in ("left", "nacked") or one[1].position not in replays]
+    return all_of((by_left, by_replay, _ahead_of_the_log(state, subscription, name, position, of_key, what)))
 
 
 def waiting(state: Consumption, subscription: SubscriptionId) -> list[Message]:
@@ -68,7 +74,7 @@ def _ahead_of_those_left(
     position: Position,
     earlier: Sequence[Message],
     what: str,
-) -> Broken | None:
+) -> Allowed[None] | Broken:
     """Messages of a consumer that left are delivered before later ones of their key, unless they were nacked.
 
     Those that one consumer had enter the replay queue together, so no deviation changes their order, unless another
@@ -76,18 +82,31 @@ def _ahead_of_those_left(
     """
     first = _first(state, subscription, earlier, ("left",))
     if first is None or _was_nacked(state, subscription, position):
-        return None
+        return Allowed(None)
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
     keyed = state.keyed_of(subscription)
     had = keyed.got.get(position)
     were_together = had is not None and had == keyed.got.get(first[1].position) and not keyed.was_sent_unseen(had)
-    if _was_ahead_of_leaver(state, subscription, name, position, first[1].position) and not were_together:
-        return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-06")
+    causes = _overtaking(state, subscription, name, position, first[1].position, were_together=were_together)
+    return explained(Broken("KEY-06", because), causes, None, state.known)
+
+
+def _overtaking(
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    position: Position,
+    left: Position,
+    *,
+    were_together: bool = False,
+) -> Iterator[str]:
+    """The deviations by which an entry is delivered before an earlier one of a consumer that left."""
+    if _was_ahead_of_leaver(state, subscription, name, position, left) and not were_together:
+        yield RECENTLY_JOINED_RECEIVES_REPLAY
     if _is_passed(state, subscription, name) and not were_together:
-        return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-    if _may_be_read_for_replay(state, subscription, position, first[1].position):
-        return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
-    return Broken("KEY-06", because)
+        yield PENDING_ACKS_WITHOUT_HASH
+    if _may_be_read_for_replay(state, subscription, position, left):
+        yield REPLAY_READ_OVERTAKES_LEAVER
 
 
 def _was_ahead_of_leaver(
@@ -143,7 +162,7 @@ def _ahead_of_replay(
     position: Position,
     earlier: Sequence[Message],
     what: str,
-) -> Broken | None:
+) -> Allowed[None] | Broken:
     """A new message is not delivered before messages of its hash in the replay queue.
 
     A message of a consumer that left is there with its hash, unless a deviation explains the contrary. Then the hash
@@ -151,18 +170,16 @@ def _ahead_of_replay(
     """
     first = _first(state, subscription, earlier, ("nacked", "left"))
     if first is None or position in state.keyed_of(subscription).got:
-        return None
+        return Allowed(None)
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
+    causes: list[str] = []
     if (left := _first(state, subscription, earlier, ("left",))) is not None:
-        if _was_ahead_of_leaver(state, subscription, name, position, left[1].position):
-            return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-09")
-        if _is_passed(state, subscription, name):
-            return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
-        if _may_be_read_for_replay(state, subscription, position, left[1].position):
-            return DEVIATIONS[REPLAY_READ_OVERTAKES_LEAVER].broken(because)
+        causes += _overtaking(state, subscription, name, position, left[1].position)
     elif _may_be_without_hash(state, subscription, first):
-        return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
-    return Broken("KEY-09", because)
+        causes.append(NEW_MESSAGE_OVERTAKES_REPLAY)
+    # Whether such a read has the new messages or not, it first of all passes those of the consumer that left.
+    rule = "KEY-06" if REPLAY_READ_OVERTAKES_LEAVER in causes else "KEY-09"
+    return explained(Broken(rule, because), causes, None, state.known)
 
 
 def _may_be_without_hash(state: Consumption, subscription: SubscriptionId, nacked: Message) -> bool:
@@ -189,26 +206,27 @@ def _ahead_of_the_log(
     position: Position,
     earlier: Sequence[Message],
     what: str,
-) -> Broken | None:
+) -> Allowed[None] | Broken:
     """Without redelivery requests, messages of a key are delivered in the order of the log.
 
     pulsar-client may have the earlier one in its queue. Its consumer then has the key, which may be divided.
     """
     if not earlier or _was_nacked(state, subscription, position):
-        return None
+        return Allowed(None)
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
     keyed = state.keyed_of(subscription)
     unread = all(place.position not in keyed.got for _, place in earlier)
     is_read = keyed.may_be_read_to is not None and position <= keyed.may_be_read_to
+    causes = []
     if is_read or (position in keyed.read_ahead and unread):  # its consumer may have left, so that it is replayed
-        return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
+        causes.append(PENDING_READ_OUTLIVES_CONSUMERS)
     if keyed.dropped.issuperset(place.position for _, place in earlier):
-        return DEVIATIONS[UNCLAIMED_MESSAGE_DROPPED].broken(because, "KEY-02")
+        causes.append(UNCLAIMED_MESSAGE_DROPPED)
     others = (consumer for other, consumer in state.consumers_of(subscription) if other != name)
     is_in_queue = any(consumer.client == "official" and consumer.keeps_keys for consumer in others)
     if is_in_queue and were_there(state, subscription, name, position, earlier[0][1].position):
-        return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because, "KEY-02")
-    return Broken("KEY-02", because)
+        causes.append(RECENTLY_JOINED_RECEIVES_REPLAY)
+    return explained(Broken("KEY-02", because), causes, None, state.known)
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:

@@ -13,11 +13,11 @@ them in another way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from model.deviations import DEVIATIONS
 from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
-from model.judgement import Broken
+from model.explain import explained
+from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due, owner_of
 from model.log import Position
 from model.rules.catalogue import carries
@@ -94,8 +94,8 @@ def starved(
     owed: Mapping[Position, str],
     receivers: Sequence[Receiver],
     stalled: Mapping[Position, str],
-) -> Broken | None:
-    """The first due entry that is missing and that no deviation explains, or else the first one.
+) -> Iterator[Allowed[None] | Broken]:
+    """The answers for each due entry that is missing.
 
     ``stalled``: the entries that a deviation keeps in the replay queue, and its name.
     """
@@ -104,13 +104,10 @@ def starved(
     left = due_again.intersection(replays)  # without consumers there is no replay queue
     without_hash = owner_of(LOWEST_HASH, receivers)
     is_blocked = without_hash is not None and without_hash.permits <= 0
-    explained: Broken | None = None
     for position, name in owed.items():
         permits = next(one.permits for one in receivers if one.name == name)
         entries = ", ".join(state.log(subscription.topic).entries[position])
         because = f"{name} has {permits} permits, but does not receive {entries} at {position}"
-        deviation = PENDING_ACKS_WITHOUT_HASH if is_blocked and position in left else stalled.get(position)
-        if deviation is None:
-            return Broken("KEY-16", because)
-        explained = explained or DEVIATIONS[deviation].broken(because, "KEY-16")
-    return explained
+        causes = [PENDING_ACKS_WITHOUT_HASH] if is_blocked and position in left else []
+        causes += [stalled[position]] if position in stalled else []
+        yield explained(Broken("KEY-16", because), causes, None, state.known)

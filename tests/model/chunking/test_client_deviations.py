@@ -216,3 +216,12 @@ def test_only_a_message_that_was_sent_before_a_request_and_after_it_may_come_lat
     assert broken(received(none_is_left, once, "a@1 a@1")) == more_than_once
     requested_once = allowed(received(begin, once, "a@1")).state
     assert broken(received(requested_once, once, "a@1 a@1")) == more_than_once
+
+
+@pytest.mark.parametrize("positions", [(0, 1, 3), (1, 3)])
+def test_acks_that_leave_out_chunks_include_no_other_message(positions: tuple[int, ...]) -> None:
+    log = "a0/2 a1/2 b0/2 b1/2"
+    before = allowed(received(subscribed(log), dispatched(log), "a@1 b@3")).state
+    traffic = (Traffic("c", (CommandAck(tuple(map(at, positions))),)),)
+    judged = acks.requested(before, Acknowledge("c", (0,)), Acknowledged(given("a@1"), traffic=traffic), KNOWN)
+    assert broken(judged) == ("CHUNK-07", None, "client")

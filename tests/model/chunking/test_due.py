@@ -22,7 +22,7 @@ from model.deviations.chunking import (
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
 )
 from model.events import DueReceived, Subscribed
-from model.judgement import Allowed
+from model.judgement import Allowed, Broken
 from model.subscription_operations import ReceiveDue, Subscribe
 from model.vocabulary import LookAhead, SubscriptionId, SubscriptionType
 from tests.model.chunking.histories import PRODUCER, at, consumer, logged
@@ -194,24 +194,25 @@ def test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_rea
 ) -> None:
     first, second = (replace(consumer(), kind=kind, holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
     first = replace(first, reassigned=frozenset(map(at, reassigned)))
-    broken = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
-    assert broken is not None
+    broken = dispatch.together(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second}, frozenset())
+    assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation) == ("CHUNK-14", deviation)
-    later = dispatch.scattered(
+    later = dispatch.together(
         logged("a0/3 a1/3 a2/3 b0/2 b1/2"),
         {"c": replace(first, holds=first.holds | {at(3)}), "d": replace(second, holds=second.holds | {at(4)})},
+        frozenset({HASH_REASSIGNED_BETWEEN_CHUNKS}),
     )
-    assert later is not None
+    assert isinstance(later, Broken)
     assert later.deviation is None, "another message was split without a reassignment"
 
 
 def test_a_shared_subscription_of_early_releases_scatters_chunks() -> None:
     first, second = (replace(consumer(), kind="Shared", holds=frozenset(map(at, held))) for held in ({0, 1}, {2}))
-    broken = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second})
-    assert broken is not None
+    broken = dispatch.together(logged("a0/3 a1/3 a2/3"), {"c": first, "d": second}, frozenset())
+    assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation) == ("CHUNK-14", CHUNKS_DISPATCHED_ONE_BY_ONE)
-    kept = dispatch.scattered(logged("a0/3 a1/3 a2/3"), {"c": replace(first, holds=first.holds | second.holds)})
-    assert kept is None
+    whole = {"c": replace(first, holds=first.holds | second.holds)}
+    assert isinstance(dispatch.together(logged("a0/3 a1/3 a2/3"), whole, frozenset()), Allowed)
 
 
 @pytest.mark.parametrize("drains", [True, False])

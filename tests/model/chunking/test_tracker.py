@@ -49,7 +49,7 @@ ALL = "a0/2 a1/2"
 def explanation(topic: ChunkTopic, log: str, *acts: object) -> tuple[str, ...] | str:
     """The deviations that explain a log, or the rule that it breaks."""
     producer = ChunkingProducer(acts=acts)  # type: ignore[arg-type]
-    found = stored_chunks.explanation(topic, "p", producer, logged(log))
+    found = stored_chunks.explanation(topic, "p", producer, logged(log), frozenset())
     return found.rule if isinstance(found, Broken) else found
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.deviations.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
 from model.deviations.service import KEY_SHARED_POLICIES_MIXED
 from model.events import ConsumerRead, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
+from model.log import Position
 from model.subscription_operations import CrashConsumer, Subscribe
 from model.vocabulary import HashRange, SubscriptionType
-from tests.model.key_shared.test_order import broken, gathers, leaves, sent, share
+from tests.model.key_shared.test_order import broken, classic, fails, gathers, leaves, more, sent, share
 from tests.verdicts import Happened, exercised, judged
 
 LOW, GAP, HIGH = (0, 9_999), (20_000, 29_999), (40_000, 65_535)
@@ -152,3 +154,11 @@ def test_the_stats_of_a_consumer_without_a_pair_show_what_they_showed_before() -
     both = [*SENT, claims("c", (26_207, 26_207), (47_230, 65_535)), claims("d", *later)]
     assert deviation(*both, gathers(stats("c", before), stats("d", later[0]))) == CLAIM_OF_ONE_HASH_PAIRED
     assert broken(*both, gathers(stats("c", before), stats("d", later[1])), known=ALL_KNOWN) == "KEY-15"
+
+
+def test_an_entry_that_is_read_twice_is_dispatched_to_no_consumer_that_does_not_claim_its_hash() -> None:
+    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    begin = [*classic(IN_LOW), claims("c", LOW), gathers(share("c", 1)), claims("d", HIGH)]
+    begin += [more(Position(1, 1), 2, IN_HIGH), fails("c", 1)]
+    assert broken(*begin, gathers(share("c", 1, 1, again=True), share("d")), known=known) is None
+    assert broken(*begin, gathers(share("c", 1, again=True), share("d", 1, again=True)), known=known) == "KEY-15"
