@@ -60,6 +60,7 @@ class _Site:
             "advertisedAddress": HOST,
             "brokerServicePort": str(self.ports.service),
             "webServicePort": str(self.ports.admin),
+            "listeningInterface": "lo",  # or the bookie listens at all of the machine's addresses
             "allowEphemeralPorts": "true",  # or the bookie ignores its port and takes a random one
         }
 

@@ -57,6 +57,19 @@ def test_settings_reach_the_broker_or_its_bookie(broker: Broker) -> None:
         assert in_force.get(name) == value, name
 
 
+def test_no_process_can_be_reached_from_another_machine(broker: Broker) -> None:
+    broker.load_agents()
+    assert isinstance(broker, DeploymentBroker)
+    processes = [one.process.pid() for one in broker.deployment.members.all]
+    listening = {
+        connection.laddr.ip
+        for pid in processes
+        for connection in psutil.Process(pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+
+
 def test_a_kill_and_a_restart_end_only_the_broker_not_bookie_or_zookeeper(broker: Broker) -> None:
     before = traces()
     broker.kill()

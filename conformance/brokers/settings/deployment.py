@@ -41,7 +41,8 @@ def of_broker(size: Size = SMALLEST) -> Mapping[str, Setting]:
 
 
 BOOKIE: Final[Mapping[str, Setting]] = {
-    "allowLoopback": Setting("true", "it listens on 127.0.0.1 only"),
+    "listeningInterface": Setting("lo", "it listens at its address, 127.0.0.1, and not at all of the machine's"),
+    "allowLoopback": Setting("true", "the same"),
     "autoRecoveryDaemonEnabled": Setting("false", "no ledger is copied unless an example asks"),
     "statsProviderClass": Setting(_NULL_STATS, "the shipped one listens on a fixed port"),
     "httpServerEnabled": Setting("false", "the same"),
