@@ -40,12 +40,16 @@ class Deviation(Struct, frozen=True, kw_only=True):
     ``also``: what else breaks with it. ``statement``: what happens. ``cause``: why, in the code of broker or client.
     ``upstream``: issues and pull requests, as ``apache/pulsar#23845``.
 
-    ``releases``: version specifiers (``">=2.11,<=5.0.0"``) of the releases that count as having it; one that matches is
-    enough. ``switched_on``: the same by setting (``"name=value"``), for releases that have it only with that setting.
-    ``seldom``: the same for releases that show it too seldom for a replay. ``clients``: whose deviation it is, with
-    versions (``official``: pulsar-client); one that names no releases occurs with any broker.
+    ``releases``: version specifiers (``">=2.11,<=5.0.0-M1"``) of the releases that count as having it; one that matches
+    is enough. ``switched_on``: the same by setting (``"name=value"``), for releases that need it. ``seldom``: the same
+    for releases that show it too seldom for a replay. ``clients``: whose deviation it is, with versions (``official``:
+    pulsar-client); one that names no releases occurs with any broker.
 
-    ``seen``, ``gone``: the releases that were seen with it, and without it. ``occurrence``: how often it occurs, and in
+    ``seen``, ``gone``: the releases that were seen with it, and without it. ``read``: those whose code was read to have
+    it, and that are the last of a range. ``fixed``: the first ones with the upstream fix, by its pull request or their
+    code. No range ends elsewhere: an open end, or a release that nobody looked at, would excuse what nobody saw.
+
+    ``occurrence``: how often it occurs, and in
     which circumstances. ``shadow``: what must be found beside it. ``has_history``: whether
     ``conformance/known/histories`` has a history of its name.
     """
@@ -64,6 +68,8 @@ class Deviation(Struct, frozen=True, kw_only=True):
     clients: dict[str, str] = {}
     seen: tuple[str, ...]
     gone: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     occurrence: str = ""
     shadow: Shadow
     has_history: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from rich.console import Console
 from rich.text import Text
 
@@ -14,6 +14,7 @@ from conformance.brokers.installation.assembly import broker_of, origin_of
 from conformance.brokers.installation.cache import cache_folder
 from conformance.brokers.release import distribution_of
 from conformance.brokers.tried import How, Tried, tried
+from conformance.known.versions import version_in
 from conformance.report.console import show_table
 
 
@@ -73,7 +74,5 @@ def _note(one: Tried) -> str:
 
 def order(version: str) -> tuple[bool, Version, str]:
     """The sort key of a release; a name that is no version is last."""
-    try:
-        return False, Version(version.replace("-M", "a")), version
-    except InvalidVersion:
-        return True, Version("0"), version
+    found = version_in(version)
+    return found is None, found or Version("0"), version

@@ -7,23 +7,20 @@ leaves out are those of the shipped entry.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.files import content, is_file
 from conformance.harness_error import HarnessError
+from conformance.known.versions import is_among, specifies_versions
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS, current_name
 from model.rules import names
 
 HISTORIES = Path(__file__).parent / "histories"
 """The minimal history of each deviation that has one, by its name."""
-
-_RELEASE = re.compile(r"\d+(\.\d+)+")
 
 
 class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +46,7 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ) -> bool:
         """Whether it is known for this release, with these clients and settings of the broker (None: any).
 
-        A milestone or snapshot counts as its release.
+        A milestone, a candidate or a snapshot is a version of its own (:mod:`conformance.known.versions`).
         """
         return self._concerns(release, clients, settings, self.seldom)
 
@@ -72,13 +69,13 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             if settings is None or settings.get(name) == value:
                 specifiers += releases
         is_of_any_broker = not (specifiers or self.switched_on) and bool(self.clients)
-        if not is_of_any_broker and not any(_is_among(specifier, release) for specifier in specifiers):
+        if not is_of_any_broker and not any(is_among(specifier, release) for specifier in specifiers):
             return False
         return self.concerns_clients(clients)
 
     def concerns_clients(self, clients: Mapping[str, str] | None) -> bool:
         """Whether it is known with these clients (None: any)."""
-        return clients is None or all(_is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
+        return clients is None or all(is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
 
 
 def shipped() -> tuple[KnownDeviation, ...]:
@@ -146,11 +143,6 @@ def known_of(
     )
 
 
-def _is_among(specifier: str, version: str) -> bool:
-    number = _RELEASE.search(version)
-    return number is not None and SpecifierSet(specifier).contains(number[0])
-
-
 def _validate(deviation: KnownDeviation, entry: KnownDeviation, path: Path) -> None:
     if deviation.rule != entry.rule:
         raise HarnessError(f"{path}: the deviation {deviation.name} breaks {entry.rule}, not {deviation.rule!r}")
@@ -165,15 +157,8 @@ def validate_releases(deviation: KnownDeviation, path: Path) -> None:
     """Raises HarnessError, with the file that has the deviation, if its specifiers are invalid."""
     switched_on = (specifier for releases in deviation.switched_on.values() for specifier in releases)
     for specifier in (*deviation.releases, *deviation.seldom, *switched_on, *deviation.clients.values()):
-        if not _specifies_releases(specifier):
+        if not specifies_versions(specifier):
             raise HarnessError(
                 f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "
                 'write "==4.0.8" or ">=2.5,<4.1"'
             )
-
-
-def _specifies_releases(specifier: str) -> bool:
-    try:
-        return bool(list(SpecifierSet(specifier)))
-    except InvalidSpecifier:
-        return False

@@ -51,8 +51,8 @@ DEVIATIONS = (
         cause="MessageDeduplication compares and records an entry only if it is the last chunk of its message (4.0.8, line 447), and does not remember which chunks the log has. If a producer loses its connection between two chunks and sends both again, the log has them twice. If it sends a complete message again, all chunks but the last stay in the backlog of every subscription. Since apache/pulsar#20948; 4.2.4 has the same code.",
         upstream=("apache/pulsar#20948",),
         side="broker",
-        releases=(">=3.0.1,<=5.0.0",),
-        seen=("5.0.0-M1", "4.0.8", "3.3.6"),
+        releases=(">=3.0.1,<=5.0.1",),
+        seen=("5.0.0-M1", "4.0.8", "3.3.6", "5.0.1"),
         gone=("2.11.0",),
         shadow=Shadow(
             name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
@@ -68,8 +68,8 @@ DEVIATIONS = (
         statement="With deduplication, a chunked message that is in flight during an unload is confirmed and lost. Recovery counts its first chunks as the message, so the last chunk is a duplicate. If a chunk of an older message was stored again last, recovery falls back to that message, and later ones are stored again.",
         cause="MessageDeduplication.replayCursor takes the sequence id of every entry, also of chunks that are not the last, and the last one counts, not the highest (4.0.8, line 254). Recording a persisted entry checks that (line 531). 4.2.4 has the same code. It needs a recovery without a snapshot after the chunks.",
         side="broker",
-        releases=(">=3.0.1,<=5.0.0",),
-        seen=("4.0.8", "3.3.6", "5.0.0-M1"),
+        releases=(">=3.0.1,<=5.0.1",),
+        seen=("4.0.8", "3.3.6", "5.0.0-M1", "5.0.1"),
         shadow=Shadow(
             name="test_a_confirmed_message_that_no_deviation_lost_is_complete_in_the_log",
             by="small history",
@@ -104,7 +104,7 @@ DEVIATIONS = (
         cause="The dispatcher remembers which consumer has the first chunk of a message until it dispatches the last chunk (AbstractPersistentDispatcherMultipleConsumers, assignChunk). It does not forget a consumer that left, and reads the entries that it cannot dispatch again and again. What it sends to a consumer that left counts as unacknowledged in the subscription, but at no consumer.",
         upstream=("apache/pulsar#26395", "apache/pulsar#25120"),
         side="broker",
-        releases=(">=2.5.1,<=5.0.0",),
+        releases=(">=2.5.1,<=5.0.0-M1",),
         seen=("4.0.8", "3.3.6", "2.11.0", "2.5.1", "5.0.0-M1"),
         shadow=Shadow(
             name="test_anything_else_starves_a_subscription_for_no_known_reason",
@@ -151,8 +151,8 @@ DEVIATIONS = (
         cause="The hash drains at the first consumer, so its other messages are blocked until that consumer has acknowledged all that is pending (PIP-379). It acknowledges chunks only with the whole message. KeySharedDispatcher does not treat chunks in any way of their own: Pulsar does not handle chunked messages properly on Key_Shared subscriptions (apache/pulsar#23265).",
         upstream=("apache/pulsar#23265",),
         side="broker",
-        releases=(">=4.0.1,<=4.2.4",),
-        seen=("4.0.4", "4.0.8", "4.2.4", "4.0.1"),
+        releases=(">=4.0.1,<=5.0.1",),
+        seen=("4.0.4", "4.0.8", "4.2.4", "4.0.1", "5.0.1"),
         shadow=Shadow(
             name="test_chunks_that_a_draining_hash_does_not_block_are_due",
             by="small history",
@@ -168,8 +168,8 @@ DEVIATIONS = (
         upstream=("apache/pulsar#23265",),
         side="broker",
         releases=(">=2.6.0,<4.0",),
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("3.3.6", "4.0.8 classic", "2.11.0", "2.10.1", "2.6.0"),
+        switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
+        seen=("3.3.6", "4.0.8 classic", "2.11.0", "2.10.1", "2.6.0", "5.0.0-M1 classic"),
         occurrence="Every time, in 17 steps.",
         shadow=Shadow(
             name="test_chunks_that_a_recently_joined_consumer_does_not_wait_for_are_due",
@@ -187,6 +187,7 @@ DEVIATIONS = (
         releases=(">=3.0,<4.0",),
         seldom=(">=2.10.1,<3.0",),
         seen=("3.3.6", "2.11.0"),
+        fixed=("4.0",),
         shadow=Shadow(
             name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",
             by="small history",

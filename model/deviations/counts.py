@@ -21,8 +21,8 @@ DEVIATIONS = (
         cause="Since apache/pulsar#25528, Consumer.individualAck lowers the counts only once the cursor has persisted the ack (applyPendingAckCompletions). PersistentDispatcherMultipleConsumers.removeConsumer subtracts all that the consumer still counts, and removes its pending acks (PendingAcksMap.forEachAndClose) only if other consumers are left. After the last one, the completed ack finds its message there, and addAndGetUnAckedMsgs subtracts it again. If a command has several parts of an incomplete batch, pulsar-client's acks each contain all of them, and computeAckedCount compares each with the cursor before that command: k parts are subtracted k times. The classic dispatcher never removes them (read in the sources of 5.0.0-M1). 4.0.8 and 4.2.4 lower the counts before they persist the ack. apache/pulsar#26663 proposes a fix.",
         upstream=("apache/pulsar#25528", "apache/pulsar#26663"),
         side="broker",
-        releases=("==5.0.0",),
-        seen=("5.0.0-M1",),
+        releases=(">=5.0.0-M1,<=5.0.1",),
+        seen=("5.0.0-M1", "5.0.1"),
         gone=("4.2.4", "4.0.8"),
         occurrence="In 5 of 5 replays, in 9 steps, while the first ack opens the cursor's ledger; in 0 of 5 each on 4.2.4 and 4.0.8.",
         shadow=Shadow(
@@ -70,8 +70,8 @@ DEVIATIONS = (
         cause="Only a dispatcher that reads a marker acknowledges it (AbstractBaseDispatcher.filterEntriesForConsumer). ManagedCursorImpl counts entries without looking at them (getNumberOfEntriesInBacklog, asyncGetNthEntry, asyncSkipEntries).",
         upstream=("apache/pulsar#6437",),
         side="broker",
-        releases=(">=2.10,<=4.2.4",),
-        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0"),
+        releases=(">=2.10,<=5.0.1",),
+        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0", "5.0.1"),
         shadow=Shadow(
             name="test_the_backlog_has_no_more_than_the_markers_after_mark_delete",
             by="small history",

@@ -60,8 +60,9 @@ DEVIATIONS = (
         cause="A cursor that closes writes its batch index acks to the metadata store. If there is no cursor ledger, ManagedCursorImpl.recover restores mark-delete and the ranges, and does not read the batch index acks. Recovery from a cursor ledger reads them, so they survive a kill. Also reported as apache/pulsar#20585 and apache/pulsar#14982; fixed by apache/pulsar#26474, after 5.0.0-M1. In addition, batch index acks alone are not persisted at all, because asyncDelete returns early while there is no range of whole entries (apache/pulsar#26498). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
         upstream=("apache/pulsar#26475",),
         side="broker",
-        releases=(">=2.6.0,<=5.0.0",),
+        releases=(">=2.6.0,<=5.0.0-M1",),
         seen=("5.0.0-M1", "4.0.8", "3.3.6", "2.11.0", "2.10.1", "2.7.4", "2.6.0"),
+        gone=("5.0.1",),
         shadow=Shadow(
             name="unload-loses-ranges", statement="An unload loses the individually acknowledged entries, too."
         ),
@@ -73,8 +74,9 @@ DEVIATIONS = (
         statement="A cumulative ack that ends within a batch undoes the individual acks of the rest of this batch, and the broker dispatches these messages again.",
         cause="ManagedCursorImpl.asyncMarkDelete (ackBatchPosition) replaces the bit set of the entry if the first message left is a later one than before. An individual ack combines both bit sets (4.0.8, line 2194; before apache/pulsar#18042 it always replaced them). It needs two consumers of a Failover subscription, or a client that does not combine the acks itself. 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
-        seen=("4.0.8",),
+        releases=(">=2.11,<=5.0.0-M1",),
+        seen=("4.0.8", "5.0.0-M1"),
+        gone=("5.0.1",),
         shadow=Shadow(name="cumulative-one-too-few", statement="A cumulative ack leaves out its own position."),
     ),
     Deviation(
@@ -83,8 +85,8 @@ DEVIATIONS = (
         statement="The periodic flush shares the acks' rate limiter. If the limiter rejects it, a dirty cursor is not persisted until a later flush.",
         cause="ManagedCursorImpl.flush calls asyncMarkDelete, which asks the same rate limiter as every ack (4.0.8, line 2173) and leaves the cursor dirty if that rejects. The flush came with apache/pulsar#8634. The limiter also answers an ack as if the broker had stored it (apache/pulsar#26484). 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
         side="broker",
-        releases=(">=2.8.2,<=5.0.0",),
-        seen=("4.0.8", "2.10.1", "2.9.1", "2.8.2"),
+        releases=(">=2.8.2,<=5.0.1",),
+        seen=("4.0.8", "2.10.1", "2.9.1", "2.8.2", "5.0.1"),
         shadow=Shadow(name="never-flushed", statement="A dirty cursor is never flushed."),
     ),
     Deviation(
@@ -121,8 +123,8 @@ DEVIATIONS = (
         statement="After a second unload without an ack in between, the metadata store has the cursor, even if it has more ranges than managedLedgerMaxUnackedRangesToPersistInMetadataStore. Nothing is lost.",
         cause="ManagedCursorImpl.shouldPersistUnackRangesToLedger needs a cursor ledger that is open for writing. The ledger that the cursor recovered from is read-only until the next ack opens another one (4.0.8, line 2826). 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
-        seen=("4.0.8",),
+        releases=(">=2.11,<=5.0.1",),
+        seen=("4.0.8", "5.0.1"),
         shadow=Shadow(name="unload-goes-one-further", statement="After an unload one more entry is acknowledged."),
     ),
     Deviation(
@@ -133,7 +135,7 @@ DEVIATIONS = (
         cause="The first ack after a load opens a cursor ledger and waits for it as a pending operation. ManagedCursorImpl.asyncClose does not wait. It persists the mark-delete position of the last completed operation (lastMarkDeleteEntry), and the ranges from after the ack, which no longer contain what mark-delete passed. Flaky tests upstream show the race between closing and opening (apache/pulsar#18310, apache/pulsar#18362), but not this loss. 2.11.0, 3.3.6 and 4.2.4 have the same code.",
         side="broker",
         releases=(">=2.10.0,<=4.2.4", "==2.6.0"),
-        seen=("4.0.8", "3.3.6", "2.10.1", "2.10.0", "2.6.0"),
+        seen=("4.0.8", "3.3.6", "2.10.1", "2.10.0", "2.6.0", "4.2.4"),
         shadow=Shadow(
             name="opening-loses-ranges",
             statement="The same unload loses the individually acknowledged entries, too.",
@@ -180,8 +182,8 @@ DEVIATIONS = (
         statement="After a terminated topic is reloaded, a skip leaves the messages of its last ledger, and still answers success. An expiry up to one of them leaves them, too, or all but the first. A peek at one of them returns the last entry before that ledger, or fails with an internal error where there is none. A reset to the time of one of them goes to the first of them, or fails so.",
         cause="ManagedLedgerImpl.initialize makes the last ledger of a terminated topic the current one, with an entry counter (currentLedgerEntries) of 0. getPositionAfterN, which computes the end of a skip, the position of a peek and where an expiry or a reset to a time searches, then considers the current ledger empty (4.0.8, lines 3802 to 3808). Other topics have a new ledger as the current one, and the counter is right. 2.11.0 has no current ledger for a terminated topic and skips correctly, but getLastMessageId fails there with a NullPointerException.",
         side="broker",
-        releases=(">=3.3.6,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "4.2.4"),
+        releases=(">=3.3.6,<=5.0.1",),
+        seen=("4.0.8", "3.3.6", "4.2.4", "5.0.1"),
         gone=("2.11.0",),
         shadow=Shadow(name="skips-one-too-many", statement="Skipping n entries skips n + 1."),
     ),
@@ -196,6 +198,11 @@ DEVIATIONS = (
         releases=(">=2.8.2,<2.8.5", ">=2.9.1,<2.9.6", ">=2.10.0,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
         seen=("2.11.0", "2.8.2", "2.9.1", "2.10.1", "3.0.0"),
         gone=("2.10.5", "3.3.6", "4.0.8"),
+        fixed=(
+            "2.8.5",
+            "2.9.6",
+            "2.11.2",
+        ),
         occurrence="In 10 of 10 replays each on 2.11.0 and 2.9.1 where 12 ranges are passed, in 0 of 10 on 2.10.5; the longer ones in 7 of 8 on 3.0.0, and 8 of 8 each on 2.8.2 and 2.10.1.",
         shadow=Shadow(
             name="test_a_skip_counts_the_first_of_several_ranges_at_least",
@@ -214,6 +221,7 @@ DEVIATIONS = (
         releases=(">=2.5.0,<2.8.2", "==2.9.0"),
         seen=("2.7.4", "2.6.0", "2.8.1", "2.9.0"),
         gone=("2.10.5", "4.0.8"),
+        fixed=("2.8.2",),
         occurrence="In 10 of 10 replays each on 2.8.1 and 2.9.0 where 12 ranges are passed, and in 9 of 9 on 2.7.4; in 5 of 6 others on 2.6.0. Always as far as all ranges reach.",
         shadow=Shadow(
             name="test_a_skip_that_counts_all_ranges_goes_exactly_so_far_and_passes_one",
@@ -230,7 +238,7 @@ DEVIATIONS = (
         cause="For the first consumer of an empty dispatcher, PersistentDispatcherMultipleConsumers.addConsumer clears the replay queue and rewinds the cursor, or does so after a pending read. readEntriesComplete (4.0.8, line 695) drops the result and rewinds only for a normal read. The result of a replay read goes to the new consumer, who receives the same messages again from the cursor. So does that of a normal read that waits for the dispatcher's thread: it counts as complete (havePendingRead) before. apache/pulsar#10662 proposed a fix in 2021 and was not merged; apache/pulsar#23803 is about the same race in Key_Shared. 2.11.0, 3.3.6 and 4.2.4 have the same code.",
         upstream=("apache/pulsar#10662", "apache/pulsar#23803"),
         side="broker",
-        releases=(">=2.11,<=5.0.0",),
+        releases=(">=2.11,<=5.0.0-M1",),
         seen=("4.0.8", "5.0.0-M1"),
         occurrence="Rare; every time with the failpoint `read-slow`. Delayed messages are replayed when their time comes: with the failpoint, a reset then leaves one to the next consumer.",
         shadow=Shadow(
@@ -247,8 +255,8 @@ DEVIATIONS = (
         cause="PersistentDispatcherMultipleConsumers (of 4.0 both implementations) marks a dispatch in progress with one flag (sendInProgress). The end of one dispatch clears it although the result of another read still waits (readEntriesComplete). The next read then replays messages that are about to be dispatched, which are in the replay queue until then. Without permits they return to that queue once more. The consumer's count of unacknowledged messages rises twice, and an ack lowers it once.",
         side="broker",
         releases=("<4.0",),
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seldom=(">=4.0,<=5.0.0",),
+        switched_on={CLASSIC: (">=4.0,<=4.0.8",)},
+        seldom=(">=4.0,<=4.0.8",),
         seen=("3.3.6", "4.0.8 classic", "4.0.4", "4.0.8"),
         occurrence="On 4.0.8 classic in 7 of 12 plays: `pulsar-conformance replay docs/histories/ACK-12-on-4.0.8-classic.json --broker 4.0.8 --setting subscriptionKeySharedUseClassicPersistentImplementation=true`. Rarely on 4.0.8 (a soak of half an hour shows it once or not at all), once on 4.0.4.",
         shadow=Shadow(
@@ -265,8 +273,8 @@ DEVIATIONS = (
         cause="ManagedCursorImpl.asyncDelete returns before it persists anything, and without marking the cursor as dirty, if individualDeletedMessages is empty after the ack. Batch index acks are not in there, so they wait for the next ack of a whole entry. Read in 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1.",
         upstream=("apache/pulsar#26498",),
         side="broker",
-        releases=(">=2.10.1,<=5.0.0",),
-        seen=("4.0.8",),
+        releases=(">=2.10.1,<=5.0.1",),
+        seen=("4.0.8", "5.0.1"),
         occurrence="Every time.",
         shadow=Shadow(
             name="partial-acks-never-persisted",
@@ -284,6 +292,10 @@ DEVIATIONS = (
         releases=(">=2.6.0,<2.6.4", ">=2.7.0,<2.7.1"),
         seen=("2.6.0",),
         gone=("2.10.1", "3.3.6", "4.0.8"),
+        fixed=(
+            "2.6.4",
+            "2.7.1",
+        ),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_a_kill_gives_all_batches_the_parts_of_the_first_by_a_deviation_and_no_others",
@@ -298,8 +310,8 @@ DEVIATIONS = (
         cause="PersistentSubscription.skipMessages and clearBacklog end in ManagedCursorImpl.asyncMarkDelete, which asks the same rate limiter as every ack, and completes at once if that rejects. The same as apache/pulsar#26484 for acks. Read in 2.6.0, 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1.",
         upstream=("apache/pulsar#26484",),
         side="broker",
-        releases=(">=2.6.0,<=5.0.0", "==2.5.1"),
-        seen=("4.0.8", "2.5.1"),
+        releases=(">=2.6.0,<=5.0.1", "==2.5.1"),
+        seen=("4.0.8", "2.5.1", "5.0.1"),
         occurrence="Every time, if an ack was persisted in the interval before it.",
         shadow=Shadow(
             name="skip-never-persisted",
@@ -313,8 +325,8 @@ DEVIATIONS = (
         statement="A cursor that is reset, or moved by a seek, is persisted at its new position with its former ranges. If the broker is killed before the next ack is persisted, the messages in these ranges are acknowledged again, and not redelivered. If the new mark-delete position itself is in one of them, the backlog is one too low.",
         cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too. The backlog after recovery leaves out the ranges' entries from the mark-delete position on, which is itself counted (getNumberOfEntries asks for their cardinality).",
         side="broker",
-        releases=(">=2.6.0,<=4.2.4",),
-        seen=("4.0.8", "3.3.6"),
+        releases=(">=2.6.0,<=5.0.1",),
+        seen=("4.0.8", "3.3.6", "5.0.1"),
         occurrence="Every time.",
         shadow=Shadow(
             name="reset-not-persisted",
@@ -330,8 +342,8 @@ DEVIATIONS = (
         cause="ManagedLedgerImpl.initialize drops the empty ledger from the list, and keeps it as the current one. getPositionAfterN stops at the current ledger, which it never meets, and takes the last one of the list as the one that follows (3.3.6, line 3600, since apache/pulsar#17971).",
         upstream=("apache/pulsar#17971",),
         side="broker",
-        releases=("==2.10.5", "==2.11.0", ">=3.3.6,<=4.2.4"),
-        seen=("4.0.8", "3.3.6", "4.2.4", "2.11.0", "2.10.5"),
+        releases=("==2.10.5", "==2.11.0", ">=3.3.6,<=5.0.1"),
+        seen=("4.0.8", "3.3.6", "4.2.4", "2.11.0", "2.10.5", "5.0.1"),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_is_left",

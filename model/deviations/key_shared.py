@@ -39,8 +39,8 @@ DEVIATIONS = (
         upstream=("apache/pulsar#23307",),
         side="broker",
         releases=("<4.0",),
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("3.3.6", "2.11.0", "4.0.8 classic"),
+        switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
+        seen=("3.3.6", "2.11.0", "4.0.8 classic", "5.0.0-M1 classic"),
         occurrence="Every time, in 13 steps: `pulsar-conformance replay docs/histories/KEY-01-on-3.3.6.json --broker 3.3.6`. Where the earlier consumer received its messages and left unseen, in 27 of 30 (`docs/histories/KEY-06-on-3.3.6-unseen.json`); with pulsar-client on 2.11.0 in 5 of 5 (`docs/histories/KEY-02-on-2.11.0-queue.json`)",
         shadow=Shadow(
             name="test_a_key_is_divided_only_by_messages_that_were_there_when_a_consumer_joined",
@@ -94,8 +94,8 @@ DEVIATIONS = (
         side="broker",
         releases=("<4.0",),
         seldom=("==4.0.8",),
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("3.3.6", "4.0.8", "4.0.8 classic"),
+        switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
+        seen=("3.3.6", "4.0.8", "4.0.8 classic", "5.0.0-M1 classic"),
         occurrence="On 4.0.8 in 17 of 30 replays of 13 steps: `pulsar-conformance replay docs/histories/KEY-09-on-4.0.8.json --broker 4.0.8 --known none --times 10`.",
         shadow=Shadow(
             name="test_a_new_message_overtakes_no_hash_that_is_in_the_replay_queue_because_a_consumer_left",
@@ -112,8 +112,8 @@ DEVIATIONS = (
         statement="Messages of a consumer that left are in the replay queue with hash 0. They are starved while the consumer of hash 0 has no permits, and new messages of their keys are dispatched before them.",
         cause="PersistentStickyKeyDispatcherMultipleConsumersClassic.trySendMessagesToConsumers passes no hashes to Consumer.sendMessages. Since 4.0 that does not compute them itself, so PendingAcksMap keeps 0 for each message (STICKY_KEY_HASH_NOT_SET). PersistentDispatcherMultipleConsumersClassic.removeConsumer adds the messages to the replay queue with that hash. filterOutEntriesWillBeDiscarded omits them if the consumer of hash 0 has no permits. A normal read does not find their real hashes in the queue (containsStickyKeyHashes), so it dispatches new messages (4.0.8). The same happens to messages that were being read when the consumer left.",
         side="broker",
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("4.0.8 classic", "4.0.4 classic"),
+        switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
+        seen=("4.0.8 classic", "4.0.4 classic", "5.0.0-M1 classic"),
         occurrence="Every time, in 14 steps.",
         shadow=Shadow(
             name="test_pending_acks_without_hash_keep_their_order_among_each_other",
@@ -131,9 +131,10 @@ DEVIATIONS = (
         cause="PersistentStickyKeyDispatcherMultipleConsumers.trySendMessagesToConsumers dispatches nothing and sets skipNextReplayToTriggerLookAhead. The read that it schedules 1 to 10 ms later skips the replay queue. Another read, which would replay, is lost in one of two ways. readMoreEntries does nothing during a dispatch (sendInProgress), which lasts from readEntriesComplete to the end of the dispatcher's thread. Or reScheduleReadInMs joins the scheduled read (isRescheduleReadInProgress), as RescheduleReadHandler does after a hash drained. The replay queue has no hash of a delayed message, so its read may find nothing to dispatch, without any race. apache/pulsar#26236 looks ahead only if there are more entries; 4.2.4 has that. apache/pulsar#24700 remembers a skipped read; it was closed because nobody could reproduce it. The flag is cleared only by a read that finds a consumer with permits: if every such consumer leaves before the scheduled read, the next permit triggers a read that skips the replay queue, without a new message. The classic dispatcher has the same flag (isDispatcherStuckOnReplays), sets it after a normal read, too, and also reads nothing during a dispatch.",
         upstream=("apache/pulsar#26236", "apache/pulsar#21554", "apache/pulsar#24700", "apache/pulsar#23845"),
         side="broker",
-        releases=(">=4.0.1,<=4.0.8", "==5.0.0"),
-        seldom=(">=2.11,<4.0",),
-        seen=("4.0.8", "4.0.4", "4.0.8 classic", "2.11.0"),
+        releases=(">=4.0.1,<=4.0.8", "==5.0.0-M1"),
+        seldom=(">=2.11,<=3.3.6",),
+        seen=("4.0.8", "4.0.4", "4.0.8 classic", "2.11.0", "5.0.0-M1"),
+        read=("3.3.6",),
         gone=("4.2.4",),
         occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. With delayed messages (`docs/histories/KEY-04-on-4.0.8-delayed.json`) in 6 of 30. With the classic dispatcher (`docs/histories/KEY-16-on-4.0.8-classic.json`) in 7 of 12; in 0 of 75 on 3.3.6, which has the same code. On 2.11.0, where a consumer without permits is left alone as a message arrives and then adds permits, in 5 of 5. After a redelivery request and the leave of the last consumer with permits (`docs/histories/KEY-13-on-4.0.8-asked-left.json`), on busy cores in 2 of 32 plays on 4.0.8, and in five more otherwise.",
         shadow=Shadow(
@@ -151,7 +152,7 @@ DEVIATIONS = (
         cause="With out-of-order delivery, the filter for replays of PersistentStickyKeyDispatcherMultipleConsumers passes every message, so any read of the replay queue may have only messages that it cannot dispatch. trySendMessagesToConsumers then sets skipNextReplayToTriggerLookAhead. A read that was requested meanwhile does nothing, because a replay read is pending, and the scheduled one skips the replay queue. apache/pulsar#26236 looks ahead only if there are more entries, but not with out-of-order delivery (read in the bytecode of 4.2.4).",
         upstream=("apache/pulsar#26236", "apache/pulsar#24700"),
         side="broker",
-        releases=(">=4.0.1,<=4.0.8", "==4.2.4", "==5.0.0"),
+        releases=(">=4.0.1,<=4.0.8", "==4.2.4", "==5.0.0-M1"),
         seen=("4.0.8", "4.2.4", "5.0.0-M1"),
         occurrence="With the failpoint `read-slow` in 22 of 24 replays on 4.0.8, in 16 of 24 on 5.0.0-M1, and in 2 of 24 on 4.2.4. Without it once in two hours on 4.2.4 (`docs/histories/KEY-08-on-4.2.4.json`). On 4.0.8 the flag outlived the consumers (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms.",
         shadow=Shadow(
@@ -167,8 +168,9 @@ DEVIATIONS = (
         statement="A message that is acknowledged, skipped or expires while it is in the replay queue keeps blocking its hash. Messages of that hash go to the replay queue, too, and are dispatched only with the next new message.",
         cause="MessageRedeliveryController.removeAllUpTo removes from the replay queue what mark-delete passed, and forgets the hashes only if the bitmap reports a change. ConcurrentBitmapSortedLongPairSet.removeUpTo (line 97, 4.0.8) uses RoaringBitmap.contains(0, end), which is true only if every entry of the ledger up to there was in the queue. So the hash stays in hashesRefCount, and PersistentStickyKeyDispatcherMultipleConsumers blocks what it reads of it, looks ahead once, and waits at the end of the log. The broker's debug log shows it. Read in 4.0.1, 4.0.7, 4.0.8, 4.2.4 and 5.0.0-M1.",
         side="broker",
-        releases=(">=4.0.1,<=5.0.0",),
+        releases=(">=4.0.1,<=5.0.0-M1",),
         seen=("4.0.8",),
+        read=("5.0.0-M1",),
         shadow=Shadow(
             name="test_a_hash_that_is_kept_after_an_ack_blocks_only_what_is_read_once_mark_delete_passed_the_message",
             by="small history",
@@ -201,7 +203,7 @@ DEVIATIONS = (
         cause="PersistentStickyKeyDispatcherMultipleConsumers.ReplayPositionFilter accepts every position with out-of-order delivery, and every position without a hash. A nack or a redelivery request leaves such positions in the replay queue. getMessagesToReplayNow takes as many of the first ones as there are permits in all, whichever consumer they belong to (4.0.8). filterAndGroupEntriesForDispatching returns those without permits and requests a look-ahead, and the next read waits at the end of the log. Related to apache/pulsar#23845.",
         upstream=("apache/pulsar#23845",),
         side="broker",
-        releases=(">=4.0.4,<=5.0.0",),
+        releases=(">=4.0.4,<=5.0.0-M1",),
         seen=("4.0.8", "4.0.4", "4.2.4", "5.0.0-M1"),
         occurrence="Nothing was dispatched in 25 seconds, with 30 messages in the replay queue.",
         shadow=Shadow(
@@ -237,7 +239,7 @@ DEVIATIONS = (
         upstream=("apache/pulsar#22245",),
         side="broker",
         releases=(">=3.0.5,<3.1", ">=3.2.3,<4.0"),
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
+        switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
         seen=(
             "3.3.6",
             "3.0.7",
@@ -249,6 +251,7 @@ DEVIATIONS = (
             "5.0.0-M1 classic",
         ),
         gone=("2.11.0", "2.10.1"),
+        fixed=("3.1",),
         occurrence="Every time, in 13 steps.",
         shadow=Shadow(
             name="test_the_last_leave_stalls_a_recently_joined_consumer_only_until_something_triggers_a_read",
@@ -264,8 +267,8 @@ DEVIATIONS = (
         upstream=("apache/pulsar#22245", "apache/pulsar#23231"),
         side="broker",
         releases=(">=3.0.2,<4.0", "==2.10.5"),
-        switched_on={CLASSIC: (">=4.0,<=5.0.0",)},
-        seen=("3.3.6", "4.0.8 classic", "3.0.2", "2.10.5"),
+        switched_on={CLASSIC: (">=4.0,<=5.0.0-M1",)},
+        seen=("3.3.6", "4.0.8 classic", "3.0.2", "2.10.5", "5.0.0-M1 classic"),
         occurrence="Every time, in 9 steps.",
         shadow=Shadow(
             name="test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits",
@@ -297,6 +300,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.6.2,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
         seen=("2.11.0", "2.10.1"),
+        read=("3.0.0",),
         gone=("3.3.6", "4.0.8"),
         occurrence="Every time, in 12 steps.",
         shadow=Shadow(
@@ -330,6 +334,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10.0,<2.10.5", ">=2.11.0,<2.11.2", "==3.0.0"),
         seen=("2.11.0", "2.10.1", "2.10.0"),
+        read=("3.0.0",),
         gone=("3.3.6",),
         occurrence="Every time, in 7 steps.",
         shadow=Shadow(
@@ -346,8 +351,9 @@ DEVIATIONS = (
         statement="All consumers of a Shared or Key_Shared subscription leave during a replay read, and a new one joins. It receives the result of that read, and the other unacknowledged messages only after the next new message.",
         cause="If a read is pending, PersistentDispatcherMultipleConsumers.addConsumer leaves the rewind for the first consumer to the end of that read (shouldRewindBeforeReadingOrReplaying). readEntriesComplete rewinds only after a normal read, not after a replay read. The next read then waits at the end of the log, where the cursor still is (4.0.8; read in 3.3.6, 4.0.1, 4.0.7, 4.2.4 and 5.0.0-M1, too). A replay read is pending if another consumer left just before, and the last one leaves before its messages are read again. Sent one more message, the broker delivered all that was missing, in each of 54 stalls on seven releases.",
         side="broker",
-        releases=("<=5.0.0",),
+        releases=("<=5.0.0-M1",),
         seen=("4.0.8", "3.3.6", "2.11.0", "2.10.5", "2.8.1", "2.6.0", "2.5.1", "4.2.4"),
+        read=("5.0.0-M1",),
         occurrence="On Key_Shared with the failpoints `join-slow` or `leave-slow`. On Shared without one: `pulsar-conformance replay docs/histories/DEDUP-16-on-4.0.8.json --known none --times 120`, in which two consumers are cut off at once, breaks DEDUP-16 in 8 of 400 replays on 4.0.8, 12 of 120 on 3.3.6, 20 of 120 on 2.8.1, and 6 of 120 each on 2.11.0, 2.10.5 and 2.6.0; in 0 of 560 on 4.2.4, and there in 3 of 16 with the failpoint `read-slow`.",
         shadow=Shadow(
             name="test_a_skipped_rewind_excuses_nothing_without_a_replay_read_or_after_a_new_message",
@@ -363,7 +369,7 @@ DEVIATIONS = (
         statement="If the last consumer of a Key_Shared subscription leaves during a read, the next consumer receives the result of that read besides what is read again. Messages of a key are out of order, and some are dispatched twice.",
         cause="PersistentDispatcherMultipleConsumers.clearComponentsAfterRemovedAllConsumers cancels a read that waits for a new entry (cancelPendingRead), but cannot cancel one that has started. When that completes, trySendMessagesToConsumers rewinds and drops its result only if there is no consumer at that moment. If the next one has joined, it receives the result, although addConsumer has rewound the cursor for it.",
         side="broker",
-        releases=(">=3.0.7,<=4.0.8", "==5.0.0"),
+        releases=(">=3.0.7,<=4.0.8", "==5.0.0-M1"),
         seen=("4.0.8", "4.0.7", "4.0.4", "3.3.6", "3.0.7", "5.0.0-M1"),
         occurrence="With the failpoint `read-slow`. On 3.3.6 in 5 of 7 plays: `pulsar-conformance replay docs/histories/KEY-02-on-3.3.6.json --broker 3.3.6` (the history of 4.0.8 in 0 of 5).",
         shadow=Shadow(
@@ -399,7 +405,9 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.6.0,<3.0.14", ">=3.1,<=3.3.6", ">=4.0.0,<=4.0.6", "==2.5.0", "==2.5.1", "==2.5.2"),
         seen=("3.3.6", "2.5.0", "2.5.1", "2.5.2"),
+        read=("4.0.6",),
         gone=("4.0.8",),
+        fixed=("3.0.14",),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_a_gap_in_which_another_consumer_has_a_claim_is_nobodys",
@@ -433,7 +441,9 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.6.0,<3.0.14", ">=3.1,<=3.3.6", ">=4.0.0,<=4.0.6"),
         seen=("3.3.6",),
+        read=("4.0.6",),
         gone=("4.0.8",),
+        fixed=("3.0.14",),
         occurrence="Every time.",
         shadow=Shadow(
             name="test_ranges_of_another_consumer_are_refused",

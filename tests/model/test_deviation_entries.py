@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import assert_never
 
 import pytest
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from conformance.faults.catalogue import defects
 from conformance.known import HISTORIES
+from conformance.known.versions import is_among, version_in
 from model.deviation import MAX_STATEMENT, Deviation
 from model.deviations import BY_DOCUMENT, DEVIATIONS, current_name
 from model.rules.catalogue import CATALOGUE
@@ -70,16 +69,45 @@ def test_a_client_deviation_names_the_client(deviation: Deviation) -> None:
 
 @each
 def test_the_known_releases_are_those_that_showed_the_deviation(deviation: Deviation) -> None:
-    specifiers = [*deviation.releases, *deviation.seldom]
-    for setting in deviation.switched_on.values():
-        specifiers += setting
-    releases = [
-        re.sub("(-M1)?( classic)?$", "", release)
-        for release in deviation.seen
-        if not release.startswith("pulsar-client")
-    ]
-    assert all(any(Version(one) in SpecifierSet(each) for each in specifiers) for one in releases)
-    assert not any(Version(one) in SpecifierSet(each) for one in deviation.gone for each in specifiers)
+    specifiers = specifiers_of(deviation)
+    seen = [release for release in deviation.seen if not release.startswith("pulsar-client")]
+    assert [one for one in (*seen, *deviation.read) if not any(is_among(each, one) for each in specifiers)] == []
+    assert [one for one in (*deviation.gone, *deviation.fixed) if any(is_among(each, one) for each in specifiers)] == []
+
+
+@each
+def test_a_range_ends_where_the_deviation_was_last_seen_or_read_or_where_it_is_fixed(deviation: Deviation) -> None:
+    """So that a new release has none of them before somebody looked. Releases in between are taken to have it."""
+    for specifier in specifiers_of(deviation):
+        bounds = dict(re.findall(r"(<=|<|==)([^,]+)", specifier))
+        assert len(bounds) == 1, f"{specifier} has no end, or several"
+        ((bound, end),) = bounds.items()
+        version = version_in(end)
+        if bound == "<":
+            without = {version_in(one) for one in (*deviation.gone, *deviation.fixed)}
+            assert version in without or continues(deviation, end) or is_named(end, deviation.cause), specifier
+        else:
+            assert version in {version_in(one) for one in (*deviation.seen, *deviation.read)}, specifier
+
+
+def specifiers_of(deviation: Deviation) -> list[str]:
+    switched_on = [specifier for ones in deviation.switched_on.values() for specifier in ones]
+    return [*deviation.releases, *deviation.seldom, *switched_on]
+
+
+def continues(deviation: Deviation, end: str) -> bool:
+    """Whether another range begins where one ends: with a setting, say."""
+    return any(is_among(specifier, end) for specifier in specifiers_of(deviation))
+
+
+def is_named(release: str, cause: str) -> bool:
+    """Whether the cause says what changed in a release."""
+    return re.search(rf"(?<![\d.]){re.escape(release)}(?!\d|\.\d)", cause) is not None
+
+
+def test_no_range_of_an_official_client_is_open() -> None:
+    specifiers = [specifier for one in DEVIATIONS.values() for specifier in one.clients.values()]
+    assert [one for one in specifiers if "<" not in one and "==" not in one] == []
 
 
 def test_exactly_the_entries_with_a_history_have_a_file() -> None:

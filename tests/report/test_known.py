@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from packaging.version import Version
 
 from conformance.harness_error import HarnessError
 from conformance.known import known_of, read, shipped
+from conformance.known.versions import is_among, version_in
 from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID
 from tests.report.samples import QUIRK
 
@@ -27,6 +29,49 @@ def written(folder: Path, *entries: dict[str, Any]) -> Path:
     path = folder / "known.json"
     path.write_text(json.dumps(entries))
     return path
+
+
+IN_ORDER = (
+    "4.2.4",
+    "5.0.0-M1-SNAPSHOT",
+    "5.0.0-M1",
+    "5.0.0-M2",
+    "5.0.0-candidate-1",
+    "5.0.0-rc.2",
+    "5.0.0-candidate-10",
+    "5.0.0-SNAPSHOT",
+    "5.0.0",
+    "5.0.0.1",
+    "5.0.1",
+)
+
+
+def test_milestones_and_candidates_are_versions_before_their_release_and_a_snapshot_is_the_last_of_them() -> None:
+    assert sorted(IN_ORDER, key=lambda text: version_in(text) or Version("0")) == list(IN_ORDER)
+    assert len({version_in(text) for text in IN_ORDER}) == len(IN_ORDER)
+    assert version_in("5.0.2-candidate-1") == version_in("5.0.2-rc-1") == Version("5.0.2rc1")
+
+
+@pytest.mark.parametrize(
+    ("specifier", "first", "last"),
+    [
+        ("<=5.0.0-M1", "4.2.4", "5.0.0-M1"),
+        (">=5.0.0-M1,<5.0.1", "5.0.0-M1", "5.0.0.1"),
+        ("==5.0.0-M1", "5.0.0-M1", "5.0.0-M1"),
+        ("==5.0.0", "5.0.0", "5.0.0"),
+        (">=5.0.0-candidate-1,<=5.0.0", "5.0.0-candidate-1", "5.0.0"),
+        ("<=4.2.4", "4.2.4", "4.2.4"),
+    ],
+)
+def test_a_range_has_the_versions_from_its_first_to_its_last_one(specifier: str, first: str, last: str) -> None:
+    among = [text for text in IN_ORDER if is_among(specifier, text)]
+    assert among == list(IN_ORDER[IN_ORDER.index(first) : IN_ORDER.index(last) + 1])
+
+
+def test_the_build_of_a_vendor_counts_as_the_release_whose_number_it_has() -> None:
+    assert version_in("apachepulsar/pulsar-all:4.0.8-cloud") == version_in("4.0.8") == version_in("pulsar-client 4.0.8")
+    assert version_in("latest") is None
+    assert not is_among(">=0.1", "latest")
 
 
 def test_the_shipped_list_can_be_read() -> None:

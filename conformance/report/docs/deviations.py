@@ -27,7 +27,8 @@ def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
         "A run reports known deviations apart; `--known none` counts them as "
         "[violations](../verdicts.md#known-deviations). "
         "`pulsar-conformance replay HISTORY --broker RELEASE --known none` shows "
-        "one. *not*: the releases that were seen without it.",
+        "one. *read*: the releases whose code has it, and which were not tried. "
+        "*not*: the releases that were seen without it.",
         *(_document(HEADINGS[name], tuple(entries)) for name, entries in by_document.items()),
         _shadows(tuple(one for entries in by_document.values() for one in entries)),
     )
@@ -72,8 +73,9 @@ def _section(deviation: Deviation) -> str:
 
 
 def _seen(deviation: Deviation) -> str:
+    read = f"; read {', '.join(deviation.read)}" if deviation.read else ""
     gone = f"; not {', '.join(deviation.gone)}" if deviation.gone else ""
-    return ", ".join(deviation.seen) + gone
+    return ", ".join(deviation.seen) + read + gone
 
 
 def _short(reference: str) -> str:
