@@ -7,8 +7,8 @@ If only such states explain an observation, the way with the fewest unknown devi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from itertools import product
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, combinations, product
 from typing import Final, TypeVar
 
 from model.deviations import DEVIATIONS
@@ -76,6 +76,21 @@ def required(
         entries = (DEVIATIONS[name] for name in unknown)
         return min(entries, key=lambda one: (one.rule not in exercised, one.name)).broken(because)
     return Allowed(after, (), tuple(sorted(way)))
+
+
+def adding(amounts: Mapping[str, tuple[int, int]], difference: int) -> list[Way]:
+    """The ways to a count that is wrong by this difference, of which each deviation adds something.
+
+    ``amounts``: by deviation, the least and the most that it adds; negative where it subtracts. One whose least is more
+    than its most adds nothing here.
+    """
+    names = [name for name, (least, most) in amounts.items() if least <= most]
+    choices = chain.from_iterable(combinations(names, count) for count in range(1, 1 + len(names)))
+    return [
+        frozenset(chosen)
+        for chosen in choices
+        if sum(amounts[name][0] for name in chosen) <= difference <= sum(amounts[name][1] for name in chosen)
+    ]
 
 
 def explained(

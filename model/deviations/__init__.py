@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import combinations
+from collections.abc import Iterable
 from typing import TypeVar
 
 from model.deviation import Deviation
@@ -39,30 +38,12 @@ def preferred(names: Iterable[str], known: frozenset[str]) -> str:
     return min(names, key=lambda name: name not in known)
 
 
-def adding_up(bounds: Mapping[str, int], difference: int, known: frozenset[str]) -> tuple[str, ...]:
-    """The deviations whose bounds together are at least a difference: as few unknown ones as can be, then as few as can
-    be. None if all of them together are not enough."""
-    names = sorted(name for name, bound in bounds.items() if bound > 0)
-    choices = (chosen for size in range(1, len(names) + 1) for chosen in combinations(names, size))
-    enough = (chosen for chosen in choices if 0 < difference <= sum(bounds[name] for name in chosen))
-    return min(enough, key=lambda chosen: (sum(name not in known for name in chosen), len(chosen)), default=())
-
-
-def requires_all(
-    names: Iterable[str], after: S, known: frozenset[str], because: str, rule: str | None = None
-) -> Allowed[S] | Broken:
-    """As :func:`requires`, where only these deviations together explain what was seen."""
-    names = tuple(names)
-    unknown = next((name for name in names if name not in known), None)
-    return Allowed(after, (), names) if unknown is None else DEVIATIONS[unknown].broken(because, rule)
-
-
 def requires(name: str, after: S, known: frozenset[str], because: str, rule: str | None = None) -> Allowed[S] | Broken:
     """The answer where only this deviation explains what was seen: ``after`` if it is known, else the broken rule.
 
     ``because``: what was seen, in a sentence. ``rule``: the one that breaks, where it is not the deviation's first one.
     """
-    return requires_all((name,), after, known, because, rule)
+    return Allowed(after, (), (name,)) if name in known else DEVIATIONS[name].broken(because, rule)
 
 
 def counted(judged: Allowed[S]) -> Allowed[S]:

@@ -16,7 +16,7 @@ from immutables import Map
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
-from model.deviations import adding_up, requires, requires_all
+from model.deviations import requires
 from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_MESSAGES_STILL_COUNTED
 from model.deviations.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
@@ -30,7 +30,7 @@ from model.deviations.service import (
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
-from model.explain import Way, explained
+from model.explain import Way, adding, explained, simplest
 from model.judgement import Allowed, Broken, all_of, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
@@ -355,10 +355,10 @@ def limited(
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
-        bounds = _counted_wrongly(after.consumers[name])
-        bounds |= {PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED: after.consumers[name].left_parts}
-        explaining = adding_up(bounds, limit // 2 + 1 - has, known) if limit else ()
-        return requires_all(explaining, None, known, because, "SERVE-05") if explaining else Broken("SERVE-05", because)
+        amounts = still_counted(after.consumers[name])
+        amounts |= {PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED: (1, after.consumers[name].left_parts)}
+        ways = adding(amounts, limit // 2 + 1 - has) if limit else []
+        return explained(Broken("SERVE-05", because), ways, None, known)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())
 
 
@@ -376,7 +376,7 @@ def starved_at_limit(
     is_unblocked = all(consumer.is_unblocked for consumer in consumers)
     causes: list[str | Way] = [REDELIVERY_REQUEST_UNBLOCKS] if is_unblocked else []
     blocking = [_blocked_by(state, consumer, known) for consumer in consumers]
-    causes += [frozenset(name for names in blocking for name in names)] if all(blocking) else []
+    causes += [frozenset[str]().union(*blocking)] if all(blocking) else []
     return explained(judged, causes, after, known)
 
 
@@ -385,18 +385,19 @@ def _limit_of(state: Consumption, consumer: Consumer) -> int:
     return state.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
 
 
-def _blocked_by(state: Consumption, consumer: Consumer, known: frozenset[str]) -> tuple[str, ...]:
+def _blocked_by(state: Consumption, consumer: Consumer, known: frozenset[str]) -> Way:
     """The deviations that block a consumer if the broker still counts what it no longer has as pending."""
     limit = _limit_of(state, consumer)
     blocks_from = limit // 2 + 1 if consumer.reached_limit else limit
-    return adding_up(_counted_wrongly(consumer), max(1, blocks_from - consumer.most), known) if limit else ()
+    ways = adding(still_counted(consumer), max(1, blocks_from - consumer.most)) if limit else []
+    return simplest(ways, known) if ways else frozenset()
 
 
-def _counted_wrongly(consumer: Consumer) -> dict[str, int]:
-    """How many messages that are acknowledged a broker may still count at a consumer."""
+def still_counted(consumer: Consumer) -> dict[str, tuple[int, int]]:
+    """How many messages that are acknowledged a broker may still count at a consumer, by deviation."""
     return {
-        SKIPPED_MESSAGES_STILL_COUNTED: len(consumer.skipped),
-        DROPPED_PENDING_ACKS_STILL_COUNTED: consumer.acked_again,
+        SKIPPED_MESSAGES_STILL_COUNTED: (1, len(consumer.skipped)),
+        DROPPED_PENDING_ACKS_STILL_COUNTED: (1, consumer.acked_again),
     }
 
 

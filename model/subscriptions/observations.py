@@ -14,14 +14,12 @@ from model.cursors.acked import Acked, acknowledge_all, miscounted
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
-from model.deviations import DEVIATIONS, adding_up, requires, requires_all
+from model.deviations import DEVIATIONS, requires
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.counts import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
     LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_NOT_COUNTED_OFF,
     PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
-    SKIPPED_MESSAGES_STILL_COUNTED,
     SKIPPED_PARTS_COUNTED_OFF_AGAIN,
     UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
     UNREAD_MARKERS_COUNT,
@@ -37,7 +35,7 @@ from model.deviations.cursors import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
-from model.explain import Way, by, is_known, required, together
+from model.explain import Way, adding, by, is_known, required, together
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
@@ -193,17 +191,19 @@ def _counted(
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have shown 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
     because = f"{subscription.name} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
-    if left < backlog <= left + markers:
-        return requires(UNREAD_MARKERS_COUNT, cursor, known, because)
-    if cursor.was_reset_among_markers and backlog < left:
-        return requires(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
-    if cursor.is_last_not_counted and backlog == left - 1:
-        return requires(LAST_ENTRY_NOT_IN_BACKLOG, cursor, known, because)
-    if backlog == left - 1 and any(one.after < stats.mark_delete <= one.last for one in stats.ranges):
-        return requires(RESET_KEEPS_FORMER_RANGES, replace(cursor, miscounted=1), known, because)
-    if backlog != max(0, left - cursor.miscounted):
-        return Broken("SERVE-04", because)
-    return requires(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
+    miscounted = min(left, cursor.miscounted)
+    is_within_range = any(one.after < stats.mark_delete <= one.last for one in stats.ranges)
+    amounts = {
+        UNREAD_MARKERS_COUNT: (1, markers),
+        RESET_MISCOUNTS_BACKLOG: (-left, -1) if cursor.was_reset_among_markers else (-miscounted, -max(1, miscounted)),
+        LAST_ENTRY_NOT_IN_BACKLOG: (-cursor.is_last_not_counted, -1),
+        RESET_KEEPS_FORMER_RANGES: (-is_within_range, -1),
+    }
+    ways = adding(amounts, backlog - left)
+    counted = required(ways, cursor, known, because) if ways else Broken("SERVE-04", because)
+    if isinstance(counted, Allowed) and RESET_KEEPS_FORMER_RANGES in counted.deviations:
+        return counted.of(replace(cursor, miscounted=1))
+    return counted
 
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
@@ -258,36 +258,24 @@ def _counted_at_consumers(
             continue
         because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
-        if arrived.unacknowledged > consumer.most:
-            surplus = arrived.unacknowledged - consumer.most - taken_back
-            explaining = adding_up(_counted_beyond(state, consumer, seen), surplus, known)
-        else:
-            missing = consumer.least - arrived.unacknowledged
-            explaining = adding_up(_subtracted_beyond(consumer), missing, known)
-        if not explaining:
-            return Broken("SERVE-04", because)
-        required = requires_all(explaining, None, known, because)
-        if isinstance(required, Broken):
-            return required
-        deviations += required.deviations
+        is_above = arrived.unacknowledged > consumer.most
+        difference = arrived.unacknowledged - (consumer.most + taken_back if is_above else consumer.least)
+        ways = adding(_counted_wrongly(state, consumer, seen), difference)
+        judged = required(ways, None, known, because) if ways else Broken("SERVE-04", because)
+        if isinstance(judged, Broken):
+            return judged
+        deviations += judged.deviations
     return Allowed(None, ("SERVE-04",) * compared, deviations)
 
 
-def _counted_beyond(state: Consumption, consumer: Consumer, seen: Acked) -> dict[str, int]:
+def _counted_wrongly(state: Consumption, consumer: Consumer, seen: Acked) -> dict[str, tuple[int, int]]:
     """How many messages each deviation may add to a consumer's count."""
     return {
-        SKIPPED_MESSAGES_STILL_COUNTED: len(consumer.skipped),
-        DROPPED_PENDING_ACKS_STILL_COUNTED: consumer.acked_again,
-        PARTIAL_ACKS_NOT_COUNTED_OFF: _acknowledged_parts(state, consumer, seen),
-        SEND_IN_PROGRESS_CLEARED_EARLY: consumer.sent_twice,
-    }
-
-
-def _subtracted_beyond(consumer: Consumer) -> dict[str, int]:
-    """How many messages each deviation may subtract from it."""
-    return {
-        SKIPPED_PARTS_COUNTED_OFF_AGAIN: consumer.parts_recounted,
-        UNACKED_COUNT_LOWERED_BY_ANY_ACK: consumer.acked_not_pending,
+        **deliveries.still_counted(consumer),
+        PARTIAL_ACKS_NOT_COUNTED_OFF: (1, _acknowledged_parts(state, consumer, seen)),
+        SEND_IN_PROGRESS_CLEARED_EARLY: (1, consumer.sent_twice),
+        SKIPPED_PARTS_COUNTED_OFF_AGAIN: (-consumer.parts_recounted, -1),
+        UNACKED_COUNT_LOWERED_BY_ANY_ACK: (-consumer.acked_not_pending, -1),
     }
 
 

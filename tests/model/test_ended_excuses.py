@@ -25,6 +25,7 @@ from model.deviations.cursors import (
     SEND_IN_PROGRESS_CLEARED_EARLY,
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
 )
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
@@ -520,3 +521,14 @@ def at_d(number: int) -> Happened:
         Position(1, 0), (), backlog=1, unacknowledged=number, arrived=(ConsumerRead("d", (), number, 0),), written=2
     )
     return ReadCursor("t", "s"), read
+
+
+@pytest.mark.parametrize(("shown", "rule"), [(-5, None), (-6, "SERVE-04")])
+def test_two_deviations_of_one_count_add_up_and_explain_no_more_than_their_sum(shown: int, rule: str | None) -> None:
+    """The broker may subtract two parts again, and three messages that were not pending."""
+    known = {SKIPPED_PARTS_COUNTED_OFF_AGAIN, UNACKED_COUNT_LOWERED_BY_ANY_ACK}
+    parts = tuple(shared.part(index, 3) for index in range(3))
+    begin = (*shared.topic(3, 1, 1), shared.taken(*parts), shared.acknowledged(*parts[:2]))
+    begin = (*begin, (Skip("t0", "s0", 1), Done()), shared.acknowledged(parts[1]))
+    judged = shared.judged(*begin, counts(shown, backlog=2, mark_delete=shared.at(0)), known=known)
+    assert judged.rule == rule if isinstance(judged, Broken) else set(judged.deviations) == known

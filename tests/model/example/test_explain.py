@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
 from model.deviations.service import SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-from model.explain import by, explained, merged, minimal, required, together
+from model.explain import adding, by, explained, merged, minimal, required, together
 from model.judgement import Allowed, Broken
 from model.service.reasons import Reasons, judge
 from model.service.unexpected import ErrorAnswer
@@ -44,3 +44,12 @@ def test_an_error_that_two_deviations_explain_is_allowed_if_one_is_known() -> No
         judged = judge(answer, reasons)
         assert isinstance(judged, Allowed)
         assert judged.deviations == (known,)
+
+
+def test_amounts_of_deviations_are_added() -> None:
+    amounts = {A: (1, 2), B: (1, 3), "exact": (-4, -4), "nothing": (1, 0)}
+    assert adding(amounts, 2) == [frozenset({A}), frozenset({B}), frozenset({A, B})]
+    assert adding(amounts, 5) == [frozenset({A, B})]
+    assert adding(amounts, 6) == []
+    assert adding(amounts, -4) == [frozenset({"exact"})]
+    assert adding(amounts, -1) == [frozenset({"exact", B}), frozenset({"exact", A, B})]
