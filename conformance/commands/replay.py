@@ -35,7 +35,7 @@ from conformance.faults import catalogue
 from conformance.faults.defect import Defect
 from conformance.harness_error import HarnessError
 from conformance.history import document
-from conformance.history.document import History, Replays
+from conformance.history.document import History, Replays, replay_file
 from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
@@ -77,7 +77,7 @@ class ReplayOptions:
 
 
 def replay(asked: ReplayOptions, engine: Engine, *, out: Console, err: Console) -> int:
-    """Print the history, run it, and print how often a rule broke.
+    """Run the history, print what happened in one replay, and how often a rule broke.
 
     Returns 1 if a rule broke at least once, 0 if the history ran as often as asked and no rule broke, 2 otherwise.
     """
@@ -110,8 +110,6 @@ def _replay(
 ) -> int:
     if defect is not None:
         out.print(Text(f"With the defect {defect.name} switched on: {defect.summary}", style="bold"))
-    for step in explain(history):
-        out.print(Text(str(step)))
     rules = (RULES[history.violation.rule],) if history.violation else CATALOGUE
     order = Order(
         broker=asked.broker,
@@ -138,8 +136,23 @@ def _replay(
         command = [*engine.command, *order.options()]
         at_most_s = asked.budget_s + (asked.shortening_s or 0.0)
         ending = supervise(command, folder=folder, budget_s=at_most_s, watcher=shown, security=engine.security)
-    status = _say(list(read_events(folder)), history, asked, out)
+    events = list(read_events(folder))
+    _say_steps(events, folder, out)
+    status = _say(events, history, asked, out)
     return INTERRUPTED if ending is Ending.INTERRUPTED else status
+
+
+def _say_steps(events: list[AnyEvent], folder: Path, out: Console) -> None:
+    """Print the steps of the first replay that broke a rule, or else of the first one, with their outcomes there."""
+    ends = [event for event in events if isinstance(event, ViolationFound | ExampleFinished)]
+    broke = [number for number, event in enumerate(ends, start=1) if isinstance(event, ViolationFound)]
+    number = broke[0] if broke else 1
+    file = folder / replay_file(number)
+    if not ends or not file.exists():
+        return
+    out.print(Text(f"What happened in replay {number} of {len(ends)}:", style="bold"))
+    for step in explain(document.read(file)):
+        out.print(Text(str(step)))
 
 
 def _say(events: list[AnyEvent], history: History, asked: ReplayOptions, out: Console) -> int:

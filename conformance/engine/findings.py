@@ -26,7 +26,7 @@ from conformance.engine.shortener.replays import CONFIRMATIONS, Shortest, only_r
 from conformance.faults.seeded_defect import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
-from conformance.history.document import History, Replays, Violation
+from conformance.history.document import History, Replays, Violation, replay_file
 from model.deviations import DEVIATIONS
 from model.operations import AnyOperation
 
@@ -328,11 +328,11 @@ class Findings:
     def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> FoundViolation | None:
         """Emit one replay: its violation with the history, or that there was none."""
         self.operations += ended.operations
+        path = self.plan.report / replay_file(number)
+        document.write(self._history(history.machine, attempt), path)
         if attempt.violation is None:
             self._emit(self._finished(history.machine, ended))
             return None
-        path = self.plan.report / f"replay-{number}.json"
-        document.write(self._history(history.machine, attempt), path)
         self._emit(self._violation_found(history.machine, attempt.violation, path))
         return FoundViolation(history.machine, attempt, attempt.violation, path)
 

@@ -111,6 +111,11 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
 
 
+def replay_file(number: int) -> str:
+    """The name of the file with what happened in a replay, counted from 1."""
+    return f"replay-{number}.json"
+
+
 def write(history: History, path: Path) -> None:
     """Write a history to ``path``; an existing file is replaced atomically."""
     temporary = path.with_name(path.name + ".part")

@@ -43,6 +43,8 @@ class ReportedFinding:
     history: History | None
     problem: str | None
     command: str
+    replayed: Path
+    """The file that ``command`` replays: the whole recording, if the history is a part that was not performed alone."""
     is_stored: bool = False
 
     @property
@@ -76,8 +78,9 @@ class ReportedFinding:
         steps = len(self.history.steps)
         return (
             *stages,
-            f"These {steps} of {steps + self.history.left_out} recorded steps are enough to contradict the rule.",
-            "In that time nothing shorter than the whole came back on the broker: a step left out may be the cause.",
+            f"These {steps} of {steps + self.history.left_out} recorded steps contradict the rule, with the faults "
+            "before it.",
+            f"Nothing shorter than the whole recording was performed and broke the rule: replay {self.replayed.name}.",
         )
 
 
@@ -198,6 +201,7 @@ def stored_findings(
             history=history,
             problem=None,
             command=_replay(path, broker, "--known", "none", *of_client),
+            replayed=path,
             is_stored=True,
         )
     return found
@@ -217,7 +221,9 @@ def _reported(finding: Finding, folder: Path, broker: str, of_client: Sequence[s
     is_part = history is not None and history.left_out > 0
     replayed = _from_here(_found(folder, finding.whole)) if is_part else path
     command = _replay(replayed, broker, *options, *of_client)
-    return ReportedFinding(finding=finding, path=path, history=history, problem=problem, command=command)
+    return ReportedFinding(
+        finding=finding, path=path, history=history, problem=problem, command=command, replayed=replayed
+    )
 
 
 def _found(folder: Path, history: str) -> Path:

@@ -63,6 +63,7 @@ def _rule(verdict: RuleVerdict, data: ReportData, folder: Path) -> RuleForm:
             return plain.__replace__(
                 deviation=verdict.deviation,
                 history=None if history is None else os.path.relpath(history, folder),
+                replay=None if first is None else os.path.relpath(first.replayed, folder),
                 because=diagnosis(verdict, data),
                 met=verdict.occurrences,
                 replays=replays,

@@ -23,7 +23,8 @@ import msgspec
 from conformance.commands.supervision import lifeline
 from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase, encode
 from conformance.history import document
-from conformance.history.document import ENOUGH_REPLAYS
+from conformance.history.document import ENOUGH_REPLAYS, History, replay_file
+from model.events import Created
 from tests.report import samples
 
 FOREVER_S = 600.0
@@ -208,6 +209,7 @@ def replays(script: Script) -> None:
     """The violation comes back every second time."""
     script.tell(samples.STARTED)
     for number in range(script.times):
+        document.write(_performed_otherwise(number), script.report / replay_file(number + 1))
         script.tell(samples.FOUND if number % 2 == 0 else samples.example())
     script.tell(samples.finished())
     sys.exit(1)
@@ -275,6 +277,13 @@ def _write_histories(script: Script) -> None:
     (script.report / "histories").mkdir(exist_ok=True)
     for path in (samples.FOUND.history, samples.MINIMISED.history):
         document.write(samples.history(), script.report / path)
+
+
+def _performed_otherwise(number: int) -> History:
+    """The sample history, performed again: its first topic has another number of producers in a snapshot."""
+    first, *rest = samples.STEPS
+    created = Created(deduplication=True, snapshot_room=100 + number)
+    return samples.history(msgspec.structs.replace(first, outcome=created), *rest)
 
 
 def main() -> None:

@@ -141,7 +141,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "out.json").read_text())
     validate(written)
     nothing_more: dict[str, Any] = {"deviation": None, "met": {}, "rate": None, "replays": None, "seconds": 0.0}
-    nothing_more |= {"excused": 0, "interval": None, "left_out": 0, "shortening": []}
+    nothing_more |= {"excused": 0, "interval": None, "left_out": 0, "shortening": [], "replay": None}
     assert datetime.fromisoformat(written.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
     assert written.pop("command").endswith("--json out.json")
     assert written == {
@@ -163,6 +163,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
                 "seconds": 0.0,
                 "deviation": None,
                 "history": "report/histories/1-minimal.json",
+                "replay": "report/histories/1-minimal.json",
                 "because": VIOLATION.because,
                 "met": {},
                 "replays": {"tries": 5, "came_back": 4},
@@ -180,6 +181,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
         "seconds": 20.0,
         "harness_errors": [],
         "unseen": [],
+        "stopped": None,
     }
 
 

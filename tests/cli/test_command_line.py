@@ -205,11 +205,13 @@ def test_without_a_command_the_help_is_printed(tmp_path: Path) -> None:
     assert "replay" in ran.err
 
 
-def test_replay_prints_the_history_and_how_often_the_violation_came_back(tmp_path: Path) -> None:
+def test_replay_prints_what_happened_this_time_and_how_often_the_violation_came_back(tmp_path: Path) -> None:
     document.write(history(), tmp_path / "history.json")
     ran = run("replays", "replay", "history.json", "--broker", "4.0.8", "--times", "3", folder=tmp_path)
     lines = ran.out.splitlines()
-    assert lines[0].startswith("1. the suite creates topic t0")
+    assert lines[0] == "What happened in replay 1 of 3:"
+    assert lines[1].startswith("1. the suite creates topic t0")
+    assert "a snapshot holds 100 producers." in " ".join(lines[1:3])  # that of the recorded history holds 10
     assert lines[-1].startswith("A rule was broken in 2 of 3 replays.")
     assert ran.status == 1
 
@@ -263,4 +265,4 @@ def test_a_replay_switches_on_the_defect_of_its_history_or_the_named_one(
     ran = run("replays", *replay, *asked, folder=tmp_path)
     arguments = (tmp_path / "report" / "arguments").read_text()
     assert (expected in arguments) if expected else ("--pulsar-defect" not in arguments)
-    assert ran.out.startswith(f"With the defect {expected.split()[1]} switched on: " if expected else "1. the suite")
+    assert ran.out.startswith(f"With the defect {expected.split()[1]} switched on: " if expected else "What happened")

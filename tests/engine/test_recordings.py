@@ -18,11 +18,12 @@ from conformance.lockstep.lockstep import Lockstep
 from model.cursors.variants import CursorVariant
 from model.deduplication.variants import named
 from model.deviations import DEVIATIONS
-from model.events import Created, Opened, Stored
+from model.events import Created, Done, Opened, Stored
 from model.example import Example
 from model.judgement import Broken
 from model.log import Position
 from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Unload
+from model.service.unexpected import ErrorAnswer
 from model.subscription_operations import ReadCursor
 from stateful.test_cursors import MACHINES as OF_CURSORS
 from stateful.test_deduplication import MACHINES as OF_DEDUPLICATION
@@ -71,7 +72,7 @@ def test_one_guilty_pair_is_found_among_eighty_steps() -> None:
     whole = performed(operations, FORGETFUL)
     assert len(whole.steps) > 80
     recording = shortened(whole)
-    assert [one.operation for one in recording.shortest.steps] == [CreateTopic("t1"), *guilty[:2], guilty[3]]
+    assert [one.operation for one in recording.shown.steps] == [CreateTopic("t1"), *guilty[:2], guilty[3]]
     assert recording.stage.steps < SHORT
 
 
@@ -79,7 +80,7 @@ def test_what_the_log_needs_to_be_without_gaps_is_kept() -> None:
     """The model knows the positions of a ledger one by one: a message is not where nothing was before it."""
     before = sending("t0", "p0", 1, 2)
     operations = [CreateTopic("t0"), *before, *sending("t0", "p1", 3, 3)]
-    sends = [one.operation for one in shortened(performed(operations, FORGETFUL)).shortest.steps]
+    sends = [one.operation for one in shortened(performed(operations, FORGETFUL)).shown.steps]
     assert before[1] in sends
     assert before[2] in sends
 
@@ -97,7 +98,7 @@ def test_an_observation_that_the_sentence_depends_on_is_kept() -> None:
     broken = judged(*steps, known=KNOWN)
     assert isinstance(broken, Broken)
     whole = Attempt(steps, len(steps), violation_of(broken, len(steps)))
-    sent = [one.operation.entries for one in shortened(whole).shortest.steps if isinstance(one.operation, Send)]
+    sent = [one.operation.entries for one in shortened(whole).shown.steps if isinstance(one.operation, Send)]
     assert sent == [(entry(3),)]
 
 
@@ -135,7 +136,27 @@ def test_every_part_makes_sense_and_breaks_the_rule_of_the_whole_with_its_last_s
         assert violation_of(broken, found.violation.step) == found.violation
         assert not isinstance(judged(*steps[:-1], known=KNOWN), Broken)
         assert nonsense(history(*steps, violation=None)) is None
-    assert len(recording.shortest.steps) < len(found.steps)
+    assert len(recording.shown.steps) < len(found.steps)
+
+
+def test_the_fault_that_may_be_the_cause_is_shown_with_what_it_needs() -> None:
+    """An unexpected answer breaks a rule whatever came before: alone it would be a history of one step."""
+    internal = ErrorAnswer(interface="binary", request="PRODUCER", code="UnknownError", message="it fails", topic="t0")
+    steps = (
+        step(CreateTopic("t0", "namespace-on"), Created(deduplication=True, snapshot_room=10)),
+        step(CreateTopic("t1", "namespace-on"), Created(deduplication=True, snapshot_room=10)),
+        step(OpenProducer("s1", "t0", "p0"), Opened(-1)),
+        step(Send("s1", (entry(1),)), answers(Stored(Position(1, 0)))),
+        step(Unload("t1"), Done()),
+        step(Unload("t0"), Done()),
+        step(OpenProducer("s2", "t0", "p2"), Opened(-1)).__replace__(unexpected=(internal,)),
+    )
+    broken = judged(*steps, known=KNOWN)
+    assert isinstance(broken, Broken)
+    recording = shortened(Attempt(steps, len(steps), violation_of(broken, len(steps))))
+    assert recording.rungs[-1] == (0, 6)
+    assert recording.explained == (0, 5, 6)
+    assert recording.shown.steps == (steps[0], steps[5], steps[6])
 
 
 def test_a_violation_that_the_model_does_not_find_in_the_recording_is_left_alone() -> None:
@@ -148,4 +169,4 @@ def test_without_time_the_recording_stays_whole() -> None:
     whole = performed([CreateTopic("t0"), *sending("t0", "p", 3, 3)], FORGETFUL)
     recording = shorten_recording(whole, KNOWN, limit_s=0)
     assert recording is not None
-    assert recording.shortest == whole
+    assert recording.shown == whole

@@ -45,7 +45,8 @@ def test_a_part_of_a_recording_says_so_and_the_whole_is_what_replays(tmp_path: P
     *stages, part_of, why = finding.shortened
     assert len(stages) == len(MINIMISED.stages)
     assert part_of.startswith(f"These {len(part.steps)} of {len(part.steps) + 40} recorded steps")
-    assert "a step left out may be the cause" in why
+    assert f"replay {Path(FOUND.history).name}" in why
+    assert finding.replayed == tmp_path / FOUND.history
 
 
 def test_a_violation_is_an_error_with_the_command_that_replays_it(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 A part counts only if the model allows all steps but the last, and rejects that one with the same rule, deviation and
 sentence as in the whole recording. So leaving steps out has not created the violation. A part shows that the rule was
-broken, not why: the model may not need the step that causes it. :mod:`conformance.engine.shortener.broker_search` finds
-the parts that break the rule on a broker.
+broken, not why: the model may not need the step that causes it. So the part that is shown gets the steps back that may
+be the cause (:mod:`.causes`). :mod:`conformance.engine.shortener.broker_search` finds the parts that break the rule on
+a broker.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from conformance.engine.shortener.attempt import Attempt, parts
+from conformance.engine.shortener.causes import causes
 from conformance.events import Stage
 from conformance.history.document import Step, Violation
 from conformance.history.validation import Name, made_by, used_by
@@ -27,15 +29,20 @@ Kept = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded violation, and ever smaller parts that still have it; the first is the whole recording."""
+    """A recorded violation, and ever smaller parts that still have it; the first is the whole recording.
+
+    ``explained``: the shortest part, with the steps that may have caused the violation.
+    """
 
     whole: Attempt
     rungs: tuple[Kept, ...]
     stage: Stage
+    explained: Kept = ()
 
     @property
-    def shortest(self) -> Attempt:
-        kept = self.rungs[-1]
+    def shown(self) -> Attempt:
+        """The part for a reader, which has the violation and what may have caused it."""
+        kept = self.explained or self.rungs[-1]
         steps = tuple(self.whole.steps[at] for at in kept)
         assert self.whole.violation is not None
         violation = msgspec.structs.replace(self.whole.violation, step=len(steps))
@@ -69,7 +76,7 @@ def shorten_recording(whole: Attempt, known: frozenset[str], *, limit_s: float) 
         candidates=search.candidates,
         steps=len(search.best),
     )
-    return Recording(whole, tuple(search.rungs), stage)
+    return Recording(whole, tuple(search.rungs), stage, explained=search.explained())
 
 
 @dataclass(slots=True)
@@ -114,11 +121,41 @@ class _ModelSearch:
             self.candidates += 1
             self.accepts(kept)
 
+    def explained(self) -> Kept:
+        """The shortest part, with each step that may have caused the violation and still leaves that the same."""
+        kept = self.best
+        for at in causes(self.steps[: self.best[-1] + 1]):
+            if at not in kept and not self.is_over:
+                more = self._with_what_is_used({*kept, at})
+                kept = more if self._states_of(more) is not None else kept
+        return kept
+
+    def _with_what_is_used(self, kept: set[int]) -> Kept:
+        """These steps, with the last steps before them that made what they use."""
+        to_do = sorted(kept)
+        while to_do:
+            at = to_do.pop()
+            for name in self.used[at]:
+                makers = [maker for maker in range(at) if name in self.made[maker]]
+                if makers and not kept & set(makers):
+                    kept.add(makers[-1])
+                    to_do.append(makers[-1])
+        return tuple(sorted(kept))
+
     def accepts(self, kept: Kept) -> bool:
         """Whether these steps make sense and have the violation; then they become the shortest part."""
+        states = self._states_of(kept)
+        if states is None:
+            return False
+        self.rungs.append(kept)
+        self.states = states
+        return True
+
+    def _states_of(self, kept: Kept) -> list[Example] | None:
+        """The states before each of these steps; None if they make no sense or lack the violation."""
         made = frozenset(name for at in kept for name in self.made[at])
         if any(not self.used[at] <= made for at in kept):
-            return False
+            return None
         steps = [self.steps[at] for at in kept]
         before = self.best if self.rungs else ()
         alike = next((at for at, (one, other) in enumerate(zip(kept, before, strict=False)) if one != other), 0)
@@ -126,13 +163,9 @@ class _ModelSearch:
         for step in steps[alike:-1]:
             after = _judged(states[-1], step)
             if not isinstance(after, Allowed):
-                return False
+                return None
             states.append(after.state)
-        if not self._is_it(_judged(states[-1], steps[-1])):
-            return False
-        self.rungs.append(kept)
-        self.states = states
-        return True
+        return states if self._is_it(_judged(states[-1], steps[-1])) else None
 
     def _is_it(self, judged: Allowed[Example] | Broken | None) -> bool:
         wanted = self.violation

@@ -51,21 +51,21 @@ class Shortest:
     @property
     def shown(self) -> Attempt:
         """The history to report."""
-        return self.attempt if self.recorded is None else self.recorded.shortest
+        return self.attempt if self.recorded is None else self.recorded.shown
 
     @property
     def left_out(self) -> int:
         """How many steps of the recording are not in the history to report."""
         if self.recorded is None:
             return 0
-        return len(self.recorded.whole.steps) - len(self.recorded.shortest.steps)
+        return len(self.recorded.whole.steps) - len(self.recorded.shown.steps)
 
 
 def only_recorded(whole: Attempt, recording: Recording | None) -> Shortest:
     """The report of a violation that was not replayed, or not shortened by replays."""
     if recording is None:
         return Shortest(whole, 0, 0)
-    is_shorter = len(recording.shortest.steps) < len(whole.steps)
+    is_shorter = len(recording.shown.steps) < len(whole.steps)
     return Shortest(whole, 0, 0, recorded=recording if is_shorter else None, stages=(recording.stage,))
 
 

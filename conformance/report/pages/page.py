@@ -93,6 +93,8 @@ class _Finding:
 
     reported: ReportedFinding
     file: str
+    whole: str | None
+    """The file of the whole recording, if the history is a part of it."""
     lanes: _Lanes | None
     diagram: Diagram | None
 
@@ -214,10 +216,12 @@ def _deviations(verdict: Contradicted, data: ReportData) -> Iterable[KnownDeviat
 
 
 def _finding(reported: ReportedFinding, folder: Path, *, in_lanes: bool) -> _Finding:
-    file = quote(os.path.relpath(reported.path, folder))
+    file, whole = (quote(os.path.relpath(path, folder)) for path in (reported.path, reported.replayed))
+    of_whole = None if whole == file else whole
     if reported.history is None or not in_lanes:
-        return _Finding(reported=reported, file=file, lanes=None, diagram=None)
-    return _Finding(reported=reported, file=file, lanes=_lanes(reported), diagram=diagram_of(reported.history))
+        return _Finding(reported=reported, file=file, whole=of_whole, lanes=None, diagram=None)
+    diagram = diagram_of(reported.history)
+    return _Finding(reported=reported, file=file, whole=of_whole, lanes=_lanes(reported), diagram=diagram)
 
 
 def _lanes(reported: ReportedFinding) -> _Lanes:

@@ -32,8 +32,9 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     each rule that it exercises. ``deviation`` is the model's name for the cause, ``met`` counts each known deviation
     that was met, ``replays`` counts those in which the violation came back, ``interval`` is their share of all replays
     (95 % confidence), and ``rate`` in how many examples the rule broke in the same way. ``history`` is relative to the
-    folder of this file; ``left_out`` counts the steps of the recording that it lacks, and ``shortening`` has the stages
-    of its shortening. ``because`` says why the rule did not simply hold.
+    folder of this file; ``left_out`` counts the steps of the recording that it lacks, ``replay`` is the file to replay
+    (the history, or the whole recording if steps are left out), and ``shortening`` has the stages of its shortening.
+    ``because`` says why the rule did not simply hold.
     """
 
     id: str
@@ -43,6 +44,7 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     seconds: Seconds = 0.0
     deviation: str | None = None
     history: str | None = None
+    replay: str | None = None
     because: str | None = None
     met: dict[str, Count] = {}
     replays: Replays | None = None
