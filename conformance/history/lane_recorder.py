@@ -46,11 +46,6 @@ class LaneRecorder:
         self._flush_every_ns = min(round(FIRST_FLUSH_S * 1e9), self._at_most_ns)
         self._flushed_ns = now_ns()
         self._lock = threading.Lock()
-        self._events = 0
-
-    @property
-    def events(self) -> int:
-        return self._events
 
     def record(self, kind: Kind, *, invoked_ns: int | None, completed_ns: int | None = None, **fields: Any) -> None:
         """Take one event that ends at ``completed_ns``, or now; ``fields``: those of :class:`Recorded`.
@@ -61,7 +56,6 @@ class LaneRecorder:
         completed_ns = now if completed_ns is None else completed_ns
         event = Recorded(kind=kind, invoked_ns=invoked_ns, completed_ns=completed_ns, **self._who, **fields)
         with self._lock:
-            self._events += 1
             self._writer.record(event)
             if now - self._flushed_ns >= self._flush_every_ns:
                 self._flush(now)

@@ -19,6 +19,7 @@ from pyspark.sql.window import Window
 
 from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun
+from conformance.history.counts import FAULT
 from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.files.history_files import Files, rows_of
 from conformance.pipeline.memory import failure
@@ -130,8 +131,9 @@ def rates(events: DataFrame) -> DataFrame:
 def faults(events: DataFrame) -> DataFrame:
     """The faults: run, cluster, fault, from_s, to_s; the first ten thousand."""
     injected = events.where(F.col("kind") == str(Kind.FAULT))
-    table = injected.select("run", "cluster", "fault", F.col("began_s").alias("from_s"), F.col("ended_s").alias("to_s"))
-    return table.distinct().orderBy("run", "from_s").limit(FAULTS_AT_MOST)
+    # The beginning of a fault and its end may each be an event.
+    each = injected.groupBy(*FAULT).agg(F.min("began_s").alias("from_s"), F.max("ended_s").alias("to_s"))
+    return each.select("run", "cluster", "fault", "from_s", "to_s").orderBy("run", "from_s").limit(FAULTS_AT_MOST)
 
 
 def latencies(events: DataFrame) -> DataFrame:

@@ -117,7 +117,7 @@ class Anomalies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """A verdict for each rule, the problems of files and events, and the number of events."""
+    """A verdict for each rule, the problems of files and events, and the number of events in all files."""
 
     rules: tuple[Verified, ...]
     problems: tuple[str, ...]
@@ -200,7 +200,7 @@ def folded(
         rules=tuple(kept.verdict(rule, is_whole=not problems) for rule in asked),
         problems=problems,
         notes=notes,
-        events=kept.judged.get(EVENTS, 0),
+        events=sum(file.events for file in files.all),
         seconds=time.monotonic() - began_s,
         demands_all=rules is not None,
         runs=tuple(count for _, count in sorted(kept.runs.items())),

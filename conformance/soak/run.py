@@ -18,6 +18,7 @@ from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.history.about import About
 from conformance.history.compaction import compact
+from conformance.history.counts import counts_of
 from conformance.history.lane_recorder import LaneRecorder, now_ns
 from conformance.history.recorded import Kind
 from conformance.soak import plan as planning
@@ -119,13 +120,14 @@ class _Soak:
         compact(self._request.history)
         self._stage = SoakStage.OVER
         self._tick()
-        counts = self._clients.counts
+        counts, recorded = self._clients.counts, counts_of(self._request.history)
+        failovers = {name: number for name, number in self._faults.counted.items() if name == "failover"}
         return SoakResult(
             release=self._release,
             seconds=seconds,
             counts=counts,
-            events=counts.events + sum(cluster.recording.events for cluster in self._clusters),
-            faults=dict(self._faults.counted),
+            events=recorded.events,
+            faults={**recorded.faults, **failovers},  # consumers that fail over are no fault of a broker
             quiesced=quiesced,
             logged=logged,
         )

@@ -192,7 +192,6 @@ class Counts(WorkerMessage, frozen=True, kw_only=True):
     damaged: int = 0
     backwards: int = 0
     waiting: int = 0
-    events: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})

@@ -129,7 +129,7 @@ def test_progress_is_printed_to_standard_error_in_plain_lines(tmp_path: Path) ->
     ran = check("holds", tmp_path, "--rules", "DEDUP-01,DEDUP-03")
     assert ran.err.splitlines() == [
         "[   0 s] Starting the broker",
-        "[   5 s] Pulsar 4.0.8 is up; machines: Deduplication",
+        "[   5 s] Pulsar 4.0.8 is up; 1 machine: Deduplication",
         "[   6 s] DEDUP-01 exercised (1 of 2 rules exercised)",
         "[   7 s] DEDUP-03 exercised (2 of 2 rules exercised)",
         "[  20 s] the machines have ended",

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from conformance.history.about import About
+from conformance.history.counts import counts_of
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, CallOutcome, Kind
 from conformance.pipeline.summary import Summary, summarise, write
@@ -45,10 +46,14 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
         begin: dict[str, Any] = {"subscription": "s", "ledger": -1, "entry": -1}
         writer.record(event(Kind.BEGIN, cluster="a", replicated=True, **begin))
         fault: dict[str, Any] = {"fault": KILL, "invoked_ns": 10**9, "completed_ns": 3 * 10**9}
+        begun = fault | {"completed_ns": fault["invoked_ns"], "outcome": CallOutcome.UNKNOWN}
+        writer.record(event(Kind.FAULT, **begun, topic=None, cluster="a"))
         writer.record(event(Kind.FAULT, **fault, topic=None, cluster="a"))
         late = 20 * 10**9
         writer.record(event(Kind.LOG_END, cluster="a", ledger=1, entry=9, invoked_ns=late, completed_ns=late))
     found = verify(spark, [str(folder)], VerificationSetting())
+    counted = counts_of(folder)
+    assert (found.events, counted.faults) == (counted.events, {KILL: 1}), "a soak prints these"
     about = about_runs(found.files, None)
     return summarise(spark, found.files, about, found.runs, found.by_fault)
 

@@ -52,6 +52,7 @@ class File:
 
     path: str
     size_bytes: int
+    events: int
     runs: frozenset[str]
     replaces: frozenset[str]
     about: ByRun
@@ -101,6 +102,7 @@ def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
         return File(
             path=path,
             size_bytes=size_bytes,
+            events=footer.num_rows,
             runs=_names(metadata, RUNS_KEY),
             replaces=_names(metadata, REPLACES_KEY),
             about=of_footer(metadata.get(ABOUT_KEY, b"{}")),

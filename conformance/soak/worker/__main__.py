@@ -12,8 +12,6 @@ import threading
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-import msgspec
-
 from conformance.history.lane_recorder import now_ns
 from conformance.proxy.armed import ArmedFault
 from conformance.proxy.faults import HoldFrames, Refuse, Which
@@ -77,8 +75,7 @@ class SoakClient:
             yield GaveUp(failure)
         if all(one.is_ready for one in threads):
             yield Ready()
-        events = sum(client.recorder.recording.events for client in self._context.clients.values())
-        yield msgspec.structs.replace(self._context.counters.total, events=events)
+        yield self._context.counters.total
         if all(one.is_quiet for one in self._producers):
             yield Quiet()
 
