@@ -142,6 +142,30 @@ def test_a_truncated_file_is_named_and_no_rule_holds(spark: SparkSession, tmp_pa
     assert f"{cut.name} is not a whole Parquet file" in problem(spark, tmp_path)
 
 
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_one_changed_byte_at_the_end_of_a_file_is_named_or_changes_nothing(
+    spark: SparkSession, tmp_path: Path, is_compacted: bool
+) -> None:
+    """Spark reads files that are not compacted, and a worker the others."""
+    whole = write(tmp_path / "whole", SOUND)
+    if is_compacted:
+        compact(tmp_path / "whole")
+        (whole,) = (tmp_path / "whole").glob("*/*.parquet")
+    content = whole.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    spoiled = []
+    for number, at in enumerate(range(len(content) - footer, len(content), footer // 12)):
+        spoiled.append(tmp_path / f"history-{number}" / whole.parent.name / whole.name)
+        spoiled[-1].parent.mkdir(parents=True)
+        spoiled[-1].write_bytes(content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :])
+    found = verified(spark, *(path.parents[1] for path in spoiled))
+    named = [path for path in spoiled if any(str(path) in problem for problem in found.problems)]
+    assert named
+    assert found.exit_status in (1, 2)  # the same events in several histories break rules
+    assert len(found.problems) == len(named)
+    assert found.events == len(SOUND) * (len(spoiled) - len(named))
+
+
 def test_a_violation_in_the_other_files_is_found_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     write(tmp_path, SOUND, lane="x").write_bytes(b"")

@@ -8,7 +8,6 @@ out the rules that the change breaks.
 from __future__ import annotations
 
 import shlex
-import stat
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from click.core import ParameterSource
 from conformance.cli.parameters.connection import take_token_off
 from conformance.cli.parameters.output import NAME
 from conformance.clients.security.options import NAMES
+from conformance.files import content
 from model.rules import names
 
 VARIABLES: Final = "PULSAR_CONFORMANCE"
@@ -81,11 +81,8 @@ def defaults_in(file: Path, commands: Mapping[str, click.Command]) -> dict[str, 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        about = file.stat()
-        if not stat.S_ISREG(about.st_mode) or about.st_size > _AT_MOST_BYTES:
-            raise click.UsageError(f"{file} is no file of at most {_AT_MOST_BYTES:,} bytes")
-        return tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(content(file, at_most_bytes=_AT_MOST_BYTES).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise click.UsageError(f"{file} cannot be read as TOML: {error}") from None
 
 
