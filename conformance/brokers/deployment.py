@@ -7,7 +7,6 @@ defects on through the agents.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import signal
 import threading
@@ -25,6 +24,7 @@ from conformance.brokers.settings.known import known_settings
 from conformance.brokers.size import SMALLEST, Size
 from conformance.brokers.startup.agent import ATTACHABLE
 from conformance.brokers.startup.ports import HOST
+from conformance.brokers.together import await_all, end_all
 from conformance.harness_error import HarnessError
 
 
@@ -163,13 +163,12 @@ class Deployment:
                 broker.start_process()
             for bookie in self.members.bookies:
                 bookie.await_ready()
-            for broker in started:
-                broker.await_ready()
+            await_all(started)
         except BaseException:
             if is_new:
                 self.stop()
             else:
-                _end(started)
+                end_all(started)
             raise
 
     def start_empty(self) -> None:
@@ -330,14 +329,6 @@ class Deployment:
             bookie.start(self._settings_of_bookies)
 
 
-def _end(brokers: Sequence[DeploymentBroker]) -> None:
-    """Kill those of these brokers that run."""
-    for broker in brokers:
-        with contextlib.suppress(HarnessError):  # it has ended meanwhile
-            if broker.process.is_running:
-                broker.process.end(signal.SIGKILL)
-
-
 class DeploymentBroker:
     """One of the brokers of a deployment; the start of the first one starts all."""
 
@@ -421,7 +412,7 @@ class DeploymentBroker:
             self.start_process()
             self.await_ready()
         except BaseException:
-            _end([self])
+            end_all([self])
             raise
 
     def start_process(self) -> None:

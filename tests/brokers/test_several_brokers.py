@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -96,6 +97,27 @@ def topic(deployment: Deployment) -> Topic:
     topic = Topic(deployment)
     topic.send(topic.owner)
     return topic
+
+
+def test_a_broker_that_ends_while_others_start_is_started_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of two brokers of 2.10.1 does that create the same node in the metadata store; here it is killed."""
+    first, second = deployment.brokers
+    start, starts = DeploymentBroker.start_process, list[str]()
+
+    def start_and_lose_the_second_once(broker: DeploymentBroker) -> None:
+        start(broker)
+        starts.append(broker.label)
+        if broker is second and starts.count(broker.label) == 1:
+            broker.process.end(signal.SIGKILL)
+
+    deployment.kill()
+    with monkeypatch.context() as patch:
+        patch.setattr(DeploymentBroker, "start_process", start_and_lose_the_second_once)
+        deployment.start()
+    assert starts == [first.label, second.label, second.label]
+    assert deployment.is_alive()
 
 
 def test_all_brokers_are_of_one_cluster_and_name_the_same_owner(deployment: Deployment, topic: Topic) -> None:
