@@ -73,6 +73,10 @@ SWARM: Final[tuple[Varied, ...]] = (
     Varied("delayedDeliveryEnabled", SWITCH, "whether delayed messages are delivered later, or at once"),
     Varied("delayedDeliveryTickTimeMillis", ("5", "200"), "how exactly their time is kept"),
     Varied("isDelayedDeliveryDeliverAtTimeStrict", SWITCH, "whether they may be delivered a tick before their time"),
+    Varied("managedLedgerBatchReadEnabled", SWITCH, "whether several entries are read from a bookie at once"),
+    Varied("managedLedgerReadEntriesCallbackInline", SWITCH, "which thread completes a read"),
+    Varied("managedLedgerReadAheadEnabled", SWITCH, "whether entries are read before they are asked for"),
+    Varied("managedLedgerAddEntryHandoverMaxBatchItems", ("1", "1024"), "how many writes are handed over at once"),
 )
 
 
