@@ -168,6 +168,21 @@ class RunStopped(Event, frozen=True, kw_only=True):
     sentence: str
 
 
+class ProcessEnded(Event, frozen=True, kw_only=True):
+    """A process of the run ended, and the suite did not end it; ``sentence``: how, and the likely cause.
+
+    ``is_of_release``: a broker, a bookie or a metadata store, not a process of the suite. ``status`` as subprocess has
+    it (negative: by that signal), None if nobody knows it. ``log_tail``: the last lines of its log.
+    """
+
+    process: str
+    is_of_release: bool
+    pid: int
+    status: int | None
+    sentence: str
+    log_tail: str = ""
+
+
 class RunFinished(Event, frozen=True, kw_only=True):
     """The machines have finished. A run without this event was killed or failed. ``drawn``: the choices, if counted."""
 
@@ -186,6 +201,7 @@ AnyEvent = (
     | NotExercisable
     | HarnessErrorHappened
     | RunStopped
+    | ProcessEnded
     | RunFinished
 )
 

@@ -14,6 +14,7 @@ from conformance.events import (
     AnyEvent,
     ExampleFinished,
     HarnessErrorHappened,
+    ProcessEnded,
     ReplayedSoundly,
     RunFinished,
     RunStarted,
@@ -105,7 +106,7 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
             return HuntFailed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(recorded)}")
         return _of_catch(defect, catch)
     finished = next((event for event in recorded if isinstance(event, RunFinished)), None)
-    if finished is None or any(isinstance(event, HarnessErrorHappened) for event in recorded):
+    if finished is None or any(isinstance(event, HarnessErrorHappened | ProcessEnded) for event in recorded):
         return HuntFailed(defect=defect, why=_why(recorded))
     ended_s = max((event.at_s for event in recorded if isinstance(event, ExampleFinished)), default=began_s)
     return DefectMissed(defect=defect, operations=finished.operations, seconds=ended_s - began_s)
@@ -150,5 +151,5 @@ def _catch(found: ViolationFound, recorded: list[AnyEvent], began_s: float) -> C
 
 
 def _why(recorded: list[AnyEvent]) -> str:
-    reasons = (event.sentence for event in recorded if isinstance(event, HarnessErrorHappened | RunStopped))
-    return next(reasons, UNFINISHED)
+    failures = (event.sentence for event in recorded if isinstance(event, HarnessErrorHappened | ProcessEnded | RunStopped))
+    return next(failures, UNFINISHED)

@@ -12,6 +12,9 @@ The exit status is the smallest of these above zero:
    accept an unfinished run.
 4. Otherwise 0: every wanted rule was exercised and held. A *known* deviation is reported apart and fails nothing.
 
+A process of the release that ended although the suite did not end it breaks SERVE-02, and this is certain: it needs no
+replay. A process of the suite that ended so is a harness error.
+
 A run without its last event was killed or failed, which is a harness error. A tolerated deviation is known only on the
 releases that list it; on any other it counts as a violation. No verdict depends on text or logs.
 """
@@ -29,6 +32,7 @@ from conformance.events import (
     HarnessErrorHappened,
     NotExercisable,
     Phase,
+    ProcessEnded,
     ReplayedSoundly,
     RunAsked,
     RunFinished,
@@ -50,6 +54,9 @@ ENDED_EARLY = "the run ended before an example exercised it"
 
 ALL_EXCUSED = "none of its checks could have failed, they were all excused"
 """The same if examples reached the rule, but all of its checks were excused."""
+
+OF_CRASHES = "SERVE-02"
+"""The rule that a process of the release breaks by its end: it closes the connections of clients for no reason."""
 
 UNFINISHED = "The run is not complete: it was killed, or is still running."
 """The harness error of a run without its last event and without another harness error."""
@@ -105,12 +112,14 @@ class Held:
 class Contradicted:
     """Something contradicted the rule: a violation with a history, a known deviation, or both.
 
-    ``occurrences`` counts, for each deviation by name, how often the machines tolerated it.
+    ``occurrences`` counts, for each deviation by name, how often the machines tolerated it. ``crashes``: the processes
+    of the release that ended although the suite did not end them.
     """
 
     rule: Rule
     exercised: int
     findings: tuple[Finding, ...]
+    crashes: tuple[ProcessEnded, ...] = ()
     excused: int = 0
     occurrences: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -130,6 +139,8 @@ class Contradicted:
         """The name of the deviation that contradicts the rule, if it has one."""
         if self.worst is not None:
             return self.worst.violation.deviation
+        if self.crashes:
+            return None
         return next(iter(self.occurrences), None)
 
     @property
@@ -220,6 +231,8 @@ class Verdicts:
     started: RunStarted | None
     rules: tuple[RuleVerdict, ...]
     unseen: tuple[KnownDeviation, ...]
+    ended: tuple[ProcessEnded, ...] = ()
+    """The processes that ended although the suite did not end them."""
     harness_errors: tuple[HarnessErrorHappened, ...]
     stopped: RunStopped | None
     """Why the run ended early, if that is not a harness error."""
@@ -292,6 +305,7 @@ def verdicts(
             for name in sorted(in_force)
             if summary.exercised[listed[name].rule] and not summary.has_met(name)
         ),
+        ended=tuple(summary.ended),
         harness_errors=harness_errors,
         stopped=summary.stopped,
         operations=summary.operations,
@@ -314,6 +328,7 @@ class _RunSummary:
         self.not_exercisable: dict[str, str] = {}
         self.harness_errors: list[HarnessErrorHappened] = []
         self.stopped: RunStopped | None = None
+        self.ended: list[ProcessEnded] = []
         self._found: list[ViolationFound] = []
         self._minimised: dict[str, ViolationMinimised] = {}
 
@@ -329,7 +344,12 @@ class _RunSummary:
 
     @property
     def violated(self) -> set[str]:
-        return {found.violation.rule for found in self._found}
+        return {found.violation.rule for found in self._found} | ({OF_CRASHES} if self.crashes else set())
+
+    @property
+    def crashes(self) -> tuple[ProcessEnded, ...]:
+        """The processes of the release that ended although the suite did not end them."""
+        return tuple(one for one in self.ended if one.is_of_release)
 
     def take(self, event: AnyEvent) -> None:
         self.seconds = max(self.seconds, event.at_s)
@@ -353,6 +373,11 @@ class _RunSummary:
                 self.harness_errors.append(event)
             case RunStopped():
                 self.stopped = event
+            case ProcessEnded():
+                self.ended.append(event)
+                if not event.is_of_release:
+                    error = HarnessErrorHappened(at_s=event.at_s, sentence=event.sentence, log_tail=event.log_tail)
+                    self.harness_errors.append(error)
             case RunFinished():
                 self.finished = True
                 self.operations = max(self.operations, event.operations)
@@ -441,11 +466,12 @@ def _contradicted(
     occurrences = {
         name: summary.met[name] for name in sorted(summary.met) if name in listed and listed[name].rule == rule.id
     }
-    if not (findings or occurrences):
+    crashes = summary.crashes if rule.id == OF_CRASHES else ()
+    if not (findings or occurrences or crashes):
         return None
     new = [finding for finding in findings if not finding.known]
     kind: type[Violated | Suspected | Deviated]
-    if not set(occurrences) <= in_force or any(not finding.is_suspected for finding in new):
+    if crashes or not set(occurrences) <= in_force or any(not finding.is_suspected for finding in new):
         kind = Violated
     else:
         kind = Suspected if new else Deviated
@@ -454,6 +480,7 @@ def _contradicted(
         exercised=summary.exercised[rule.id],
         excused=summary.excused[rule.id],
         findings=findings,
+        crashes=crashes,
         occurrences=occurrences,
         seconds=summary.seconds_of[rule.id],
     )

@@ -466,6 +466,7 @@ class DeploymentBroker:
     def cut_off(self) -> None:
         """Cut the broker of several off from ZooKeeper; its clients still reach it."""
         assert self.process.relay is not None
+        self.process.may_end()
         self.process.relay.cut()
         self.is_frozen = True
 

@@ -219,6 +219,7 @@ class StandaloneBroker:
         missing = site.ports.of_standalone(with_agent=self._with_agent) - process.listening_ports()
         if missing:
             raise HarnessError(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")
+        process.expect(must_run=True)
         reported, own = probe.version(), self._release.version
         self._version = own if reported is None or own.startswith(f"{reported}-") else reported
 

@@ -26,6 +26,7 @@ from conformance.events import (
     AnyEvent,
     ExampleFinished,
     HarnessErrorHappened,
+    ProcessEnded,
     RunStarted,
     RunStopped,
     ViolationFound,
@@ -79,7 +80,8 @@ class ReplayOptions:
 def replay(asked: ReplayOptions, engine: Engine, *, out: Console, err: Console) -> int:
     """Run the history, print what happened in one replay, and how often a rule broke.
 
-    Returns 1 if a rule broke at least once, 0 if the history ran as often as asked and no rule broke, 2 otherwise.
+    Returns 1 if a rule broke at least once or a process of the release ended although nobody ended it, 0 if the history
+    ran as often as asked and no rule broke, 2 otherwise.
     """
     history = document.read(asked.history)
     if (what := nonsense(history)) is not None:
@@ -167,6 +169,8 @@ def _say(events: list[AnyEvent], history: History, asked: ReplayOptions, out: Co
             out.print(Text(f"Harness error: {event.sentence}", style="yellow"))
         elif isinstance(event, RunStopped):
             out.print(Text(event.sentence, style="yellow"))
+        elif isinstance(event, ProcessEnded):
+            out.print(Text(f"{event.sentence}\n{event.log_tail}", style="red" if event.is_of_release else "yellow"))
     known = _known_here(asked, events)
     is_new = _say_deviations(passed, tries, known, out)
     shown = history.violation.deviation if history.violation else None
@@ -180,9 +184,10 @@ def _say(events: list[AnyEvent], history: History, asked: ReplayOptions, out: Co
     for event in events:
         if isinstance(event, ViolationMinimised):
             _say_short(event, out)
-    if broke or is_new:
+    ended = [event for event in events if isinstance(event, ProcessEnded)]
+    if broke or is_new or any(one.is_of_release for one in ended):
         return 1
-    return 0 if tries == asked.times else 2
+    return 0 if tries == asked.times and not ended else 2
 
 
 def _say_short(made: ViolationMinimised, out: Console) -> None:

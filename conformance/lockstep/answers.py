@@ -81,7 +81,7 @@ class Ends:
     def told(self, broker: Broker) -> EndedByItself | None:
         """What to report once the process has ended by itself; None while it runs and after that was reported.
 
-        Also None after SIGKILL: that is how the machine ends a process when it runs out of memory.
+        Also None after SIGKILL, which no history repeats: the guardian reports it (:mod:`conformance.ended`).
         """
         status = None if self._is_told else broker.ended_with()
         if status is None or status == -signal.SIGKILL:

@@ -230,6 +230,7 @@ class Owners:
         why = None if came_back else missing() or "was not registered again"
         if not came_back or not broker.process.is_running:
             self._start_again(broker)
+        broker.process.must_run()
         return why
 
     def _start_again(self, broker: DeploymentBroker) -> None:
@@ -244,6 +245,8 @@ class Owners:
         deployment = self._deployment
         if deployment is None:
             return _ANOTHER_STORE
+        for member in (*deployment.members.bookies, *deployment.members.brokers):
+            member.may_end()
         match how:
             case "freeze":
                 deployment.zookeeper.freeze()
@@ -272,6 +275,8 @@ class Owners:
             self._deployment.zookeeper.await_return()
             for broker in self._deployment.brokers:
                 self._late_return(broker)  # so that no broker takes the store for unavailable in the next example
+            for bookie in self._deployment.members.bookies:
+                bookie.must_run()
             self._is_store_disturbed = False
         self._bookies.close()
         self._let_go()

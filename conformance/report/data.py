@@ -263,6 +263,8 @@ def label(verdict: RuleVerdict) -> str:
 def diagnosis(verdict: Contradicted, data: ReportData) -> str:
     """Why a rule is broken: by the worst finding, or else by each deviation that was met."""
     name = verdict.deviation
+    if verdict.crashes:
+        return " ".join(crash.sentence for crash in verdict.crashes[:FINDINGS_AT_MOST])
     if verdict.worst is not None:
         return verdict.worst.violation.because + (f" (deviation {name})" if name else "")
     return " ".join(_met(name, times, data) for name, times in verdict.occurrences.items())

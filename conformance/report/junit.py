@@ -108,8 +108,9 @@ def _child(case: ElementTree.Element, name: str, message: str) -> ElementTree.El
 
 
 def _findings(verdict: Contradicted, data: ReportData) -> str:
+    crashes = (f"After {crash.at_s:.0f} s: {crash.sentence}\n{crash.log_tail}" for crash in verdict.crashes)
     findings = (_words(reported) for reported in data.findings[verdict.rule.id])
-    return _clean("\n\n".join([title(verdict.rule), *findings]))
+    return _clean("\n\n".join([title(verdict.rule), *crashes, *findings]))
 
 
 def _words(reported: ReportedFinding) -> str:

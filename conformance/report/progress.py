@@ -21,6 +21,7 @@ from conformance.events import (
     HarnessErrorHappened,
     NotExercisable,
     Phase,
+    ProcessEnded,
     ReplayedSoundly,
     RunAsked,
     RunFinished,
@@ -126,6 +127,8 @@ class _State:
                 return f"HARNESS ERROR: {sentence}"
             case RunStopped(sentence=sentence):
                 return sentence
+            case ProcessEnded(sentence=sentence, is_of_release=is_of_release):
+                return f"{'CRASH' if is_of_release else 'HARNESS ERROR'}: {sentence}"
             case RunFinished(operations=operations):
                 self.operations = max(self.operations, operations)
                 return "the machines have ended"
@@ -188,9 +191,9 @@ class _LiveDisplay:
     def take(self, event: AnyEvent) -> None:
         line = self._state.take(event)
         match event:
-            case ViolationFound():
+            case ViolationFound() | ProcessEnded(is_of_release=True):
                 self._live.console.print(Text(line or "", style="bold red"))
-            case HarnessErrorHappened() | RunStopped():
+            case HarnessErrorHappened() | ProcessEnded() | RunStopped():
                 self._live.console.print(Text(line or "", style="yellow"))
             case _:
                 pass

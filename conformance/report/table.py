@@ -13,7 +13,7 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
-from conformance.events import HarnessErrorHappened
+from conformance.events import HarnessErrorHappened, ProcessEnded
 from conformance.report.console import say, show_table
 from conformance.report.data import LABELS, ReportData, ReportedFinding, diagnosis, label, title
 from conformance.report.sentences.lists import count, times
@@ -191,13 +191,20 @@ def _show_contradicted(
         "magenta" if isinstance(verdict, Deviated) else "bold yellow" if isinstance(verdict, Suspected) else "bold red"
     )
     say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=style)
+    for crash in verdict.crashes:
+        _show_crash(crash, console)
     for reported in shown:
         _show_finding(reported, console, verbose=verbose)
     if len(verdict.findings) > len(shown):
         left = len(verdict.findings) - len(shown)
         say(console, f"… and {count(left, 'history', 'histories')} more, with the report.", indent=2)
-    if not findings:
+    if not findings and not verdict.crashes:
         say(console, f"{diagnosis(verdict, data)}.", indent=2)
+
+
+def _show_crash(crash: ProcessEnded, console: Console) -> None:
+    say(console, f"After {crash.at_s:.0f} s: {crash.sentence}", indent=2)
+    _show_log(crash.log_tail, console)
 
 
 def _show_finding(reported: ReportedFinding, console: Console, *, verbose: bool) -> None:
@@ -224,5 +231,9 @@ def _show_finding(reported: ReportedFinding, console: Console, *, verbose: bool)
 
 def _show_harness_error(harness_error: HarnessErrorHappened, console: Console) -> None:
     say(console, f"Harness error: {harness_error.sentence}", style="yellow")
-    for line in harness_error.log_tail.splitlines()[-LOG_AT_MOST:]:
+    _show_log(harness_error.log_tail, console)
+
+
+def _show_log(log_tail: str, console: Console) -> None:
+    for line in log_tail.splitlines()[-LOG_AT_MOST:]:
         console.print(Text(f"  | {line}", style="dim"), soft_wrap=True)

@@ -6,8 +6,9 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from conformance.events import ProcessEnded
 from conformance.report.data import ReportData, diagnosis
-from conformance.report.sentences.forms import CheckForm, RuleForm, encode, utc
+from conformance.report.sentences.forms import CheckForm, EndedForm, RuleForm, encode, utc
 from conformance.verdicts import (
     Contradicted,
     NotDecidable,
@@ -37,11 +38,24 @@ def form(data: ReportData, *, folder: Path, when: datetime) -> CheckForm:
         harness_errors=[harness_error.sentence for harness_error in verdicts.harness_errors],
         stopped=None if verdicts.stopped is None else verdicts.stopped.sentence,
         unseen=[deviation.name for deviation in verdicts.unseen],
+        ended=[_ended(one) for one in verdicts.ended],
     )
 
 
 def write(data: ReportData, path: Path) -> None:
     path.write_bytes(encode(form(data, folder=path.parent, when=datetime.now(UTC))))
+
+
+def _ended(one: ProcessEnded) -> EndedForm:
+    return EndedForm(
+        process=one.process,
+        of="release" if one.is_of_release else "suite",
+        pid=one.pid,
+        status=one.status,
+        seconds=round(one.at_s, 3),
+        because=one.sentence,
+        log=one.log_tail.splitlines(),
+    )
 
 
 def _rule(verdict: RuleVerdict, data: ReportData, folder: Path) -> RuleForm:

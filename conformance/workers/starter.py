@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from conformance.clients.outcomes import NoAnswer
+from conformance.ended import ProcessEnd, record
 from conformance.harness_error import HarnessError
 from conformance.workers.line import Line
 from conformance.workers.protocol import WorkerCrashed
@@ -22,6 +23,7 @@ R = TypeVar("R")
 START_TIMEOUT_S: Final = 60.0
 """How long a process of Python may take to start on a machine that is busy."""
 END_TIMEOUT_S: Final = 10.0
+_GONE_TIMEOUT_S: Final = 5.0
 
 
 class Worker(Generic[R]):
@@ -98,6 +100,7 @@ class Starter(Generic[R]):
         try:
             socket.send_fds(control, [b"."], [its.fileno()])
         except OSError as error:
+            self._report_end(_GONE_TIMEOUT_S)
             raise HarnessError(f"the process that workers are forked from is gone: {error}") from error
         finally:
             its.close()
@@ -122,6 +125,7 @@ class Starter(Generic[R]):
 
     def close(self) -> None:
         """End the process and all that it forked, and remove the folder; safe to call twice."""
+        self._report_end()
         if self._control is not None:
             self._control.close()
             self._control = self._folder = None
@@ -131,6 +135,18 @@ class Starter(Generic[R]):
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def _report_end(self, within_s: float = 0.0) -> None:
+        """Report that the process has ended although its control socket is open."""
+        process = self._process
+        if process is None or self._control is None:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            status = process.wait(within_s)
+            self._process = None
+            record(
+                ProcessEnd(process=f"starter of {self._module}", is_of_release=False, pid=process.pid, status=status)
+            )
 
     def _start(self) -> socket.socket:
         self.prepare()

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from conformance.ended import ProcessEnd, record
 from conformance.workers.line import Line
 from conformance.workers.protocol import WorkerCrashed
 
@@ -27,16 +28,24 @@ Run = Callable[[Line[T]], None]
 FOLDER_PREFIX: Final = "pulsar-conformance-workers-"
 
 
-def serve(descriptor: int, run: Run[T], read: Callable[[bytes], T], *, grace_s: float = 0.0) -> None:
+def serve(
+    descriptor: int,
+    run: Run[T],
+    read: Callable[[bytes], T],
+    *,
+    grace_s: float = 0.0,
+    name: str | None = None,
+) -> None:
     """Serve the control socket with this descriptor; it never returns.
 
     It first sends the name of a folder for the workers. ``read`` decodes the orders that these get. ``grace_s``: how
-    long the workers may take to end by themselves once the suite is gone.
+    long the workers may take to end by themselves once the suite is gone. ``name``: what a worker is in the report of
+    one that a signal ended; None where workers are to kill themselves.
     """
     control = socket.socket(fileno=descriptor)
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system may forget them as they end
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: _reap(name))
         control.sendall(folder.encode() + b"\n")
         while (line := _next_line(control)) is not None:
             if os.fork() == 0:
@@ -61,8 +70,18 @@ def _await_workers(grace_s: float) -> None:
 
     signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, grace_s)
-    with suppress(ChildProcessError, TimeoutError):  # with SIGCHLD ignored, it returns once all of them have ended
-        os.wait()
+    with suppress(ChildProcessError, TimeoutError):
+        while True:
+            os.wait()
+
+
+def _reap(name: str | None) -> None:
+    """Take note of the workers that have ended, and report those that a signal ended."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = ended[0], os.waitstatus_to_exitcode(ended[1])
+            if name is not None and status < 0:
+                record(ProcessEnd(process=name, is_of_release=False, pid=pid, status=status))
 
 
 def _work(sock: socket.socket, run: Run[T], read: Callable[[bytes], T]) -> None:

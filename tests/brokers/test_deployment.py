@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ import urllib3
 from conformance.brokers.deployment import DeploymentBroker
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
-from conformance.harness_error import HarnessError
+from conformance.ended import EndedProcesses
+from conformance.harness_error import HarnessError, NotReady
 from conformance.lockstep.answers import Ends
 from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
 from tests.brokers.traces import Traces, all_traces, runs
@@ -144,15 +146,45 @@ def test_a_broker_that_cannot_restart_keeps_its_data_and_addresses_for_the_next_
 
 
 @pytest.mark.parametrize("who", ["zookeeper", "bookie", "broker"])
-def test_the_next_request_after_a_process_ended_is_a_harness_error_that_names_it(release: str, who: str) -> None:
-    with started(parse_broker(release)) as broker:
+def test_a_process_that_was_killed_is_reported_and_the_next_request_is_a_harness_error(release: str, who: str) -> None:
+    with EndedProcesses() as listener, started(parse_broker(release)) as broker:
         process: psutil.Process = getattr(traces(), who)
         process.kill()
-        eventually(lambda: not broker.is_alive())
+        eventually(lambda: not runs(process))
+        assert not broker.is_alive()
+        (end,) = listener.new()
+        assert (end.process, end.pid, end.status) == (who, process.pid, -signal.SIGKILL)
+        assert end.log_tail
         assert Ends().told(broker) is None, "it did not end by itself"
         whole = "The broker" if who == "broker" else f"The {who} of the broker"
         with pytest.raises(HarnessError, match=rf"^{whole} \S+ is not running, it ended with status -9\."):
             broker.restart()
+
+
+def test_no_process_that_the_suite_ends_is_reported(release: str) -> None:
+    with EndedProcesses() as listener:
+        with started(parse_broker(release)) as broker:
+            broker.kill()
+            broker.start()
+            broker.restart()
+            broker.pause()
+            broker.kill()
+        assert list(listener.new()) == []
+
+
+def test_a_java_that_crashes_is_reported_with_what_it_wrote_about_that(release: str) -> None:
+    with EndedProcesses() as listener, started(parse_broker(release)) as broker:
+        traces().broker.send_signal(signal.SIGSEGV)
+        eventually(lambda: broker.ended_with() is not None)
+        (end,) = listener.new()
+    assert (end.process, end.status) == ("broker", -signal.SIGABRT)
+    assert end.log_tail.startswith("#\n# A fatal error has been detected by the Java Runtime Environment")
+
+
+def test_a_java_without_memory_ends_as_its_log_says(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.brokers.processes.broker.BROKER_MEMORY", ("-Xmx24m",))
+    with pytest.raises(NotReady, match=r"ended with status 3 [\s\S]*java.lang.OutOfMemoryError"):
+        parse_broker(release).start()
 
 
 def test_that_a_broker_ended_by_itself_is_told_once(broker: Broker) -> None:

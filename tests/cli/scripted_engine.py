@@ -20,6 +20,7 @@ from typing import IO
 
 import msgspec
 
+from conformance.brokers.startup.runs import GuardedProcess, RunFolder
 from conformance.commands.supervision import lifeline
 from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase, encode
 from conformance.history import document
@@ -123,6 +124,22 @@ def crashes(script: Script) -> None:
     script.tell(samples.STARTED)
     script.exercise_all()
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def loses_a_process(script: Script) -> None:
+    """A process of the release is killed, and the run notices nothing."""
+    holds(script)
+    run = RunFolder()
+    guarded = GuardedProcess(run, "bookie")
+    guarded.start([sys.executable, "-c", f"import time; print('its last line', flush=True); time.sleep({FOREVER_S})"])
+    pid = guarded.pid()
+    assert pid is not None
+    while not guarded.output():
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    while guarded.exit_status() is None:
+        time.sleep(0.01)
+    run.close()
 
 
 def leaves(script: Script) -> None:
@@ -257,6 +274,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         deviates,
         crashes,
         leaves,
+        loses_a_process,
         has_harness_error,
         babbles,
         fails_silently,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -55,6 +56,7 @@ def known_file(folder: Path) -> str:
         ("suspects", 3),
         ("deviates", 2),
         ("crashes", 2),
+        ("loses_a_process", 1),
         ("leaves", 2),
         ("has_harness_error", 2),
         ("babbles", 2),
@@ -191,7 +193,9 @@ def test_a_history_path_is_relative_to_the_json(tmp_path: Path) -> None:
     assert broken["history"] == "histories/1-minimal.json"
 
 
-@pytest.mark.parametrize("scenario", ["holds", "leaves_out", "violates", "suspects", "deviates", "crashes"])
+@pytest.mark.parametrize(
+    "scenario", ["holds", "leaves_out", "violates", "suspects", "deviates", "crashes", "loses_a_process"]
+)
 def test_every_json_matches_its_schema(scenario: str, tmp_path: Path) -> None:
     check(scenario, tmp_path, "--known", known_file(tmp_path))
     validate(verdicts(tmp_path))
@@ -239,9 +243,22 @@ def test_a_known_deviation_that_was_not_met_is_reported(tmp_path: Path) -> None:
 
 def test_a_crash_of_the_engine_is_reported_with_its_output(tmp_path: Path) -> None:
     ran = check("crashes", tmp_path)
-    assert "Harness error: The engine ended with signal SIGSEGV before it was finished." in ran.out
+    assert re.search(
+        r"Harness error: The engine \(process \d+\) was ended by SIGSEGV before it was finished\.", ran.out
+    )
     assert "  | the last thing it printed" in ran.out
     assert "last thing" in (tmp_path / "report" / "engine.log").read_text()
+
+
+def test_a_process_of_the_release_that_somebody_killed_is_in_the_reports_of_a_run_that_noticed_nothing(
+    tmp_path: Path,
+) -> None:
+    ran = check("loses_a_process", tmp_path)
+    assert re.search(r"SERVE-02 +violated", ran.out)
+    assert "The bookie (process" in ran.out
+    assert "| its last line" in ran.out
+    (ended,) = verdicts(tmp_path)["ended"]
+    assert (ended["process"], ended["status"], ended["log"]) == ("bookie", -9, ["its last line"])
 
 
 def test_an_engine_without_a_machine_is_reported(tmp_path: Path) -> None:

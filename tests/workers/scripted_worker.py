@@ -38,4 +38,4 @@ def run(line: Line[Order]) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), run, read_order, grace_s=GRACE_S)
+    serve(int(sys.argv[1]), run, read_order, grace_s=GRACE_S, name="worker")

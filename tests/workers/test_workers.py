@@ -14,6 +14,7 @@ import pytest
 
 from conformance.clients.outcomes import NoAnswer
 from conformance.clients.security.service import Service
+from conformance.ended import EndedProcesses, ProcessEnd
 from conformance.harness_error import HarnessError
 from conformance.workers.protocol import Close, Ended, GaveUp, ProduceOrder, Report, read_report
 from conformance.workers.starter import Starter, Worker
@@ -90,3 +91,41 @@ def test_workers_may_write_after_the_suite_was_killed_and_then_end(tmp_path: Pat
     suite.wait()
     eventually(lambda: not any(one.is_running() for one in processes))
     assert written.read_text() == "written"
+
+
+def test_a_worker_that_a_signal_ended_is_reported_and_one_that_was_asked_to_end_is_not(
+    starter: Starter[Report],
+) -> None:
+    with EndedProcesses() as listener:
+        for what in ("close", "never"):
+            worker = started(starter, what)
+            assert worker.receive(TIMEOUT_S) == WAITING
+            before, *others = (one for one in processes_of(os.getpid()) if one.ppid() != os.getpid())
+            assert not others
+            if what == "close":
+                worker.send(Close())
+                worker.await_end()
+            else:
+                before.kill()
+        ends: list[ProcessEnd] = []
+
+        def has_heard() -> bool:
+            ends.extend(listener.new())
+            return bool(ends)
+
+        eventually(has_heard)
+    (end,) = ends
+    assert (end.process, end.pid, end.status, end.is_of_release) == ("worker", before.pid, -signal.SIGKILL, False)
+
+
+def test_a_starter_that_was_killed_is_reported_once(starter: Starter[Report]) -> None:
+    with EndedProcesses() as listener:
+        assert started(starter, "close").receive(TIMEOUT_S) == WAITING
+        (process,) = (one for one in processes_of(os.getpid()) if one.ppid() == os.getpid())
+        process.kill()
+        process.wait()
+        with pytest.raises(HarnessError, match="is gone"):
+            started(starter, "close")
+        starter.close()
+        (end,) = listener.new()
+    assert (end.process, end.pid, end.status) == (f"starter of {MODULE}", process.pid, -signal.SIGKILL)

@@ -92,6 +92,16 @@ class DeploymentProcess:
         if not self.is_running:
             status = self.process.exit_status()
             raise NotReady(f"{self._title} ended with status {status} instead of being {what}. {self._said()}")
+        self.process.expect(must_run=True)
+
+    def must_run(self) -> None:
+        """Have it reported if it ends by itself from now on; one that has ended is not."""
+        if self.is_running:
+            self.process.expect(must_run=True)
+
+    def may_end(self) -> None:
+        """Do not report the process if it ends by itself until its next start: the suite disturbs it."""
+        self.process.expect(must_run=False)
 
     def _require_listening(self, port: int) -> None:
         if port not in self.process.listening_ports():

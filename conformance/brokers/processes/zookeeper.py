@@ -120,8 +120,13 @@ class RegisteredMember(DeploymentProcess):
         return self.zookeeper.store.registrations().get(self.registration)
 
     def end_session(self) -> bool:
-        """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one."""
+        """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one.
+
+        Some releases end then.
+        """
         self.zookeeper.await_return()
+        if self.is_running:
+            self.may_end()
         return self.zookeeper.store.end_session(self.registration)
 
 

@@ -7,6 +7,10 @@ run finds the folder's lock free and removes the folder (see :mod:`conformance.b
 
 It imports nothing but the standard library and nothing of the suite, because it is started without either on its path
 (about 20 ms), and it knows nothing of Pulsar: each request names a process, and says which command to run.
+
+It knows which signals it was told to send. A process that ends otherwise is reported at once, in the file that the
+environment names (``conformance.ended``): with any signal that the suite did not send, or by itself while it *must
+run*, which the suite says once the process is ready. A process that is frozen may end: it loses its session.
 """
 
 from __future__ import annotations
@@ -24,8 +28,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-_PARENT_POLL_S = 1.0
+_LOOK_EVERY_S = 0.2
 _PR_SET_PDEATHSIG = 1
+_LISTENER = "PULSAR_CONFORMANCE_ENDED"
+_LAST_LINES = 20
+_FATAL_ERROR_LINES = 20
+_TAIL_BYTES = 1 << 14
+_HARMLESS = {signal.SIGSTOP, signal.SIGCONT, signal.SIGQUIT}  # Java prints its threads on the last one
 
 
 def main(folder: Path) -> None:
@@ -37,12 +46,13 @@ def main(folder: Path) -> None:
     lock = _make_locked(folder)
     try:
         _answer({"request": 0})
-        for request in _requests():
-            ward = wards.setdefault(request["process"], _Ward())
+        for request in _requests(wards):
+            ward = wards.setdefault(request["process"], _Ward(request["process"]))
             _answer(ward.obey(request) | {"request": request["request"]})
     except BrokenPipeError:
         pass
     finally:
+        _look_at(wards)
         for ward in wards.values():
             ward.kill()
         for ward in wards.values():
@@ -54,18 +64,26 @@ def main(folder: Path) -> None:
 class _Ward:
     """A guarded process, which may be started several times, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._process: subprocess.Popen[bytes] | None = None
+        self._folder = Path()
+        self._log = Path()
+        self._sent: set[int] = set()
+        self._must_run = False
+        self._is_reported = False
         self._die_with_guardian = _death_wish()
 
     def obey(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.look()  # before a signal of ours can explain an end
         try:
             match request:
                 case {"do": "start", "command": command, "folder": folder, "log": log}:
                     self._start(command, folder, log)
                 case {"do": "signal", "number": number}:
-                    if self._process is not None:
-                        self._process.send_signal(number)  # does nothing to a process that has ended
+                    self._send(number)
+                case {"do": "expect", "must_run": must_run}:
+                    self._must_run = must_run
                 case {"do": "status"}:
                     pass
                 case _:
@@ -77,6 +95,8 @@ class _Ward:
     def _start(self, command: list[str], folder: str, log: str) -> None:
         if self._process is not None and self._process.poll() is None:
             raise OSError("the process before it is still running")
+        self._folder, self._log = Path(folder), Path(log)
+        self._sent, self._must_run, self._is_reported = set(), False, False
         with Path(log).open("ab") as output:
             self._process = subprocess.Popen(
                 command,
@@ -86,6 +106,45 @@ class _Ward:
                 stderr=subprocess.STDOUT,
                 preexec_fn=self._die_with_guardian,
             )
+
+    def _send(self, number: int) -> None:
+        if self._process is not None and self._process.poll() is None:
+            if number not in _HARMLESS:
+                self._sent.add(number)
+            elif number == signal.SIGSTOP:
+                self._must_run = False
+            self._process.send_signal(number)
+
+    def look(self) -> None:
+        """Report that the process has ended, once, unless the suite ended it or it may end."""
+        status = None if self._process is None else self._process.poll()
+        if self._process is None or status is None or self._is_reported:
+            return
+        self._is_reported = True
+        is_ours = -status in self._sent if status < 0 else bool(self._sent) or not self._must_run
+        if not is_ours:
+            self._report(self._process.pid, status)
+
+    def _report(self, pid: int, status: int) -> None:
+        path = os.environ.get(_LISTENER)
+        if path is None:
+            return
+        tail = "\n".join([*self._fatal_error(pid), *_last_lines(self._log)])
+        line = {"process": self._name, "is_of_release": True, "pid": pid, "status": status, "log_tail": tail}
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        except OSError:
+            return  # the command that would report it is gone
+        os.write(descriptor, json.dumps(line).encode() + b"\n")
+        os.close(descriptor)
+
+    def _fatal_error(self, pid: int) -> list[str]:
+        """The beginning of what Java wrote about its own crash."""
+        try:
+            text = (self._folder / f"hs_err_pid{pid}.log").read_text("utf-8", "replace")
+        except OSError:
+            return []
+        return text.splitlines()[:_FATAL_ERROR_LINES]
 
     def _status(self) -> dict[str, Any]:
         if self._process is None:
@@ -99,6 +158,20 @@ class _Ward:
     def await_end(self) -> None:
         if self._process is not None:
             self._process.wait()
+
+
+def _look_at(wards: dict[str, _Ward]) -> None:
+    for ward in wards.values():
+        ward.look()
+
+
+def _last_lines(log: Path) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            return file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:]
+    except OSError:
+        return []
 
 
 def _death_wish() -> Callable[[], None] | None:
@@ -130,8 +203,8 @@ def _make_locked(folder: Path) -> int:
         os.close(descriptor)
 
 
-def _requests() -> Iterator[dict[str, Any]]:
-    """Yield the suite's requests until it closes its end.
+def _requests(wards: dict[str, _Ward]) -> Iterator[dict[str, Any]]:
+    """Yield the suite's requests until it closes its end, and look at the processes meanwhile.
 
     The suite's death is noticed by its pipe and, should a child of it have inherited that, by the parent's change.
     """
@@ -139,7 +212,8 @@ def _requests() -> Iterator[dict[str, Any]]:
     source = sys.stdin.fileno()
     received = b""
     while os.getppid() == parent:
-        if not select.select([source], [], [], _PARENT_POLL_S)[0]:
+        _look_at(wards)
+        if not select.select([source], [], [], _LOOK_EVERY_S)[0]:
             continue
         chunk = os.read(source, 1 << 16)
         if not chunk:

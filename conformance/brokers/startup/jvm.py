@@ -14,6 +14,8 @@ from conformance.brokers.installation.java import Java
 from conformance.brokers.release import Release
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+_NO_MEMORY = ("-XX:+ExitOnOutOfMemoryError", "-Dpulsar.allocator.exit_on_oom=true")
+"""Without heap or direct memory a process ends, and does not go on without some of its threads."""
 BROKER_MEMORY = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
 """What a broker gets, as a standalone or as a process of its own."""
 _OPENED_PACKAGES = (
@@ -56,6 +58,7 @@ def java_command(
         str(java.executable),
         *program.memory,
         *QUICK_START,
+        *_NO_MEMORY,
         *(word for package in _OPENED_PACKAGES for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
         *(("--enable-native-access=ALL-UNNAMED",) if java.major >= _NATIVE_ACCESS_IS_ASKED_FOR else ()),
         *(("--sun-misc-unsafe-memory-access=allow",) if java.major >= _UNSAFE_IS_ASKED_FOR else ()),

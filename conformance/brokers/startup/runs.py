@@ -25,10 +25,13 @@ import psutil
 
 from conformance.brokers.installation.cache import cache_folder
 from conformance.brokers.startup import guardian
+from conformance.ended import ProcessEnd, record
 from conformance.harness_error import HarnessError
 
 _ANSWER_DEADLINE_S = 30.0
 _END_DEADLINE_S = 30.0
+_GONE_DEADLINE_S = 5.0
+_GUARDIAN = "guardian of the broker's processes, which end with it"
 _GONE = "The process that guards the broker is gone, and the broker with it."
 
 
@@ -51,10 +54,13 @@ class RunFolder:
             start_new_session=True,  # Ctrl-C in the suite's terminal does not reach it
         )
         self._requests = 0
+        self._is_ending = False
         self._answer_to(0)
 
     def close(self) -> None:
         """Kill all processes and remove the folder. Safe to call twice."""
+        self._report_end_of_guardian()
+        self._is_ending = True
         with contextlib.suppress(BrokenPipeError):
             self._pipe(self._guardian.stdin).close()
         try:
@@ -78,7 +84,7 @@ class RunFolder:
                 request["request"] = self._requests
                 self._pipe(self._guardian.stdin).write(json.dumps(request).encode() + b"\n")
             except (OSError, ValueError) as error:
-                raise HarnessError(_GONE) from error
+                raise self._gone() from error
             return self._answer_to(self._requests)
 
     def _answer_to(self, request: int) -> dict[str, Any]:
@@ -96,9 +102,22 @@ class RunFolder:
             raise HarnessError(f"The process that guards the broker did not answer within {_ANSWER_DEADLINE_S:g} s.")
         line = source.readline()
         if not line:
-            raise HarnessError(_GONE)
+            raise self._gone()
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    def _gone(self) -> HarnessError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guardian.wait(_GONE_DEADLINE_S)
+        self._report_end_of_guardian()
+        return HarnessError(_GONE)
+
+    def _report_end_of_guardian(self) -> None:
+        """Report, once, that the guardian has ended although nobody closed the folder."""
+        status = self._guardian.poll()
+        if status is not None and not self._is_ending:
+            self._is_ending = True
+            record(ProcessEnd(process=_GUARDIAN, is_of_release=False, pid=self._guardian.pid, status=status))
 
     @staticmethod
     def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -142,6 +161,10 @@ class GuardedProcess:
     def send_signal(self, number: signal.Signals) -> None:
         """Send the process a signal; one that has ended is left alone."""
         self._ask(do="signal", number=int(number))
+
+    def expect(self, *, must_run: bool) -> None:
+        """Say whether the process must run from now on, and is to be reported if it ends by itself."""
+        self._ask(do="expect", must_run=must_run)
 
     def exit_status(self) -> int | None:
         """Return how the process ended, as subprocess does (negative: by that signal); None while it runs.

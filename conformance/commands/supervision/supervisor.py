@@ -3,7 +3,8 @@
 The engine writes its events into a pipe; the supervisor stores each in a file and passes it to a watcher. At the end of
 the budget, and on Ctrl-C, it interrupts the engine (SIGINT), and later kills its process group. An engine that still
 replays a violation announces until when; it gets that time on top of its budget, up to ``on_top_s``. A crash, a hang or
-output that is no event is stored in the same file as a harness error. The events are interpreted elsewhere.
+output that is no event is stored in the same file as a harness error. So is each process of the run that ended although
+the suite did not end it (:mod:`conformance.ended`). The events are interpreted elsewhere.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ import msgspec
 
 from conformance.brokers.installation.cache import cache_folder
 from conformance.clients.security.service import NO_SECURITY, Security
+from conformance.ended import EndedProcesses, how_it_ended, killed_by
 from conformance.engine.budget import on_top_s
 from conformance.events import (
     AnyEvent,
     HarnessErrorHappened,
     Phase,
+    ProcessEnded,
     RunAsked,
     RunFinished,
     RunStarted,
@@ -96,10 +99,13 @@ def supervise(
     """
     with (
         events_file(folder).open("wb") as kept,
+        EndedProcesses() as ended,
         _started(command, output_file(folder), security) as engine,
         _interrupts() as interrupts,
     ):
-        run = _EngineRun(engine=engine, interrupts=interrupts, kept=kept, budget_s=budget_s, watcher=watcher)
+        run = _EngineRun(
+            engine=engine, interrupts=interrupts, ended=ended, kept=kept, budget_s=budget_s, watcher=watcher
+        )
         if asked is not None:
             run.record(asked)
         ending = run.to_the_end()
@@ -240,10 +246,18 @@ class _EngineRun:
     """A run of the engine, until all its output is read."""
 
     def __init__(
-        self, *, engine: _Engine, interrupts: _Interrupts, kept: BinaryIO, budget_s: float, watcher: RunWatcher
+        self,
+        *,
+        engine: _Engine,
+        interrupts: _Interrupts,
+        ended: EndedProcesses,
+        kept: BinaryIO,
+        budget_s: float,
+        watcher: RunWatcher,
     ) -> None:
         self._engine = engine
         self._interrupts = interrupts
+        self._ended = ended
         self._kept = kept
         self._budget_s = budget_s
         self._until_s = budget_s
@@ -269,6 +283,7 @@ class _EngineRun:
         while not self._engine.has_ended():
             for line in self._engine.lines():
                 self._take(line)
+            self._take_ended()
             self._watcher.tick(self.elapsed_s)
             if ending is Ending.BY_ITSELF:
                 ending = self._why_stop()
@@ -284,7 +299,24 @@ class _EngineRun:
         self._exit_status = self._engine.end()
         for line in self._engine.rest():
             self._take(line)
+        self._take_ended()
         return ending
+
+    def _take_ended(self) -> None:
+        """Record the processes that ended although the suite did not end them."""
+        for one in self._ended.new():
+            self._is_explained = self._is_explained or not one.is_of_release
+            self.record(
+                ProcessEnded(
+                    at_s=self.elapsed_s,
+                    process=one.process,
+                    is_of_release=one.is_of_release,
+                    pid=one.pid,
+                    status=one.status,
+                    sentence=one.sentence(self._ended.memory_kills),
+                    log_tail=one.log_tail,
+                )
+            )
 
     def _why_stop(self) -> Ending:
         if self._interrupts.count:
@@ -346,6 +378,7 @@ class _EngineRun:
 
     def _how_it_failed(self, ending: Ending) -> str | None:
         status = self._exit_status
+        who = f"The engine (process {self._engine.process.pid})"
         if not self._finished and ending is Ending.OUT_OF_TIME:
             on_top = round(self._until_s - self._budget_s)
             how = "did not stop either and was killed" if self._killed else "stopped only when it was asked to"
@@ -353,21 +386,14 @@ class _EngineRun:
             return f"The engine was not finished at the end of its budget of {allowed}, and {how}."
         if status == _NO_TESTS_COLLECTED:
             return "The engine found no machine to run: none has that name, or none decides what was asked for."
+        if not self._finished and status == -signal.SIGKILL and not self._killed:
+            return f"{who} {how_it_ended(status)} before it was finished. {killed_by(self._ended.memory_kills)}"
         if not self._finished and not self._is_explained:
-            return f"The engine ended with {_status(status)} before it was finished."
+            return f"{who} {how_it_ended(status)} before it was finished."
         explained = status == 0 or (status == 1 and self._violations) or self._is_explained
         if ending is Ending.BY_ITSELF and not explained:
-            return f"The engine ended with {_status(status)}, which none of its events explains."
+            return f"{who} {how_it_ended(status)}, which none of its events explains."
         return None
-
-
-def _status(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    try:
-        return f"signal {signal.Signals(-status).name}"
-    except ValueError:
-        return f"signal {-status}"
 
 
 def _tail(output: Path) -> str:

@@ -15,4 +15,4 @@ if __name__ == "__main__":
     for module in sys.argv[2:]:
         importlib.import_module(module)
     spare_the_collector()
-    serve(int(sys.argv[1]), lambda line: Lane(line).run(), read_order)
+    serve(int(sys.argv[1]), lambda line: Lane(line).run(), read_order, name="lane")

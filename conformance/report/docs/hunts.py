@@ -17,6 +17,7 @@ from conformance.events import (
     AnyEvent,
     HarnessErrorHappened,
     Phase,
+    ProcessEnded,
     ReplayedSoundly,
     RunStarted,
     RunStopped,
@@ -60,7 +61,7 @@ def _line(event: AnyEvent) -> str | None:
             return f"without the defect a rule broke in {came_back} of {tries} replays"
         case HarnessErrorHappened(sentence=sentence):
             return f"HARNESS ERROR: {sentence}"
-        case RunStopped(sentence=sentence):
+        case RunStopped(sentence=sentence) | ProcessEnded(sentence=sentence):
             return sentence
         case _:
             return None

@@ -80,11 +80,28 @@ class _Form(Struct, frozen=True, kw_only=True, tag_field="by"):
     harness_errors: list[str]
 
 
+class EndedForm(Struct, frozen=True, kw_only=True):
+    """A process that ended although the suite did not end it; ``status`` is negative if a signal ended it.
+
+    ``of``: a process of the release breaks SERVE-02, and one of the suite is a harness error. ``because`` says how it
+    ended, and the likely cause; ``log`` has the last lines of its log.
+    """
+
+    process: str
+    of: Literal["release", "suite"]
+    pid: Count
+    status: int | None
+    seconds: Seconds
+    because: str
+    log: list[str]
+
+
 class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     """A run of ``check``. ``unseen``: known deviations not met. ``release`` is null if the broker never started.
 
     ``stopped``: why the run ended early although nothing failed: interrupted, not authorized, or out of time before the
     broker was ready.
+    ``ended``: the processes that ended although the suite did not end them.
     """
 
     broker: str
@@ -92,6 +109,7 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     rules: list[RuleForm]
     unseen: list[str]
     stopped: str | None = None
+    ended: list[EndedForm] = []
 
 
 class VerifyForm(_Form, frozen=True, kw_only=True, tag="verify"):

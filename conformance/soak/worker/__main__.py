@@ -140,4 +140,4 @@ def _report_once(client: SoakClient, line: Line[Order]) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), run, read_order, grace_s=GRACE_S)
+    serve(int(sys.argv[1]), run, read_order, grace_s=GRACE_S, name="client of the soak")

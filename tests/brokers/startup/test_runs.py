@@ -14,6 +14,7 @@ import pytest
 
 from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.startup.runs import GuardedProcess, RunFolder, remove_stale
+from conformance.ended import EndedProcesses, ProcessEnd
 from conformance.harness_error import HarnessError
 from tests.brokers.traces import runs
 from tests.waits import eventually
@@ -182,3 +183,137 @@ def test_only_folders_without_a_guardian_are_stale(run: RunFolder) -> None:
     remove_stale(run.path.parent)
     assert not stale.exists()
     assert run.path.exists()
+
+
+@pytest.fixture
+def listener() -> Iterator[EndedProcesses]:
+    with EndedProcesses() as listener:
+        yield listener
+
+
+def awaited(listener: EndedProcesses) -> list[ProcessEnd]:
+    """What is reported next."""
+    ends: list[ProcessEnd] = []
+
+    def has_heard() -> bool:
+        ends.extend(listener.new())
+        return bool(ends)
+
+    eventually(has_heard)
+    return ends
+
+
+def heard(listener: EndedProcesses) -> list[tuple[str, int | None]]:
+    return [(end.process, end.status) for end in listener.new()]
+
+
+def test_a_process_that_somebody_else_kills_is_reported_once_with_the_end_of_its_log(
+    listener: EndedProcesses, run: RunFolder, guarded: GuardedProcess
+) -> None:
+    guarded.start([sys.executable, "-c", "import signal; print('said', flush=True); signal.pause()"])
+    eventually(lambda: guarded.log.exists() and guarded.log.read_text() == "said\n")
+    pid = guarded.pid()
+    ward(guarded).kill()
+    ends = awaited(listener)
+    assert [(end.process, end.status, end.pid, end.log_tail) for end in ends] == [("one", -signal.SIGKILL, pid, "said")]
+    assert ends[0].is_of_release
+    run.close()
+    assert heard(listener) == []
+
+
+def test_a_process_that_somebody_else_kills_is_reported_even_if_nothing_is_requested_any_more(
+    listener: EndedProcesses, run: RunFolder, guarded: GuardedProcess
+) -> None:
+    guarded.start(SLEEP)
+    process = ward(guarded)
+    process.kill()
+    eventually(lambda: not runs(process))
+    run.close()
+    assert heard(listener) == [("one", -signal.SIGKILL)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_the_suite_ends_is_not_reported(
+    listener: EndedProcesses, run: RunFolder, guarded: GuardedProcess, another: GuardedProcess, number: signal.Signals
+) -> None:
+    for process in (guarded, another):
+        process.start(SLEEP)
+        process.expect(must_run=True)
+    guarded.send_signal(number)
+    eventually(lambda: guarded.exit_status() == -number)
+    guarded.start(SLEEP)
+    run.close()
+    assert heard(listener) == []
+
+
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); "
+    "[signal.pause() for _ in range(9)]",
+]
+ENDS_WHEN_ASKED = [
+    sys.executable,
+    "-c",
+    "import signal, sys; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(3)); print('ready', flush=True); "
+    "signal.pause()",
+]
+
+
+def test_a_kill_by_somebody_else_is_reported_although_the_suite_had_asked_the_process_to_end(
+    listener: EndedProcesses, guarded: GuardedProcess
+) -> None:
+    guarded.start(STUBBORN)
+    eventually(lambda: guarded.output() == b"ready\n")
+    guarded.send_signal(signal.SIGTERM)
+    ward(guarded).kill()
+    eventually(lambda: guarded.exit_status() is not None)
+    assert heard(listener) == [("one", -signal.SIGKILL)]
+
+
+def test_a_process_may_end_by_itself_until_it_must_run(listener: EndedProcesses, guarded: GuardedProcess) -> None:
+    guarded.start([sys.executable, "-c", "import sys; sys.exit(3)"])
+    eventually(lambda: guarded.exit_status() == 3)
+    assert heard(listener) == []
+    for must_run in (True, False):
+        guarded.start(ENDS_WHEN_ASKED)
+        eventually(lambda: guarded.output() == b"ready\n")
+        guarded.expect(must_run=must_run)
+        ward(guarded).send_signal(signal.SIGUSR1)
+        eventually(lambda: guarded.exit_status() == 3)
+        assert heard(listener) == ([("one", 3)] if must_run else [])
+
+
+def test_a_frozen_process_may_end_by_itself(listener: EndedProcesses, guarded: GuardedProcess) -> None:
+    guarded.start(ENDS_WHEN_ASKED)
+    eventually(lambda: guarded.output() == b"ready\n")
+    guarded.expect(must_run=True)
+    guarded.send_signal(signal.SIGSTOP)
+    ward(guarded).send_signal(signal.SIGUSR1)
+    guarded.send_signal(signal.SIGCONT)
+    eventually(lambda: guarded.exit_status() == 3)
+    assert heard(listener) == []
+
+
+def test_a_killed_guardian_is_reported_as_a_process_of_the_suite(
+    listener: EndedProcesses, run: RunFolder, guarded: GuardedProcess
+) -> None:
+    guarded.start(SLEEP)
+    pid = guardian_of(run).pid
+    guardian_of(run).kill()
+    with pytest.raises(HarnessError, match="guards the broker is gone"):
+        guarded.exit_status()
+    run.close()
+    (end,) = listener.new()
+    assert (end.pid, end.status, end.is_of_release) == (pid, -signal.SIGKILL, False)
+    assert end.sentence(None).startswith("The suite's guardian of the broker's processes")
+
+
+def test_a_guardian_that_was_killed_while_nothing_was_requested_is_reported_when_its_folder_is_closed(
+    listener: EndedProcesses, run: RunFolder
+) -> None:
+    guardian = guardian_of(run)
+    guardian.kill()
+    eventually(lambda: not runs(guardian))
+    run.close()
+    assert [end.status for end in listener.new()] == [-signal.SIGKILL]
