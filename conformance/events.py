@@ -15,6 +15,7 @@ import msgspec
 from conformance.coverage.coverage import Drawn
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation
+from conformance.load import Load
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """A number of something; larger ones are not exact in all JSON."""
@@ -93,12 +94,16 @@ class ExampleFinished(Event, frozen=True, kw_only=True):
 
 
 class ViolationFound(Event, frozen=True, kw_only=True):
-    """A rule was broken; its whole history is on disk. ``operations`` counts those of the run so far."""
+    """A rule was broken; its whole history is on disk. ``operations`` counts those of the run so far.
+
+    ``took_s``: how long the step took that broke it.
+    """
 
     machine: str
     violation: Violation
     history: str
     operations: Count
+    took_s: float = 0.0
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +173,12 @@ class RunStopped(Event, frozen=True, kw_only=True):
     sentence: str
 
 
+class LoadMeasured(Event, frozen=True, kw_only=True):
+    """The load of the machine since the last event of this kind, from the supervisor, every few seconds."""
+
+    load: Load
+
+
 class ProcessEnded(Event, frozen=True, kw_only=True):
     """A process of the run ended, and the suite did not end it; ``sentence``: how, and the likely cause.
 
@@ -201,6 +212,7 @@ AnyEvent = (
     | NotExercisable
     | HarnessErrorHappened
     | RunStopped
+    | LoadMeasured
     | ProcessEnded
     | RunFinished
 )

@@ -151,5 +151,7 @@ def _catch(found: ViolationFound, recorded: list[AnyEvent], began_s: float) -> C
 
 
 def _why(recorded: list[AnyEvent]) -> str:
-    failures = (event.sentence for event in recorded if isinstance(event, HarnessErrorHappened | ProcessEnded | RunStopped))
-    return next(failures, UNFINISHED)
+    reasons = (
+        event.sentence for event in recorded if isinstance(event, HarnessErrorHappened | ProcessEnded | RunStopped)
+    )
+    return next(reasons, UNFINISHED)

@@ -8,8 +8,9 @@ The exit status is the smallest of these above zero:
 1. The run found a violation; its history is on disk, even if the run failed later.
 2. The run had a harness error, was stopped early, or did not exercise a rule that it should have decided. A rule that
    this deployment cannot exercise is *not decidable*, and counts here only if the user named it by id.
-3. A violation came back in none of at least thirty replays, and is only *suspected*. A gate that accepts this must not
-   accept an unfinished run.
+3. A violation is only *suspected*: it came back in none of at least thirty replays; or it is overdue (something did not
+   happen before a wait ended), and came back in no replay, however few there were, because a slow machine looks the
+   same. A gate that accepts this must not accept an unfinished run.
 4. Otherwise 0: every wanted rule was exercised and held. A *known* deviation is reported apart and fails nothing.
 
 A process of the release that ended although the suite did not end it breaks SERVE-02, and this is certain: it needs no
@@ -30,6 +31,7 @@ from conformance.events import (
     AnyEvent,
     ExampleFinished,
     HarnessErrorHappened,
+    LoadMeasured,
     NotExercisable,
     Phase,
     ProcessEnded,
@@ -44,6 +46,7 @@ from conformance.events import (
 )
 from conformance.history.document import Replays, Violation
 from conformance.known import KnownDeviation
+from conformance.load import Load, over
 from model.rules.catalogue import RULES, Decided, Rule
 
 NEVER_REACHED = "no example exercised it within the budget"
@@ -57,6 +60,9 @@ ALL_EXCUSED = "none of its checks could have failed, they were all excused"
 
 OF_CRASHES = "SERVE-02"
 """The rule that a process of the release breaks by its end: it closes the connections of clients for no reason."""
+
+AFTER_STEP_S = 5.0
+"""How long the end of an example may take after the step that broke a rule."""
 
 UNFINISHED = "The run is not complete: it was killed, or is still running."
 """The harness error of a run without its last event and without another harness error."""
@@ -77,7 +83,8 @@ class Rate:
 class Finding:
     """One violation: its machine, the file of its shortest history, how often it came back.
 
-    ``whole``: the file of the whole history. ``stages``: how it was shortened.
+    ``whole``: the file of the whole history. ``stages``: how it was shortened. ``load``: that of the machine while the
+    step waited that broke the rule, if it did.
     """
 
     machine: str
@@ -90,11 +97,13 @@ class Finding:
     known: bool = False
     whole: str = ""
     stages: tuple[Stage, ...] = ()
+    load: Load | None = None
 
     @property
     def is_suspected(self) -> bool:
-        replays = self.replays
-        return not self.known and replays is not None and replays.are_in_vain
+        """Whether it never came back, in enough replays to say so, or in any number if it was overdue."""
+        replays = self.replays or Replays(tries=0, came_back=0)
+        return not self.known and (replays.are_in_vain or (self.violation.is_overdue and not replays.came_back))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +165,8 @@ class Violated(Contradicted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspected(Contradicted):
-    """Apart from known deviations, only violations broke the rule that never came back in many replays."""
+    """Apart from known deviations, only violations broke the rule that never came back: in many replays, or in any if
+    they were overdue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +248,8 @@ class Verdicts:
     """Why the run ended early, if that is not a harness error."""
     operations: int
     seconds: float
+    load: Load | None = None
+    """The load of the machine during the run."""
 
     @property
     def release(self) -> str | None:
@@ -310,6 +322,7 @@ def verdicts(
         stopped=summary.stopped,
         operations=summary.operations,
         seconds=summary.seconds,
+        load=over(summary.loads),
     )
 
 
@@ -329,6 +342,8 @@ class _RunSummary:
         self.harness_errors: list[HarnessErrorHappened] = []
         self.stopped: RunStopped | None = None
         self.ended: list[ProcessEnded] = []
+        self.loads: list[Load] = []
+        self._load_of: dict[str, Load | None] = {}
         self._found: list[ViolationFound] = []
         self._minimised: dict[str, ViolationMinimised] = {}
 
@@ -363,12 +378,16 @@ class _RunSummary:
             case ViolationFound():
                 self.operations = max(self.operations, event.operations)
                 self._found.append(event)
+                if event.violation.is_overdue:
+                    self._load_of[event.history] = self._load_before(event)
             case ViolationMinimised():
                 self._minimised[event.original] = event
             case ReplayedSoundly():
                 pass
             case NotExercisable():
                 self.not_exercisable.setdefault(event.rule, event.why)
+            case LoadMeasured(load=load):
+                self.loads.append(load)
             case HarnessErrorHappened():
                 self.harness_errors.append(event)
             case RunStopped():
@@ -383,6 +402,15 @@ class _RunSummary:
                 self.operations = max(self.operations, event.operations)
             case _:
                 assert_never(event)
+
+    def _load_before(self, found: ViolationFound) -> Load | None:
+        """The load while a step waited; its example ended a little later."""
+        recent: list[Load] = []
+        for load in reversed(self.loads):
+            if sum(one.seconds for one in recent) >= found.took_s + AFTER_STEP_S:
+                break
+            recent.append(load)
+        return over(recent)
 
     def _take_example(self, event: ExampleFinished) -> None:
         self.operations += event.operations
@@ -407,6 +435,7 @@ class _RunSummary:
             whole=found.history,
             operations=found.operations,
             known=found.violation.deviation in in_force,
+            load=self._load_of.get(found.history),
         )
         minimised = self._minimised.get(found.history)
         if minimised is None:

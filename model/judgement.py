@@ -7,11 +7,13 @@ are possible after it. None left: a rule is broken. Which states there are is ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 Side = Literal["client", "broker"]
 """On which side of the wire something went wrong, where both are systems that a rule is about (document 002)."""
@@ -53,13 +55,30 @@ class Allowed(Generic[S]):
 class Broken:
     """What was observed is not allowed: the rule, why in one sentence, and the deviation's name if it has one.
 
-    ``side``: on which side of the wire it happened, where the wire was watched.
+    ``side``: on which side of the wire it happened, where the wire was watched. ``is_overdue``: the rule is broken by
+    what did not happen before a wait ended, so on a machine that is too slow it may only be late.
     """
 
     rule: str
     because: str
     deviation: str | None = None
     side: Side | None = None
+    is_overdue: bool = False
+
+
+def overdue(judged: T) -> T:
+    """The same answer; if a rule is broken, by something that did not happen in time."""
+    return replace(judged, is_overdue=True) if isinstance(judged, Broken) else judged
+
+
+def judges_waits(judge: Callable[P, T]) -> Callable[P, T]:
+    """Marks a function of the model that judges only what did not happen in time."""
+
+    @wraps(judge)
+    def judged(*args: P.args, **kwargs: P.kwargs) -> T:
+        return overdue(judge(*args, **kwargs))
+
+    return judged
 
 
 def in_turn(state: S, steps: Iterable[Callable[[S], Allowed[S] | Broken]]) -> Allowed[S] | Broken:

@@ -155,15 +155,19 @@ class Findings:
         one = FoundViolation(machine, attempt, violation, path)
         found.append(one)
         self._found.append(one)
-        self._emit(self._violation_found(machine, violation, path))
+        self._emit(self._violation_found(machine, attempt, violation, path))
 
-    def _violation_found(self, machine: str, violation: Violation, path: Path) -> events.ViolationFound:
+    def _violation_found(
+        self, machine: str, attempt: Attempt, violation: Violation, path: Path
+    ) -> events.ViolationFound:
+        step = attempt.steps[violation.step - 1]
         return events.ViolationFound(
             at_s=self._emit.now_s,
             machine=machine,
             violation=violation,
             history=str(path),
             operations=self.operations,
+            took_s=round((step.completed_ms - step.invoked_ms) / 1000, 3),
         )
 
     def _history(self, machine: str, attempt: Attempt, replays: Replays | None = None, *, left_out: int = 0) -> History:
@@ -333,7 +337,7 @@ class Findings:
         if attempt.violation is None:
             self._emit(self._finished(history.machine, ended))
             return None
-        self._emit(self._violation_found(history.machine, attempt.violation, path))
+        self._emit(self._violation_found(history.machine, attempt, attempt.violation, path))
         return FoundViolation(history.machine, attempt, attempt.violation, path)
 
     def unexercised(self, rules: Iterable[str]) -> list[str]:

@@ -51,7 +51,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """A broken rule: the reason in one sentence, the step (from 1), and the evidence as lines.
 
-    ``side``: the side of the wire that broke it, if a proxy saw that.
+    ``side``: the side of the wire that broke it, if a proxy saw that. ``is_overdue``: by something that did not happen
+    before a wait ended, so on a machine that is too slow it may only have been late.
     """
 
     rule: str
@@ -60,6 +61,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     deviation: str | None = None
     evidence: tuple[str, ...] = ()
     side: Literal["client", "broker"] | None = None
+    is_overdue: bool = False
 
 
 class Replays(msgspec.Struct, frozen=True, kw_only=True):

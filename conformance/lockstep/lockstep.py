@@ -23,7 +23,7 @@ from model.cluster_operations import AWAY, HOME
 from model.deduplication import topic_observer
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
-from model.judgement import Broken
+from model.judgement import Broken, overdue
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -148,6 +148,7 @@ class Lockstep:
             deviation=broken.deviation,
             step=len(self.steps),
             side=broken.side,
+            is_overdue=broken.is_overdue,
         )
 
 
@@ -247,7 +248,7 @@ def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
         if number >= BARRIERS:
             if failing.passed:
                 because = f"none of {number} messages to topic {topic} is confirmed"
-                raise RuleBroken(lockstep.violation(Broken("SERVE-01", because)))
+                raise RuleBroken(lockstep.violation(overdue(Broken("SERVE-01", because))))
             time.sleep(BARRIER_PAUSE_S)
 
 

@@ -63,11 +63,16 @@ class ReportedFinding:
     def came_back(self) -> str:
         """The replays as half a sentence."""
         if self.replays is None:
-            return "it was not replayed"
+            return f"it was not replayed{self._meanwhile}"
         rate = (
             f"; the rule was broken in {self.finding.rate}" if self.finding.is_suspected and self.finding.rate else ""
         )
-        return f"{came_back(self.replays)}{rate}"
+        return f"{came_back(self.replays)}{rate}{self._meanwhile}"
+
+    @property
+    def _meanwhile(self) -> str:
+        """The load of the machine, if something did not happen in time."""
+        return "" if self.finding.load is None else f"; while it waited, {self.finding.load}"
 
     @property
     def shortened(self) -> tuple[str, ...]:

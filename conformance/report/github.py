@@ -113,7 +113,8 @@ def commands(data: ReportData) -> list[str]:
 def _text(verdict: RuleVerdict, data: ReportData) -> str:
     """The rule, the remark on it, and the command that replays its violation."""
     lines = [title(verdict.rule), _remark(verdict, data)]
-    lines += [f"Again: {reported.command}" for reported in data.findings.get(verdict.rule.id, ())[:1]]
+    for reported in data.findings.get(verdict.rule.id, ())[:1]:
+        lines += [f"Replays: {reported.came_back}", f"Again: {reported.command}"]
     return "\n".join(lines)
 
 

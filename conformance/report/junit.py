@@ -54,6 +54,8 @@ def as_xml(data: ReportData) -> ElementTree.Element:
     )
     properties = ElementTree.SubElement(suite, "properties")
     values = {"seed": str(data.seed), "operations": str(verdicts.operations), **data.clients}
+    if verdicts.load is not None:
+        values["load"] = str(verdicts.load)
     for name, value in values.items():
         ElementTree.SubElement(properties, "property", name=_clean(name), value=_clean(value))
     suite.extend(cases)
@@ -117,7 +119,9 @@ def _words(reported: ReportedFinding) -> str:
     violation = reported.finding.violation
     steps = [str(step) for step in cut(reported.steps, at_most=STEPS_AT_MOST)]
     problem = [] if reported.problem is None else [reported.problem]
-    return "\n".join([violation.because, *steps, *problem, *violation.evidence, f"again: {reported.command}"])
+    return "\n".join(
+        [violation.because, *steps, *problem, *violation.evidence, reported.came_back, f"again: {reported.command}"]
+    )
 
 
 def _clean(text: str) -> str:

@@ -19,6 +19,7 @@ from conformance.events import (
     AnyEvent,
     ExampleFinished,
     HarnessErrorHappened,
+    LoadMeasured,
     NotExercisable,
     Phase,
     ProcessEnded,
@@ -100,7 +101,7 @@ class _State:
                 self._operations_since_s = at_s
                 self.phase = f"Pulsar {release} is up{_named(machines)}"
                 return self.phase
-            case RunAsked():
+            case RunAsked() | LoadMeasured():
                 return None
             case Phase(what=what, until_s=until_s):
                 self.phase = what

@@ -39,6 +39,7 @@ def form(data: ReportData, *, folder: Path, when: datetime) -> CheckForm:
         stopped=None if verdicts.stopped is None else verdicts.stopped.sentence,
         unseen=[deviation.name for deviation in verdicts.unseen],
         ended=[_ended(one) for one in verdicts.ended],
+        load=verdicts.load,
     )
 
 
@@ -85,6 +86,8 @@ def _rule(verdict: RuleVerdict, data: ReportData, folder: Path) -> RuleForm:
                 rate=None if worst is None else worst.rate,
                 left_out=0 if part is None else part.left_out,
                 shortening=() if worst is None else worst.stages,
+                overdue=worst is not None and worst.violation.is_overdue,
+                load=None if worst is None else worst.load,
             )
         case _:
             return plain

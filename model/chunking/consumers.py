@@ -19,7 +19,7 @@ from model.chunking.stored_chunks import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_DISCARDED_NOT_REDELIVERED
 from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.judgement import Allowed, Broken, in_turn
+from model.judgement import Allowed, Broken, in_turn, overdue
 from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import CommandAck, CommandSubscribe, Delivery, LoggedPart, Traffic
@@ -220,12 +220,13 @@ def _starved(
     broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
     stalled, after = before.beyond_permits, replace(before, beyond_permits=None)
     if broken.deviation is None and stalled is not None and stalled[0] == owed[0] and stalled[1] <= there.keys():
-        broken = DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(broken.because)  # permits do not end the stall
+        # Permits do not end the stall.
+        broken = overdue(DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(broken.because))
     if broken.deviation == CHUNK_ASSIGNED_BEYOND_PERMITS:
         after = replace(after, beyond_permits=(owed[0], dispatch.holders(topic, there, owed[0])))
     is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
     if broken.deviation is None and before.is_as_created and is_all_up_to:
-        broken = DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule)
+        broken = overdue(DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule))
         after = replace(after, acknowledged=before.acknowledged.union(owed))
     return after, broken
 

@@ -16,7 +16,7 @@ from model.chunking.state import AssembledMessage, ClientHypothesis, TrackedCons
 from model.chunking.stored_chunks import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
-from model.judgement import Broken
+from model.judgement import Broken, overdue
 from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
@@ -223,8 +223,8 @@ def _diagnose(name: str, hypothesis: ClientHypothesis, given: Sequence[Delivery]
     whole = f"message {message.sequence_id} of {message.producer}, whose last chunk is at {message.position}"
     for rule in ("CHUNK-08", "CHUNK-06", "CHUNK-09"):
         if rule in hypothesis.rules:
-            return _by_client(rule, f"the client of {name} did not deliver {whole}, while {_MEANWHILE[rule]}")
-    return _by_client("CHUNK-04", f"the client of {name} did not deliver {whole}")
+            return overdue(_by_client(rule, f"the client of {name} did not deliver {whole}, while {_MEANWHILE[rule]}"))
+    return overdue(_by_client("CHUNK-04", f"the client of {name} did not deliver {whole}"))
 
 
 _MEANWHILE = {

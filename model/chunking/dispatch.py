@@ -27,7 +27,7 @@ from model.deviations.chunking import (
 )
 from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.explain import explained
-from model.judgement import Allowed, Broken, all_of
+from model.judgement import Allowed, Broken, all_of, judges_waits
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 from model.traffic import (
@@ -231,6 +231,7 @@ def _is_reassigned_in_between(having: Sequence[TrackedConsumer], whole: Collecti
 
 
 @carries("CHUNK-09", "CHUNK-14")
+@judges_waits
 def starved(
     subscription_id: SubscriptionId,
     topic: ChunkTopic,

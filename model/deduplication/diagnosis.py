@@ -13,7 +13,7 @@ from typing import assert_never
 from model.deduplication import chunks, observer
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, ProducerState, ProducerStates, StoredEntry
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
-from model.judgement import Broken
+from model.judgement import Broken, overdue
 from model.log import Position
 from model.vocabulary import Entry
 
@@ -47,7 +47,7 @@ def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background:
         case Refused(code, message):
             return _for_refusal(state, entry, code, f"{code}: {message}" if message else code, background)
         case Unknown():
-            return Broken("DEDUP-02", f"{entry} could not be sent in any possible state of the producer")
+            return overdue(Broken("DEDUP-02", f"{entry} could not be sent in any possible state of the producer"))
         case _:
             assert_never(answer)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from model.deviations import requires
 from model.deviations.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.events import SnapshotRead
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, judges_waits
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import SnapshotSchedule
@@ -40,6 +40,7 @@ class DueSnapshots:
 
 
 @carries("DEDUP-11a")
+@judges_waits
 def awaited(due: DueSnapshots, read: SnapshotRead, known: frozenset[str]) -> Allowed[DueSnapshots] | Broken:
     """Judges a snapshot that had time to be taken; it exercises the rule if one was due."""
     schedule, before = due.schedule, due.settled

@@ -43,6 +43,7 @@ from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.unexpected import failed_again
 from model.example.unexpected import judge as judge_unexpected
+from model.example.waits import in_time
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
@@ -99,7 +100,7 @@ def judge(
     ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
     """
     if elsewhere.concerns(state, operation):
-        return elsewhere.judge(state, operation, outcome)
+        return in_time(outcome, elsewhere.judge(state, operation, outcome))
     # An unload fails the writes in flight. They were not confirmed, and the client may resend them.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: judge_unexpected(before, operation, unexpected)]
@@ -107,14 +108,14 @@ def judge(
         steps += [_late_step(answers, may_fail=may_fail) for answers in late]
         failed = failed_again(state, unexpected)
         steps.append(lambda before: Allowed(before.with_lingering(failed)))
-        steps.append(lambda before: _served(before, operation, outcome))
-        steps.append(lambda before: _judge_one(before, operation, outcome, at))
+        steps.append(lambda before: in_time(outcome, _served(before, operation, outcome)))
+        steps.append(lambda before: in_time(outcome, _judge_one(before, operation, outcome, at)))
         steps.append(lambda before: Allowed(replace(before, consumption=replica.advanced(before.consumption))))
         steps.append(lambda before: Allowed(elsewhere.home_changed(before, operation, outcome)))
         if not _only_looks(operation, outcome):
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
-            steps.append(lambda before: _setting_changed(before, outcome))
+            steps.append(lambda before: in_time(outcome, _setting_changed(before, outcome)))
     judged = in_turn(deployment.with_store(state, at), steps)
     return judged if isinstance(judged, Broken) else counted(judged)
 

@@ -35,7 +35,7 @@ from model.deviations.replication import (
     SNAPSHOT_CACHE_OUTRUN,
 )
 from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, judges_waits
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.replication import producers
@@ -318,6 +318,7 @@ def _lost(state: Replication, cluster: str, how: str, outcome: Outcome) -> Repli
 
 
 @carries("REPL-01", "REPL-20")
+@judges_waits
 def _connected(state: Replication, operation: RecoverCluster, outcome: LinkHealed, known: frozenset[str]) -> Judged:
     """The others' replicators connect to a recovered cluster again."""
     if not outcome.unconnected:
@@ -417,6 +418,7 @@ def _is_outrun(topic: ReplicatedTopic, operation: CatchUp, known: frozenset[str]
     return SNAPSHOT_CACHE_OUTRUN in known and operation.lag >= topic.made.cached
 
 
+@judges_waits
 def _lagging(topic: ReplicatedTopic, consumer: ClusterConsumer, operation: CatchUp, lagged: Lagging) -> Broken:
     """A cluster does not follow while a consumer leaves some messages unacknowledged."""
     because = (

@@ -22,8 +22,8 @@ from typing import Final
 
 from immutables import Map
 
-from model.events import Answer, Duplicate, LoggedEntry, Stored
-from model.judgement import Allowed, Broken
+from model.events import Answer, Duplicate, LoggedEntry, Stored, Unknown
+from model.judgement import Allowed, Broken, overdue
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
@@ -95,9 +95,10 @@ def goes_on(topic: str, entries: Sequence[Entry], answers: Sequence[Answer]) -> 
     """A topic with enough bookies left stores every entry."""
     for entry, answer in zip(entries, answers, strict=False):
         if not isinstance(answer, Stored | Duplicate):
-            return Broken(
+            broken = Broken(
                 "SERVE-07", f"{entry} is not stored in topic {topic}, which has enough bookies left: {answer}"
             )
+            return overdue(broken) if isinstance(answer, Unknown) else broken
     return Allowed(None, ("SERVE-07",))
 
 

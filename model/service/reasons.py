@@ -35,13 +35,14 @@ from model.deviations.service import (
     UNLOAD_RACES_WITH_ROLLOVER,
 )
 from model.explain import explained
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, overdue
 from model.operations import OpenProducer
 from model.rules.catalogue import carries
 from model.service.unexpected import (
     ANSWERED,
     NOT_REGISTERED,
     NOT_REPLICATED,
+    REPEATED,
     STALE_OWNER,
     Closed,
     ErrorAnswer,
@@ -147,27 +148,33 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
         case ErrorAnswer():
             return _error(unexpected, reasons)
         case Silence():
-            return _silence(unexpected, reasons)
+            return overdue(_silence(unexpected, reasons))
         case Closed():
             return _closed(unexpected, reasons)
+        case Overdue():
+            return overdue(_late(unexpected, reasons))
+        case _:
+            assert_never(unexpected)
+
+
+def _late(late: Overdue, reasons: Reasons) -> Allowed[None] | Broken:
+    match late:
         case Overdue("SERVE-02", what) if reasons.is_thawed and (NOT_REGISTERED in what or STALE_OWNER in what):
             return requires(SESSION_RECREATED_IN_A_LOOP, None, reasons.known, what)
         case Overdue("SERVE-02", what) if reasons.has_orphans and NOT_CONNECTED in what:
             return requires(ORPHAN_REPLICATOR_KEEPS_NAME, None, reasons.known, what)
         case Overdue("SERVE-03", what) if NOT_REPLICATED in what:
-            return _not_replicated(unexpected, reasons)
-        case Overdue(rule, what):
-            return Broken(rule, what)
+            return _not_replicated(late, reasons)
         case _:
-            assert_never(unexpected)
+            return Broken(late.rule, late.what)
 
 
 @carries("SERVE-03")
-def _not_replicated(overdue: Overdue, reasons: Reasons) -> Allowed[None] | Broken:
+def _not_replicated(late: Overdue, reasons: Reasons) -> Allowed[None] | Broken:
     """By a deviation a replicator may send again and again, and make no progress."""
     possible = [REPLICATOR_RESENDS_IN_A_LOOP] if reasons.may_resend else []
-    possible += [REPLICATOR_RESENDS_AFTER_DROP] if overdue.topic in reasons.dropped else []
-    return explained(Broken(overdue.rule, overdue.what), possible, None, reasons.known)
+    possible += [REPLICATOR_RESENDS_AFTER_DROP] if late.topic in reasons.dropped else []
+    return explained(Broken(late.rule, late.what), possible, None, reasons.known)
 
 
 @carries("SERVE-01")
@@ -187,7 +194,8 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
-    return explained(Broken("SERVE-01", because), _causes(answer, reasons), None, reasons.known)
+    judged = explained(Broken("SERVE-01", because), _causes(answer, reasons), None, reasons.known)
+    return overdue(judged) if answer.is_last and answer.code in REPEATED else judged
 
 
 def _causes(answer: ErrorAnswer, reasons: Reasons) -> Iterator[str]:

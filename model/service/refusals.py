@@ -22,7 +22,7 @@ from model.deviations.service import (
 )
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.explain import explained
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
 from model.service.reasons import INVALID_MARK_DELETE, NO_SUCH_ENTRY
@@ -212,8 +212,8 @@ def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome,
     has_it = [session for session, one in opened if (one.topic, one.cluster, one.name) == (topic, cluster, name)]
     what = f"producer {name} of {operation.session}"
     others = [session for session in has_it if session != operation.session]
-    if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not others:
-        return Broken("SERVE-01", f"{what} is refused without a reason: {outcome.code}, {outcome.message}")
+    if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not others:  # until the end of the retries
+        return overdue(Broken("SERVE-01", f"{what} is refused without a reason: {outcome.code}, {outcome.message}"))
     if isinstance(outcome, Opened) and others:
         is_connected = is_certain and any(service.producers[one].is_wire for one in others)
         return Broken("SERVE-05", f"{what} is let in, although {others[0]} has the name") if is_connected else EXCUSED

@@ -29,6 +29,10 @@ INTERNAL_ERRORS: Final = frozenset({"UnknownError", "MetadataError", "Persistenc
 """Codes of ServerError for a failure in the broker itself, as opposed to a refusal."""
 
 
+REPEATED: Final = frozenset({"ServiceNotReady", "TooManyRequests", "412", "503"})
+"""Codes with which a broker says that it cannot serve yet: clients repeat the request until a wait ends."""
+
+
 class ErrorAnswer(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request was answered with an error that is not part of the operation's outcome.
 

@@ -31,7 +31,7 @@ from model.deviations.service import (
 )
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.explain import Way, adding, explained, simplest
-from model.judgement import Allowed, Broken, all_of, in_turn
+from model.judgement import Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
@@ -257,6 +257,7 @@ def _delivering(
 
 
 @carries("ACK-12", "ACK-13", "SERVE-03")
+@judges_waits
 def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None] | Broken:
     """A consumer received less than its permits allow. The broker must have nothing more for it.
 

@@ -14,7 +14,7 @@ from model.deviations.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIM
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.explain import explained, required
 from model.failpoints import RACES, FailpointKind
-from model.judgement import Allowed, Broken, all_of, in_turn
+from model.judgement import Allowed, Broken, all_of, in_turn, judges_waits
 from model.key_shared import stalls, stats
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, due, owner_of
@@ -44,6 +44,7 @@ def permitted(state: Consumption, name: str) -> Consumption:
 
 
 @carries("ACK-12", "SERVE-03")
+@judges_waits
 def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) -> Broken:
     """The consumers of these subscriptions receive nothing, although messages are due.
 
@@ -412,6 +413,7 @@ def _stuck(
     )
 
 
+@judges_waits
 def _late(
     state: Consumption,
     subscription: SubscriptionId,

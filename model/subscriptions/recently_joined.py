@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
 from model.explain import explained
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, overdue
 from model.key_shared.liveness import Open, Receiver, due, owner_of
 from model.log import Position
 from model.rules.catalogue import carries
@@ -110,4 +110,4 @@ def starved(
         because = f"{name} has {permits} permits, but does not receive {entries} at {position}"
         causes = [PENDING_ACKS_WITHOUT_HASH] if is_blocked and position in left else []
         causes += [stalled[position]] if position in stalled else []
-        yield explained(Broken("KEY-16", because), causes, None, state.known)
+        yield overdue(explained(Broken("KEY-16", because), causes, None, state.known))

@@ -56,7 +56,6 @@ def known_file(folder: Path) -> str:
         ("suspects", 3),
         ("deviates", 2),
         ("crashes", 2),
-        ("loses_a_process", 1),
         ("leaves", 2),
         ("has_harness_error", 2),
         ("babbles", 2),
@@ -144,8 +143,10 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
     validate(written)
     nothing_more: dict[str, Any] = {"deviation": None, "met": {}, "rate": None, "replays": None, "seconds": 0.0}
     nothing_more |= {"excused": 0, "interval": None, "left_out": 0, "shortening": [], "replay": None}
+    nothing_more |= {"overdue": False, "load": None}
     assert datetime.fromisoformat(written.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
     assert written.pop("command").endswith("--json out.json")
+    assert written.pop("load")["seconds"] >= 0
     assert written == {
         "by": "check",
         "schema": 3,
@@ -172,6 +173,8 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
                 "interval": [0.3755, 0.9638],
                 "rate": {"broke_in": 1, "checked_in": 2},
                 "left_out": 0,
+                "overdue": False,
+                "load": None,
                 "shortening": [
                     {"name": "recording", "seconds": 0.4, "candidates": 77, "runs": 0, "steps": 7},
                     {"name": "broker", "seconds": 31.2, "candidates": 12, "runs": 40, "steps": 8},
@@ -184,6 +187,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
         "harness_errors": [],
         "unseen": [],
         "stopped": None,
+        "ended": [],
     }
 
 
@@ -254,6 +258,7 @@ def test_a_process_of_the_release_that_somebody_killed_is_in_the_reports_of_a_ru
     tmp_path: Path,
 ) -> None:
     ran = check("loses_a_process", tmp_path)
+    assert ran.status == 1
     assert re.search(r"SERVE-02 +violated", ran.out)
     assert "The bookie (process" in ran.out
     assert "| its last line" in ran.out

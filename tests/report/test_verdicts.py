@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase
+from conformance.events import (
+    AnyEvent,
+    HarnessErrorHappened,
+    LoadMeasured,
+    NotExercisable,
+    Phase,
+    ViolationMinimised,
+)
 from conformance.history.document import ENOUGH_REPLAYS, Replays
+from conformance.load import Load
+from conformance.report import github, table, verdicts_json
+from conformance.report.pages.page import page
+from conformance.report.sentences.forms import encode
 from conformance.verdicts import (
     ALL_EXCUSED,
     ENDED_EARLY,
@@ -28,7 +44,9 @@ from conformance.verdicts import (
 )
 from model.rules.catalogue import RULES, select
 from tests.report.samples import FOUND, INTERRUPTED, MINIMISED, QUIRK, STARTED, example, finished, run
+from tests.report.test_github import report_data
 
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 HARNESS_ERROR = HarnessErrorHappened(at_s=9.5, sentence="The disk is full.")
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
@@ -287,3 +305,62 @@ def test_the_time_of_a_rule_is_that_of_the_examples_that_exercised_it() -> None:
     first, second = BOTH.__replace__(seconds=1.5), example(DEDUP_03=1, DEDUP_01=0).__replace__(seconds=2.0)
     judged = judge(*run(first, second), rules="DEDUP-01,DEDUP-03,DEDUP-04")
     assert [seconds_of(verdict) for verdict in judged.rules] == [1.5, 3.5, 0.0]
+
+
+OVERDUE = FOUND.__replace__(violation=FOUND.violation.__replace__(is_overdue=True), took_s=10.0)
+
+
+@pytest.mark.parametrize(
+    ("replayed", "kind"),
+    [
+        (None, Suspected),
+        (MINIMISED.__replace__(tries=4, came_back=0), Suspected),
+        (MINIMISED.__replace__(tries=4, came_back=1), Violated),
+    ],
+)
+def test_what_was_overdue_and_came_back_in_no_replay_is_only_suspected(
+    replayed: ViolationMinimised | None, kind: type[RuleVerdict]
+) -> None:
+    judged = judge(*run(BOTH, OVERDUE, *([] if replayed is None else [replayed])))
+    assert isinstance(of(judged, "DEDUP-03"), kind)
+    assert judged.exit_status == (1 if kind is Violated else 3)
+
+
+def test_a_violation_that_was_not_overdue_needs_enough_replays_to_be_only_suspected() -> None:
+    assert isinstance(of(judge(*run(BOTH, FOUND)), "DEDUP-03"), Violated)
+    few = MINIMISED.__replace__(tries=ENOUGH_REPLAYS - 1, came_back=0)
+    assert isinstance(of(judge(*run(BOTH, FOUND, few)), "DEDUP-03"), Violated)
+
+
+def measured(at_s: float, waited: float) -> LoadMeasured:
+    load = Load(seconds=5.0, waited=waited, per_processor=3.0, stolen=0.0, late_ms=20.0)
+    return LoadMeasured(at_s=at_s, load=load)
+
+
+def test_what_was_overdue_has_the_load_of_the_machine_while_it_waited() -> None:
+    before, meanwhile, after = measured(1, 0.1), [measured(at_s, 0.9) for at_s in (6, 11, 16)], measured(21, 0.3)
+    judged = judge(*run(BOTH, before, before, *meanwhile, OVERDUE, after))
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Suspected)
+    assert verdict.worst is not None
+    load = verdict.worst.load
+    assert load is not None
+    assert (load.seconds, load.waited) == (15.0, 0.9)
+    assert judged.load is not None
+    assert (judged.load.seconds, judged.load.waited) == (30.0, 0.5333)
+
+
+def test_every_report_says_how_busy_the_machine_was_beside_what_was_overdue(tmp_path: Path) -> None:
+    data = report_data(tmp_path, BOTH, measured(6, 0.9), OVERDUE)
+    busy = "while it waited, a process waited for a processor in 90% of 5 s"
+    assert data.findings["DEDUP-03"][0].came_back.startswith(f"it was not replayed; {busy}")
+    terminal = io.StringIO()
+    table.show(data, Console(file=terminal, width=400), verbose=True)
+    assert "Load of the machine: a process waited for a processor in 90% of 5 s" in terminal.getvalue()
+    html = page(data, folder=tmp_path, when=WHEN)
+    markdown = github.as_markdown(data)
+    for report in (terminal.getvalue(), html, markdown, "".join(github.commands(data))):
+        assert busy in report.replace("%25", "%")
+    encoded = json.loads(encode(verdicts_json.form(data, folder=tmp_path, when=WHEN)))
+    (rule,) = [rule for rule in encoded["rules"] if rule["verdict"] == "suspected"]
+    assert (rule["overdue"], rule["load"]["waited"], encoded["load"]["waited"]) == (True, 0.9, 0.9)

@@ -28,7 +28,7 @@ TIMEOUT_S = 30.0
 
 @pytest.fixture
 def starter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter[Report]]:
-    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # of the tests, which no process finds by itself
     starter = Starter(MODULE, read_report)
     yield starter
     starter.close()
@@ -82,7 +82,9 @@ def test_workers_may_write_after_the_suite_was_killed_and_then_end(tmp_path: Pat
         f"workers = [started(starter, 'late', {str(written)!r}), started(starter, 'never')]\n"
         "[worker.receive(TIMEOUT_S) for worker in workers]\nprint('ready', flush=True)\nthreading.Event().wait()\n"
     )
-    suite = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    suite = subprocess.Popen(
+        [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    )
     assert suite.stdout is not None
     assert suite.stdout.readline() == "ready\n"
     processes = processes_of(suite.pid)
@@ -123,7 +125,7 @@ def test_a_starter_that_was_killed_is_reported_once(starter: Starter[Report]) ->
         assert started(starter, "close").receive(TIMEOUT_S) == WAITING
         (process,) = (one for one in processes_of(os.getpid()) if one.ppid() == os.getpid())
         process.kill()
-        process.wait()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with pytest.raises(HarnessError, match="is gone"):
             started(starter, "close")
         starter.close()

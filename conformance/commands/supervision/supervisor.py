@@ -30,6 +30,7 @@ from conformance.engine.budget import on_top_s
 from conformance.events import (
     AnyEvent,
     HarnessErrorHappened,
+    LoadMeasured,
     Phase,
     ProcessEnded,
     RunAsked,
@@ -40,6 +41,7 @@ from conformance.events import (
     decode,
     encode,
 )
+from conformance.load import LoadMeter
 
 GRACE_SHARE = 0.05
 """The grace at the end of the budget, as a share of it: a run ends within 10 % of a budget that is not short."""
@@ -50,6 +52,9 @@ machine or a slow cluster."""
 
 GRACE_AT_MOST_S = 20.0
 """The longest grace, in seconds, also after Ctrl-C."""
+
+LOAD_EVERY_S = 2.0
+"""How often the load of the machine is recorded, and before each violation."""
 
 _NO_TESTS_COLLECTED = 5
 """``pytest.ExitCode.NO_TESTS_COLLECTED``; importing pytest for it would double what a command takes to begin."""
@@ -100,11 +105,18 @@ def supervise(
     with (
         events_file(folder).open("wb") as kept,
         EndedProcesses() as ended,
+        LoadMeter() as meter,
         _started(command, output_file(folder), security) as engine,
         _interrupts() as interrupts,
     ):
         run = _EngineRun(
-            engine=engine, interrupts=interrupts, ended=ended, kept=kept, budget_s=budget_s, watcher=watcher
+            engine=engine,
+            interrupts=interrupts,
+            ended=ended,
+            meter=meter,
+            kept=kept,
+            budget_s=budget_s,
+            watcher=watcher,
         )
         if asked is not None:
             run.record(asked)
@@ -251,6 +263,7 @@ class _EngineRun:
         engine: _Engine,
         interrupts: _Interrupts,
         ended: EndedProcesses,
+        meter: LoadMeter,
         kept: BinaryIO,
         budget_s: float,
         watcher: RunWatcher,
@@ -258,6 +271,7 @@ class _EngineRun:
         self._engine = engine
         self._interrupts = interrupts
         self._ended = ended
+        self._meter = meter
         self._kept = kept
         self._budget_s = budget_s
         self._until_s = budget_s
@@ -284,6 +298,8 @@ class _EngineRun:
             for line in self._engine.lines():
                 self._take(line)
             self._take_ended()
+            if self._meter.seconds >= LOAD_EVERY_S:
+                self._record_load()
             self._watcher.tick(self.elapsed_s)
             if ending is Ending.BY_ITSELF:
                 ending = self._why_stop()
@@ -301,6 +317,9 @@ class _EngineRun:
             self._take(line)
         self._take_ended()
         return ending
+
+    def _record_load(self) -> None:
+        self.record(LoadMeasured(at_s=self.elapsed_s, load=self._meter.take()))
 
     def _take_ended(self) -> None:
         """Record the processes that ended although the suite did not end them."""
@@ -338,7 +357,9 @@ class _EngineRun:
         self._started = self._started or isinstance(event, RunStarted)
         self._finished = self._finished or isinstance(event, RunFinished)
         self._is_explained = self._is_explained or isinstance(event, HarnessErrorHappened | RunStopped)
-        self._violations += isinstance(event, ViolationFound)
+        if isinstance(event, ViolationFound):
+            self._violations += 1
+            self._record_load()
         if isinstance(event, Phase) and event.until_s is not None:
             until_s = self.elapsed_s + event.until_s - event.at_s  # the engine's clock began a little later than ours
             self._until_s = max(self._until_s, min(until_s, self._budget_s + on_top_s(self._budget_s)))

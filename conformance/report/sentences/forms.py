@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from conformance.events import Stage
 from conformance.history.document import Replays
+from conformance.load import Load
 from conformance.verdicts import Rate, VerdictName
 
 SchemaVersion = Literal[3]
@@ -34,7 +35,8 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     (95 % confidence), and ``rate`` in how many examples the rule broke in the same way. ``history`` is relative to the
     folder of this file; ``left_out`` counts the steps of the recording that it lacks, ``replay`` is the file to replay
     (the history, or the whole recording if steps are left out), and ``shortening`` has the stages of its shortening.
-    ``because`` says why the rule did not simply hold.
+    ``because`` says why the rule did not simply hold. ``overdue``: something did not happen
+    before a wait ended; ``load`` is that of the machine meanwhile.
     """
 
     id: str
@@ -52,6 +54,8 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     rate: Rate | None = None
     left_out: Count = 0
     shortening: tuple[Stage, ...] = ()
+    overdue: bool = False
+    load: Load | None = None
 
 
 class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):
@@ -101,7 +105,7 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
 
     ``stopped``: why the run ended early although nothing failed: interrupted, not authorized, or out of time before the
     broker was ready.
-    ``ended``: the processes that ended although the suite did not end them.
+    ``ended``: the processes that ended although the suite did not end them. ``load``: that of the machine in the run.
     """
 
     broker: str
@@ -110,6 +114,7 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     unseen: list[str]
     stopped: str | None = None
     ended: list[EndedForm] = []
+    load: Load | None = None
 
 
 class VerifyForm(_Form, frozen=True, kw_only=True, tag="verify"):
