@@ -24,10 +24,18 @@ from model.explain import BY_DOCUMENT, by, merged, together
 from model.log import Position
 
 
-def created(state: Acked, at: Interval, *, durable: bool = True, latest: Acked | None = None) -> Cursor:
-    """A new subscription; creating it persists it. ``latest``: the state at the end of the log."""
-    states = frozenset({state})
-    instead = Map({} if latest in (None, state) else {latest: by(CREATED_CURSOR_PERSISTED_AT_LATEST)})
+def created(
+    state: Acked,
+    at: Interval,
+    *,
+    others: frozenset[Acked] = frozenset(),
+    durable: bool = True,
+    latest: Acked | None = None,
+) -> Cursor:
+    """A new subscription; creating it persists it. ``others``: states that are possible as well. ``latest``: the state
+    at the end of the log."""
+    states = frozenset({state}) | others
+    instead = Map({} if latest is None or latest in states else {latest: by(CREATED_CURSOR_PERSISTED_AT_LATEST)})
     return Cursor(states, durable, past=Row.of(Moment(at, states, is_placing=True, instead=instead)))
 
 

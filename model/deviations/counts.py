@@ -12,6 +12,7 @@ DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
 SKIPPED_MESSAGES_STILL_COUNTED = "skipped-messages-still-counted"
 SKIPPED_PARTS_COUNTED_OFF_AGAIN = "skipped-parts-counted-off-again"
 LAST_ENTRY_NOT_IN_BACKLOG = "last-entry-not-in-backlog"
+DELETED_LEDGER_IN_BACKLOG = "deleted-ledger-in-backlog"
 
 DEVIATIONS = (
     Deviation(
@@ -142,5 +143,22 @@ DEVIATIONS = (
         gone=("3.3.6", "4.0.8"),
         occurrence="Every time, before any ack: in 12 of 12 and in 2 of 2 replays on 2.11.0; with a second entry in 0 of 5.",
         shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
+    ),
+    Deviation(
+        name=DELETED_LEDGER_IN_BACKLOG,
+        rule="SERVE-04",
+        statement="If all ledgers of a topic with entries are deleted, a new subscription at the earliest message has the entries of the last of them in its backlog. No consumer receives them, and the backlog stays too large until the topic is unloaded.",
+        cause="ManagedLedgerImpl.getFirstPosition returns a position before the first entry of the ledger of lastConfirmedEntry where all its entries are deleted. getFirstPositionAndCounter then subtracts getNumberOfEntries from there, which does not find the deleted ledger, from the counter of the last position (described in apache/pulsar#25813, on 3.0.12).",
+        upstream=("apache/pulsar#25813", "apache/pulsar#26094"),
+        side="broker",
+        releases=(">=3.0.7,<=3.3.6",),
+        seen=("3.3.6", "3.0.7"),
+        gone=("4.0.8", "4.2.4"),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_backlog_has_the_last_deleted_ledger_by_a_deviation_and_nothing_else",
+            by="small history",
+            statement="The backlog has other entries than those of the last deleted ledger, or has them although a ledger is left or the topic was reloaded.",
+        ),
     ),
 )

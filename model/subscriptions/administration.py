@@ -67,13 +67,20 @@ WAITED_MS = 500.0
 """An operation that took less did not have to wait."""
 
 
-def created(log: TopicLog, start: Start, at: Interval, *, durable: bool = True) -> cursor.Cursor:
+def created(before: Consumption, topic: str, start: Start, at: Interval, *, durable: bool = True) -> cursor.Cursor:
     """The cursor of a new subscription. Releases that deviate do not count the last entry if a non-durable one begins
     there."""
-    latest = acked.everything(log)
-    state = Acked() if start == "earliest" else latest
-    after = placed.created(state, at, durable=durable, latest=latest)
-    return replace(after, is_last_not_counted=not durable and state.count_left(log) == 1)
+    tracked = before.topics[topic]
+    log, latest = tracked.log, acked.everything(tracked.log)
+    earliest = before.beginnings(topic)
+    states = earliest if start == "earliest" else (latest,)
+    after = placed.created(states[0], at, others=frozenset(states[1:]), durable=durable, latest=latest)
+    is_last_not_counted = not durable and any(one.count_left(log) == 1 for one in states)
+    after = replace(after, is_last_not_counted=is_last_not_counted)
+    begins_after = frozenset(one.mark_delete for one in earliest if one != Acked()) if start == "earliest" else None
+    if not begins_after:
+        return after
+    return replace(after, begins_after=begins_after, deleted_in_backlog=0 if log.last in begins_after else None)
 
 
 @carries("SERVE-04")
@@ -179,7 +186,7 @@ def _created(
     tracked = state.topics.get(subscription.topic)
     if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
-    return state.with_cursor(subscription, created(state.log(subscription.topic), operation.start, at))
+    return state.with_cursor(subscription, created(state, subscription.topic, operation.start, at))
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from model.cursors import diagnosis
+from model.cursors import deleted_ledgers, diagnosis
 from model.cursors.acked import Acked, acknowledge_all, miscounted
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
@@ -17,6 +17,7 @@ from model.cursors.log import Place, TopicLog
 from model.deviations import DEVIATIONS, requires
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.counts import (
+    DELETED_LEDGER_IN_BACKLOG,
     LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_NOT_COUNTED_OFF,
     PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
@@ -84,10 +85,11 @@ def read(
         too_often = persisted_too_often(cursor, subscription, stats.written, at, persisting)
         if too_often is not None:
             return too_often
+    shown, actual = actual, deleted_ledgers.without_deleted(actual, cursor, stats, log)
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, subscription, actual)
-    counted = _counted(observed.state, subscription, stats, log, actual, known)
+    counted = _counted(observed.state, subscription, stats, log, actual, shown, known)
     if isinstance(counted, Broken):
         return counted
     if counted.state.possible != cursor.possible:  # uncertain acks are now certain
@@ -176,14 +178,21 @@ def persisted_too_often(
 
 @carries("SERVE-04")
 def _counted(
-    cursor: Cursor, subscription: SubscriptionId, stats: CursorRead, log: TopicLog, actual: Acked, known: frozenset[str]
+    cursor: Cursor,
+    subscription: SubscriptionId,
+    stats: CursorRead,
+    log: TopicLog,
+    actual: Acked,
+    shown: Acked,
+    known: frozenset[str],
 ) -> Allowed[Cursor] | Broken:
     """The backlog is the number of unacknowledged entries.
 
     In releases that deviate, it also has the markers that no dispatcher has read yet, and a reset miscounts those that
     one has read.
     A broker that recovers a mark-delete position with outdated ranges subtracts those ranges from the backlog, from the
-    mark-delete position on.
+    mark-delete position on. Where a subscription began after a deleted ledger, it may have that ledger's entries.
+    ``shown``: the state by the mark-delete position in the stats, which may be before a deleted ledger.
     """
     backlog, left = stats.backlog, actual.count_left(log)
     markers = 0 if stats.stored_after is None else stats.stored_after - log.count_after(stats.mark_delete)
@@ -193,16 +202,20 @@ def _counted(
     because = f"{subscription.name} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
     miscounted = min(left, cursor.miscounted)
     is_within_range = any(one.after < stats.mark_delete <= one.last for one in stats.ranges)
+    deleted = 0 if cursor.deleted_in_backlog is None else cursor.deleted_in_backlog or shown.count_left(log) - left
     amounts = {
         UNREAD_MARKERS_COUNT: (1, markers),
         RESET_MISCOUNTS_BACKLOG: (-left, -1) if cursor.was_reset_among_markers else (-miscounted, -max(1, miscounted)),
         LAST_ENTRY_NOT_IN_BACKLOG: (-cursor.is_last_not_counted, -1),
         RESET_KEEPS_FORMER_RANGES: (-is_within_range, -1),
+        DELETED_LEDGER_IN_BACKLOG: (max(1, deleted), deleted),
     }
     ways = adding(amounts, backlog - left)
     counted = required(ways, cursor, known, because) if ways else Broken("SERVE-04", because)
     if isinstance(counted, Allowed) and RESET_KEEPS_FORMER_RANGES in counted.deviations:
         return counted.of(replace(cursor, miscounted=1))
+    if isinstance(counted, Allowed) and DELETED_LEDGER_IN_BACKLOG in counted.deviations:
+        return counted.of(replace(cursor, deleted_in_backlog=deleted))
     return counted
 
 
@@ -400,6 +413,8 @@ def stored(
             return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
         deviations = (name,)
     actual = state_of(PositionInfo(in_store.mark_delete, in_store.ranges), tracked.log)
+    if expected in deleted_ledgers.shown_states(actual, in_store.mark_delete, cursor, tracked.log):
+        actual = expected
     entries = (actual.mark_delete, actual.words)
     observed = cursor.observed(lambda one: one if (one.mark_delete, one.words) == entries else None, known)
     if isinstance(observed, Broken):

@@ -9,6 +9,7 @@ from typing import Final
 from immutables import Map
 
 from model.chunking.assignment import NOTHING_SENT, Assignment
+from model.cursors import deleted_ledgers
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.former import FormerOwner
@@ -16,7 +17,7 @@ from model.cursors.log import Place, TopicLog
 from model.events import Delivery
 from model.explain import Way
 from model.key_shared.state import Keyed
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
 from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId, SubscriptionType
 
@@ -36,6 +37,8 @@ class TrackedTopic:
     ``has_untracked``: subscriptions of that time exist and are no longer tracked. ``has_chunks``: chunks were sent to
     it, which need not be in the log that is known. ``in_doubt``: producers that may have
     an unanswered write in flight. ``reopened``: those of them that reconnected since.
+    ``trimmable``: how far all durable subscriptions may have been at any time, of a topic that is trimmed. ``closed``:
+    the ledger that a reload closed.
     ``limits``: on the consumers of its subscriptions. ``replica``: the positions in the other cluster of the entries at
     home, when it was read last.
     ``delay_tick_ms``: how exactly the broker keeps the time of delayed messages (None: it delivers them at once).
@@ -57,6 +60,8 @@ class TrackedTopic:
     replica: tuple[Position, ...] | None = None
     is_terminated: bool = False
     is_reopened: bool = False
+    trimmable: Position = EARLIEST
+    closed: int = -1
     limits: Limits = NO_LIMITS_ON_CONSUMERS
     delay_tick_ms: float | None = None
     delayed: frozenset[str] = frozenset()
@@ -66,6 +71,16 @@ class TrackedTopic:
     def is_unlimited_in_all(self) -> bool:
         """Whether its namespace limits consumers, but not the unacknowledged messages of a subscription."""
         return self.limits != NO_LIMITS_ON_CONSUMERS and self.limits.in_all == 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the last ledger takes no more entries, although it is not full."""
+        return self.is_terminated or self.closed in self.log.ledgers[-1:]
+
+    def reloaded(self) -> TrackedTopic:
+        """The same after a reload, which closes the last ledger."""
+        closed = self.log.ledgers[-1] if self.log.ledgers else self.closed
+        return replace(self, is_reopened=self.is_reopened or self.is_terminated, closed=closed)
 
     @property
     def is_all_deleted(self) -> bool:
@@ -152,12 +167,35 @@ class Consumption:
         return replace(self, topics=self.topics.set(topic, tracked))
 
     def with_cursor(self, subscription: SubscriptionId, cursor: Cursor) -> Consumption:
-        return replace(self, cursors=self.cursors.set(subscription, cursor))
+        return replace(self, cursors=self.cursors.set(subscription, cursor))._trimmable(subscription.topic)
+
+    def beginnings(self, topic: str) -> tuple[Acked, ...]:
+        """The states of a new subscription at the earliest message of a topic."""
+        tracked = self.topics[topic]
+        if not tracked.is_trimmed:
+            return (Acked(),)
+        is_any = any(where == topic and cursor.durable for (where, _), cursor in self.cursors.items())
+        until = tracked.trimmable if is_any else tracked.log.last
+        return deleted_ledgers.beginnings(tracked.log, tracked.deleted, until, is_closed=tracked.is_closed)
+
+    def _trimmable(self, topic: str) -> Consumption:
+        """The same with how far all durable subscriptions of a topic may be, if it is trimmed."""
+        tracked = self.topics.get(topic)
+        if tracked is None or not tracked.is_trimmed:
+            return self
+        reached = [
+            max(upper(one, cursor, tracked.log).mark_delete for one in cursor.imaginable(self.known))
+            for (where, _), cursor in self.cursors.items()
+            if where == topic and cursor.durable
+        ]
+        up_to = max(tracked.trimmable, min(reached, default=tracked.log.last))
+        return self.with_topic(topic, replace(tracked, trimmable=up_to))
 
     def without_cursor(self, subscription: SubscriptionId) -> Consumption:
         cursors = self.cursors.delete(subscription) if subscription in self.cursors else self.cursors
         return (
             replace(self, cursors=cursors)
+            ._trimmable(subscription.topic)
             .without_due(subscription)
             .with_acked_in_flight(subscription, frozenset())
             .without_assignment(subscription)

@@ -164,8 +164,8 @@ def thawed(state: Consumption, at: Interval) -> Consumption:
 def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:
     for topic in topics:
         tracked = state.topics.get(topic)
-        if tracked is not None and tracked.is_terminated:
-            state = state.with_topic(topic, replace(tracked, is_reopened=True))
+        if tracked is not None:
+            state = state.with_topic(topic, tracked.reloaded())
     return state
 
 
@@ -265,7 +265,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     for topic in topics:
         subscription = SubscriptionId(topic, operation.subscription)
         if subscription not in state.cursors:
-            new = created(state.log(topic), operation.start, at, durable=operation.durable)
+            new = created(state, topic, operation.start, at, durable=operation.durable)
             state = state.with_cursor(subscription, new)
     first = next(
         (one for part in topics for _, one in state.consumers_of(SubscriptionId(part, operation.subscription))), None

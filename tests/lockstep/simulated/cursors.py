@@ -32,7 +32,7 @@ from model.events import (
     Trimmed,
 )
 from model.key_shared.variants import DOCUMENT, KeysVariant
-from model.log import Ledgers, Position
+from model.log import EARLIEST, Ledgers, Position
 from model.operations import CursorOperation, Terminate, Trim
 from model.subscription_operations import (
     AckById,
@@ -452,9 +452,10 @@ class SimulatedCursors:
     def _create(self, topic: str, name: str, start: Start, *, durable: bool = True) -> Done | Refused:
         if (topic, name) in self._subscriptions:
             return Refused("409", "it exists")
-        log = self._logs[topic]
+        log, gone = self._logs[topic], self._trimmed[topic]
         latest = everything(log.of_model)
-        state = reference.created(latest if start == "latest" else Acked(), self._variant)
+        earliest = Acked(max((at for at in log.entries if at.ledger in gone), default=EARLIEST))
+        state = reference.created(latest if start == "latest" else earliest, self._variant)
         if self._variant.created_cursor_persisted_at_latest:
             state = msgspec.structs.replace(state, persisted=reference.record_of(latest))
         self._subscriptions[topic, name] = Subscription(
