@@ -20,6 +20,7 @@ from conformance.brokers.installation.java import find_java
 from conformance.brokers.interface import Capability
 from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
 from conformance.clients.security.credentials import role_of
 from conformance.clients.security.service import Security
 from conformance.commands.check import CheckOptions
@@ -38,20 +39,25 @@ from model.rules.rule import Decided
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What is known of the broker: ``sentences`` on it, what it can do, and why it cannot decide a rule."""
+    """The broker: ``sentences`` on it, what the suite is able to do to it, and why it cannot decide a rule."""
 
     sentences: tuple[str, ...]
     able: frozenset[Capability]
     missing: Mapping[str, str]
+    refusal: str | None = None
+    """Why the cluster would refuse the run."""
 
 
 def dry_run(asked: CheckOptions, engine: Engine, *, out: Console) -> int:
-    """Print it; returns 2 if a rule cannot be decided that was named by its id, as the check would, otherwise 0."""
+    """Print it; returns 2 if the cluster would refuse the run, or a rule that was named by its id cannot be decided."""
     engine.demand(asked.broker, asked.settings, asked.choice, asked.size)
     engine.obtain(asked.broker, engine.security)
     seen = _of_own_broker(asked) if asked.footprint is None else _of_cluster(asked, asked.footprint, engine.security)
     for sentence in seen.sentences:
         say(out, sentence)
+    if seen.refusal is not None:
+        say(out, f"The cluster would refuse the run: {seen.refusal}.", style="yellow")
+        return 2
     machines = _chosen(asked)
     running = [machine for machine in machines if machine.needs <= seen.able]
     say(
@@ -125,7 +131,24 @@ def _of_cluster(asked: CheckOptions, footprint: Footprint, security: Security) -
             "Nothing was created now. What only a topic of the run would show is taken to be there.",
         )
         traits = _WithoutTopics(admin, runtime, footprint)
-        return _Seen(sentences=sentences, able=broker.capabilities, missing=Capabilities(traits).undecidable())
+        return _Seen(
+            sentences=sentences,
+            able=broker.capabilities,
+            missing=Capabilities(traits).undecidable(),
+            refusal=_refusal(admin, footprint),
+        )
+
+
+def _refusal(admin: Admin, footprint: Footprint) -> str | None:
+    """Why the role may not create what the run needs: a role that may, may also list it."""
+    try:
+        if footprint.within is None:
+            admin.tenants()
+        else:
+            admin.namespaces(footprint.within)
+    except AdminError as error:
+        return str(error)
+    return None
 
 
 class _WithoutTopics:

@@ -101,6 +101,18 @@ def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path:
     assert set(started.known) == {one.name for one in known_of(shipped(), [started.release], client_versions())}
 
 
+def test_a_dry_run_says_what_a_check_would_create_and_creates_nothing(stock: Stock, tmp_path: Path) -> None:
+    status, out, err = run(stock, tmp_path, "check", "--rules", "DEDUP,ACK-09", "--dry-run")
+    assert (status, err) == (2, ""), "ACK-09 was named, and needs a broker that can be killed"
+    text = " ".join(out.split())
+    assert "Pulsar 4.0.8" in text
+    assert "may read the brokers' configuration" in text
+    assert re.search(rf"Creates the tenant {NAME}-\S+ with namespaces and topics", text)
+    assert re.search(r"ACK-09 +it needs a broker that the suite starts", text)
+    assert not [tenant for tenant in stock.admin.tenants() if RunName.parse(tenant)]
+    assert not (tmp_path / "reports").exists()
+
+
 def test_an_interrupted_check_that_changed_a_setting_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
     process = started(stock, tmp_path, "check", *_SWITCHING, "--budget", "2m")
     eventually(lambda: CLASSIC in stock.admin.dynamic_configuration(), deadline_s=_ENDS_WITHIN_S)
