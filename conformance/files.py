@@ -88,3 +88,14 @@ def lines(path: Path, what: str = "", *, line_at_most_bytes: int) -> Iterator[by
                 yield line
     except OSError as error:
         raise HarnessError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: until it is complete, an older one stays, also on a full disk."""
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

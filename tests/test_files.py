@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,7 +12,7 @@ import pytest
 
 from conformance import cli, files
 from conformance.commands.supervision.engine import Engine
-from conformance.files import content, lines, opened
+from conformance.files import content, lines, opened, write_whole
 from conformance.harness_error import HarnessError
 
 
@@ -94,3 +96,18 @@ def test_no_command_reads_a_device_or_a_pipe(
         assert ended.value.code == 2, command
         assert "no regular file" in told, command
         assert told.count("\n") == 1
+
+
+def test_a_file_that_does_not_fit_on_the_disk_leaves_the_older_one(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.json"
+    write_whole(path, b"the older one")
+    script = (
+        "import resource, sys\nfrom pathlib import Path\nfrom conformance.files import write_whole\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "write_whole(Path(sys.argv[1]), bytes(8192))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "File too large" in ran.stderr
+    assert path.read_bytes() == b"the older one"
+    assert [one.name for one in tmp_path.iterdir()] == ["verdicts.json"]

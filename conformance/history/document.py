@@ -15,7 +15,7 @@ import msgspec
 
 from conformance.brokers.settings import Base
 from conformance.brokers.size import SMALLEST, Size
-from conformance.files import content
+from conformance.files import content, write_whole
 from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
 from conformance.history.upgrade import FORMAT, upgraded
@@ -120,9 +120,7 @@ def replay_file(number: int) -> str:
 
 def write(history: History, path: Path) -> None:
     """Write a history to ``path``; an existing file is replaced atomically."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(encode(history))
-    temporary.replace(path)
+    write_whole(path, encode(history))
 
 
 def encode(history: History) -> bytes:

@@ -8,10 +8,12 @@ examples that exercised its rule.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import assert_never
 from xml.etree import ElementTree
 
+from conformance.files import write_whole
 from conformance.report.data import ReportData, ReportedFinding, diagnosis, title
 from conformance.report.printable import printable
 from conformance.report.sentences.words import cut
@@ -35,7 +37,9 @@ STEPS_AT_MOST = 200
 def write(data: ReportData, path: Path) -> None:
     """Write the file; an older one is replaced."""
     ElementTree.indent(tree := ElementTree.ElementTree(as_xml(data)))
-    tree.write(path, encoding="utf-8", xml_declaration=True)
+    encoded = io.BytesIO()
+    tree.write(encoded, encoding="utf-8", xml_declaration=True)
+    write_whole(path, encoded.getvalue())
 
 
 def as_xml(data: ReportData) -> ElementTree.Element:

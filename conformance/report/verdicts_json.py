@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from conformance.events import ProcessEnded
+from conformance.files import write_whole
 from conformance.report.data import ReportData, diagnosis
 from conformance.report.sentences.forms import CheckForm, EndedForm, RuleForm, encode, utc
 from conformance.verdicts import (
@@ -44,7 +45,7 @@ def form(data: ReportData, *, folder: Path, when: datetime) -> CheckForm:
 
 
 def write(data: ReportData, path: Path) -> None:
-    path.write_bytes(encode(form(data, folder=path.parent, when=datetime.now(UTC))))
+    write_whole(path, encode(form(data, folder=path.parent, when=datetime.now(UTC))))
 
 
 def _ended(one: ProcessEnded) -> EndedForm:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup, escape
 
+from conformance.files import write_whole
 from conformance.known import KnownDeviation
 from conformance.report.data import ReportData, ReportedFinding, diagnosis, label
 from conformance.report.pages.diagram import Diagram, diagram_of
@@ -115,7 +116,7 @@ class _Violation:
 
 
 def write(data: ReportData, path: Path) -> None:
-    path.write_text(printable(page(data, folder=path.parent, when=datetime.now(UTC))), encoding="utf-8")
+    write_whole(path, printable(page(data, folder=path.parent, when=datetime.now(UTC))).encode())
 
 
 def page(data: ReportData, *, folder: Path, when: datetime) -> str:
