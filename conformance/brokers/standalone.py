@@ -61,6 +61,7 @@ class _Site:
             "brokerServicePort": str(self.ports.service),
             "webServicePort": str(self.ports.admin),
             "listeningInterface": "lo",  # or the bookie listens at all of the machine's addresses
+            "allowLoopback": "true",  # as shipped; a release without its own configuration file has the code's default
             "allowEphemeralPorts": "true",  # or the bookie ignores its port and takes a random one
         }
 
