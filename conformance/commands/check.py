@@ -19,6 +19,7 @@ from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.open_files import demand_open_files
 from conformance.commands.supervision.packages import demand_installed
 from conformance.commands.supervision.supervisor import LINE_AT_MOST_BYTES, Ending, events_file, supervise
 from conformance.coverage.coverage import Coverage
@@ -73,6 +74,7 @@ class CheckOptions:
 
 def check(asked: CheckOptions, engine: Engine, *, out: Console, err: Console) -> int:
     """Run, show progress on ``err``, print the table on ``out``, write the reports; returns the exit status."""
+    demand_open_files()
     _demand_decided(asked)
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")

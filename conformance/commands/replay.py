@@ -21,6 +21,7 @@ from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
 from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.open_files import demand_open_files
 from conformance.commands.supervision.supervisor import Ending, supervise
 from conformance.events import (
     AnyEvent,
@@ -83,6 +84,7 @@ def replay(asked: ReplayOptions, engine: Engine, *, out: Console, err: Console) 
     Returns 1 if a rule broke at least once or a process of the release ended although nobody ended it, 0 if the history
     ran as often as asked and no rule broke, 2 otherwise.
     """
+    demand_open_files()
     history = document.read(asked.history)
     if (what := nonsense(history)) is not None:
         raise HarnessError(f"{asked.history} {what}")

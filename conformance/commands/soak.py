@@ -8,6 +8,7 @@ from rich.console import Console
 
 from conformance.commands.supervision.interrupts import INTERRUPTED, at_first_interrupt
 from conformance.commands.supervision.on_cluster import on_cluster
+from conformance.commands.supervision.open_files import demand_open_files
 from conformance.commands.supervision.packages import demand_installed
 from conformance.ended import EndedProcesses, ProcessEnd
 from conformance.harness_error import HarnessError
@@ -24,6 +25,7 @@ def soak(asked: SoakRequest, *, out: Console, err: Console) -> int:
     Raises:
         HarnessError: pyarrow is not installed, or the soak failed.
     """
+    demand_open_files()
     demand_installed(("pyarrow",), "soak")
     from conformance.brokers.select import demand_settings
     from conformance.soak.run import soak as run  # here, because `check` does not need pyarrow
