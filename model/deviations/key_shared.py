@@ -186,8 +186,8 @@ DEVIATIONS = (
         cause="PersistentDispatcherMultipleConsumers.removeConsumer triggers a read only if it added messages of the consumer to the replay queue (notifyAddedToReplay, 4.0.8 and 4.2.4). Nothing looks at messages that are in that queue already and now belong to other consumers: the pending read waits at the end of the log (subscriptionHavePendingRead). apache/pulsar#23845 describes that state; apache/pulsar#24736, in 4.0.7, fixed one way to it.",
         upstream=("apache/pulsar#23845",),
         side="broker",
-        releases=(">=4.0.0,<=4.2.4",),
-        seen=("4.0.8", "4.0.4", "4.2.4", "4.0.0", "4.0.1"),
+        releases=(">=4.0.0,<=5.0.1",),
+        seen=("4.0.8", "4.0.4", "4.2.4", "4.0.0", "4.0.1", "5.0.1"),
         shadow=Shadow(
             name="test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read",
             by="small history",
