@@ -253,10 +253,11 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
 def long_history(steps: int) -> History:
     entries = tuple(LoggedEntry(Position(3, at), "p0", Entry((Message(at, "x" * 500),))) for at in range(45))
     return history(
+        step(CreateTopic("t0")),
         *(
             Step(operation=ReadLog("t0"), outcome=LogRead(entries), invoked_ms=at, completed_ms=at)
-            for at in range(steps)
-        )
+            for at in range(1, steps)
+        ),
     )
 
 
