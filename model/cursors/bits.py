@@ -1,7 +1,7 @@
 """Immutable bit sets by key, with cheap changes and comparisons.
 
-A persistent map changes without a copy of the rest. But its hash depends on all its items, and two different maps are
-compared item by item. Here each change updates the hash, and a comparison begins with the hash.
+The hash of a map depends on all its items, and two different maps are compared item by item. Here each change updates
+the hash, and a comparison begins with the hash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from immutables import Map
+from model.immutable.map import Map
 
 K = TypeVar("K", bound=Hashable)
 
@@ -46,7 +46,7 @@ class Bits(Generic[K]):
 
     def put(self, changes: Iterable[tuple[K, int]]) -> Bits[K]:
         """The same with other bits for some keys; a key without bits is removed."""
-        digest, sets = self.digest, self._sets.mutate()
+        digest, sets = self.digest, dict(self._sets)
         for key, bits in changes:
             if before := sets.get(key, 0):
                 digest ^= hash((key, before))
@@ -54,4 +54,4 @@ class Bits(Generic[K]):
             if bits:
                 digest ^= hash((key, bits))
                 sets[key] = bits
-        return Bits(digest, sets.finish())
+        return Bits(digest, Map(sets))

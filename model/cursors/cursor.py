@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from immutables import Map
-
 from model.cursors import diagnosis
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.bits import Bits
@@ -29,6 +27,7 @@ from model.deviations.cursors import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.explain import BY_DOCUMENT, Ways, by, is_known, merged, minimal, required, simplest, together
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries

@@ -12,8 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from immutables import Map
-
+from model.immutable.map import Map
 from model.judgement import Broken
 from model.key_shared.hashes import key_of_message
 from model.log import EARLIEST, Position
@@ -193,7 +192,7 @@ def appended(
         chunks=log.chunks if chunk is None else log.chunks.set(position, chunk),
         markers=_with_markers(log.markers, position, expected),
     )
-    return replace(longer, places=log.places.update(dict(zip(ids, longer.places_at(position), strict=True))))
+    return replace(longer, places=log.places.updated(dict(zip(ids, longer.places_at(position), strict=True))))
 
 
 def _with_markers(markers: Map[int, tuple[int, ...]], position: Position, expected: int) -> Map[int, tuple[int, ...]]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from immutables import Map
-
 from model.cursors.acked import Acked, with_entries
 from model.cursors.cursor import Cursor, Interval, Labelled, Moment
 from model.cursors.log import TopicLog
@@ -21,6 +19,7 @@ from model.deviations.cursors import (
     RESET_PERSISTS_READ_POSITION,
 )
 from model.explain import BY_DOCUMENT, by, merged, together
+from model.immutable.map import Map
 from model.log import Position
 
 

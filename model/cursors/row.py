@@ -1,4 +1,4 @@
-"""An immutable sequence with a cheap append."""
+"""An immutable sequence that says what changes at its end."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from immutables import Map
-
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Row(Generic[T]):
-    """Like a tuple, but the cost of ``then`` does not grow with its length."""
-
-    _numbered: Map[int, T] = Map()
+    _things: tuple[T, ...] = ()
 
     @classmethod
     def of(cls, *things: T) -> Row[T]:
-        return cls(Map(enumerate(things)))
+        return cls(things)
 
     def then(self, thing: T) -> Row[T]:
-        return Row(self._numbered.set(len(self), thing))
+        return Row((*self._things, thing))
 
     def with_last(self, thing: T) -> Row[T]:
         """The same with another last one."""
-        return Row(self._numbered.set(len(self) - 1, thing))
+        return Row((*self._things[:-1], thing))
 
     def __len__(self) -> int:
-        return len(self._numbered)
+        return len(self._things)
 
     def __getitem__(self, number: int) -> T:
-        return self._numbered[number]
+        return self._things[number]
 
     def __iter__(self) -> Iterator[T]:
-        return (self[number] for number in range(len(self)))
+        return iter(self._things)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from immutables import Map
-
 from model.deviations import preferred
 from model.deviations.key_shared import (
     DELAYED_WAITS_FOR_REPLAY_QUEUE,
@@ -28,6 +26,7 @@ from model.deviations.key_shared import (
     UNCLAIMED_HASH_READ_AGAIN,
 )
 from model.events import DueReceived
+from model.immutable.map import Map
 from model.key_shared.liveness import Open, Receiver, owner_of
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position

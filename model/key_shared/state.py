@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from immutables import Map
-
+from model.immutable.map import Map
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.log import Position
 from model.vocabulary import HashRange
@@ -169,7 +168,7 @@ class Keyed:
     @property
     def may_be_back(self) -> Map[int, str]:
         """The draining hashes that may have returned to their consumer, and that may have moved away again since."""
-        return self.back.update(self.draining) if self.has_left else self.back
+        return self.back.updated(self.draining) if self.has_left else self.back
 
     def never_drains(self, hashed: int, consumer: str) -> bool:
         """Whether a hash stays blocked for this consumer, because another one has it and it is counted twice."""
@@ -191,7 +190,7 @@ class Keyed:
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""
-        return replace(self, replays=self.replays.update(dict.fromkeys(positions, is_gone or self.is_gathered)))
+        return replace(self, replays=self.replays.updated(dict.fromkeys(positions, is_gone or self.is_gathered)))
 
     def delivered(self, position: Position, consumer: str) -> Keyed:
         """The same once a consumer has an entry, which is in no replay queue any more."""
@@ -201,7 +200,7 @@ class Keyed:
             for one, there in self.joined.items()
             if position in there.replays
         }
-        return replace(self, got=self.got.set(position, consumer), replays=replays, joined=self.joined.update(joined))
+        return replace(self, got=self.got.set(position, consumer), replays=replays, joined=self.joined.updated(joined))
 
     def ranges_of(self, consumer: str) -> tuple[HashRange, ...]:
         """The possible ranges of a consumer since the last look: all, if it joined since or others left."""

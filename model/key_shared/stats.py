@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from immutables import Map
-
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import ConsumerRead, DueReceived
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
@@ -100,9 +99,9 @@ def counted(
     known: frozenset[str],
 ) -> Allowed[Keyed] | Broken:
     """The stats are right, except for hashes that known deviations miscount. ``unsure`` hashes are not judged."""
-    before = keyed.draining.update(keyed.back)
+    before = keyed.draining.updated(keyed.back)
     if keyed.has_left:  # a hash that moved away and back since the last look is known only by its pending entries
-        before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
+        before = before.updated({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
     back = lingering(outcome, entries, receivers, before)
     counted_twice = _still_counted_twice(keyed, outcome, back, unsure)
     deviations: tuple[str, ...] = ()
@@ -116,7 +115,7 @@ def counted(
             counted_twice[mismatch.hashed] = CountedTwice(mismatch.consumer, mismatch.surplus)
         deviations = (*deviations, str(broken.deviation))
     not_judged = unsure.union(keyed.counted_twice, counted_twice)
-    shown = keyed.draining.update(keyed.back)
+    shown = keyed.draining.updated(keyed.back)
     drained = {hashed: name for hashed, name in shown.items() if hashed not in not_judged}
     sums = wrong_sums(outcome)
     if sums is not None:

@@ -20,9 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from immutables import Map
-
 from model.events import Answer, Duplicate, LoggedEntry, Stored, Unknown
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken, overdue
 from model.log import Position
 from model.rules.catalogue import carries

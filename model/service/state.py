@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from immutables import Map
-
+from model.immutable.map import Map
 from model.operations import OpenProducer
 from model.service.confirmed import ConfirmedLog
 

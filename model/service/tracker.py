@@ -184,11 +184,11 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             state = replace(state, topics=state.topics | made, new=state.new | made, loading=state.loading | made)
             if operation.quorum is not None:
                 fixed = dict.fromkeys(made, ENSEMBLE[operation.quorum])
-                state = replace(state, ensembles=state.ensembles.update(fixed))
+                state = replace(state, ensembles=state.ensembles.updated(fixed))
             return state
         case LoseBookie() if isinstance(outcome, BookiesLeft):
             logs = {name: confirmed.bookie_lost(state.confirmed.get(name, confirmed.EMPTY)) for name in state.ensembles}
-            return replace(state, bookies_left=outcome.number, confirmed=state.confirmed.update(logs))
+            return replace(state, bookies_left=outcome.number, confirmed=state.confirmed.updated(logs))
         case RestoreBookies() if isinstance(outcome, BookiesLeft):
             return replace(state, bookies_left=None)
         case OpenProducer(session, topic, producer, client=client, cluster=cluster) if isinstance(outcome, Opened):

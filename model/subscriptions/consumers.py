@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from immutables import Map
-
 from model.cursors.acked import Acked
 from model.cursors.log import Place
+from model.immutable.map import Map
 from model.log import Position
 from model.vocabulary import Client, HashRange, SubscriptionId, SubscriptionType
 
@@ -133,10 +132,10 @@ class Consumer:
 
     def without(self, messages: Iterable[Message]) -> Consumer:
         """The consumer when these messages are no longer pending."""
-        unacknowledged = self.unacknowledged.mutate()
+        unacknowledged = dict(self.unacknowledged)
         for message in messages:
             unacknowledged.pop(message, None)
-        return replace(self, unacknowledged=unacknowledged.finish())
+        return replace(self, unacknowledged=Map(unacknowledged))
 
     def given(self, message: Message, *, is_late: bool = False) -> Consumer:
         """The consumer with one more pending message. ``is_late``: others acknowledged it, or have it too."""

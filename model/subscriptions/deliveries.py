@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from immutables import Map
-
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
@@ -31,6 +29,7 @@ from model.deviations.service import (
 )
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.explain import Way, adding, explained, simplest
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from immutables import Map
-
 from model.deviations import preferred, requires
 from model.deviations.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
 from model.deviations.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIMED_MESSAGE_DROPPED
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
 from model.explain import explained, required
 from model.failpoints import RACES, FailpointKind
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken, all_of, in_turn, judges_waits
 from model.key_shared import stalls, stats
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
@@ -374,7 +373,7 @@ def _with_classic(
     recent = {name: keyed.joined[name].delivered for name in recently_joined.recent(state, subscription)}
     untracked = stalls.untracked(tracked, owed, before_4, receivers, recent=recent, is_waiting=outcome.is_waiting)
     dropped = {at: UNCLAIMED_MESSAGE_DROPPED for at in owed if at in keyed.dropped}
-    possible = (untracked, lasting.update(crowded_out), unread, stuck, unclaimed, dropped)
+    possible = (untracked, lasting.updated(crowded_out), unread, stuck, unclaimed, dropped)
     names = {at: [each[at] for each in possible if at in each] for at in owed}
     stalled = Map({at: preferred(found, known) for at, found in names.items() if found})
     state = state.with_keyed(subscription, replace(keyed, stalled=stalled))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from immutables import Map
-
 from model.deviations.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
+from model.immutable.map import Map
 from model.key_shared.state import Joined, Keyed, Leaver, Unread
 from model.log import EARLIEST, Position
 from model.subscriptions import recently_joined
@@ -137,7 +136,7 @@ def nacked(state: Consumption, subscription: SubscriptionId, messages: Collectio
     if not again:
         return state
     keyed = state.keyed_of(subscription).freed((place.position for _, place in messages), is_gone=False)
-    nacked = keyed.nacked.update(dict.fromkeys(again))
+    nacked = keyed.nacked.updated(dict.fromkeys(again))
     keyed = replace(
         keyed,
         nacked=nacked,
@@ -228,7 +227,7 @@ def acked_by_others(
         return state
     keyed = state.keyed_of(subscription)
     return state.with_keyed(
-        subscription, replace(keyed, acked_by_others=keyed.acked_by_others.update(dict.fromkeys(positions, name)))
+        subscription, replace(keyed, acked_by_others=keyed.acked_by_others.updated(dict.fromkeys(positions, name)))
     )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from immutables import Map
-
 from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.cursors import deleted_ledgers
 from model.cursors.acked import Acked
@@ -16,6 +14,7 @@ from model.cursors.former import FormerOwner
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
 from model.explain import Way
+from model.immutable.map import Map
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position
 from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
@@ -319,17 +318,17 @@ class Consumption:
     def free(self, subscription: SubscriptionId, messages: Iterable[Message], why: RedeliveryReason) -> Consumption:
         """Pending messages become due for redelivery."""
         return replace(
-            self, freed=self.freed.set(subscription, self.due(subscription).update(dict.fromkeys(messages, why)))
+            self, freed=self.freed.set(subscription, self.due(subscription).updated(dict.fromkeys(messages, why)))
         )
 
     def taken(self, subscription: SubscriptionId, messages: Iterable[Message]) -> Consumption:
         """Messages are no longer due: they were delivered or acknowledged."""
         if not (due := self.freed.get(subscription)):
             return self
-        left = due.mutate()
+        left = dict(due)
         for message in messages:
             left.pop(message, None)
-        return replace(self, freed=self.freed.set(subscription, left.finish()))
+        return replace(self, freed=self.freed.set(subscription, Map(left)))
 
     def place_of(self, consumer: Consumer, dispatched: Delivery) -> Message | None:
         """The message of the log that a consumer received; None if it was never sent."""

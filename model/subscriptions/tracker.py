@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from immutables import Map
-
 from model.cursors import cursor, diagnosis, expired, former
 from model.cursors.cursor import Cursor, Interval, Persisting
 from model.cursors.log import TopicLog
@@ -29,6 +27,7 @@ from model.events import (
     Subscribed,
 )
 from model.failpoints import FailpointKind
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.operations import OnSubscriptions, Terminate, Trim
@@ -148,7 +147,7 @@ def frozen(state: Consumption, topics: Collection[str], at: Interval) -> Consump
         if one.client == "wire" and not owners.keys().isdisjoint(one.subscriptions)
     }
     after = killed(state, topics, at)
-    return replace(after, former=after.former.update(owners), at_former=Map(connected))
+    return replace(after, former=after.former.updated(owners), at_former=Map(connected))
 
 
 def thawed(state: Consumption, at: Interval) -> Consumption:

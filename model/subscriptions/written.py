@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from immutables import Map
-
 from model.cursors.log import TopicLog, appended, key_of
 from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.sessions import Session
@@ -63,7 +62,7 @@ def delayed(state: Consumption, topic: str, entries: Sequence[Entry], sent_ms: f
     if tracked is None or tracked.delay_tick_ms is None or not any(delays.values()):
         return state
     due_ms = {name: sent_ms + ms + DELAY_TICKS * tracked.delay_tick_ms for name, ms in delays.items() if ms}
-    not_due = tracked.not_due.update(due_ms)
+    not_due = tracked.not_due.updated(due_ms)
     return state.with_topic(topic, replace(tracked, delayed=tracked.delayed.union(due_ms), not_due=not_due))
 
 

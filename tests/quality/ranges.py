@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import click
-from immutables import Map
 
 from conformance.brokers.select import parse_broker
 from conformance.clients.outcomes import Receipt
@@ -37,6 +36,7 @@ from model.cursors.info import info_of
 from model.cursors.log import TopicLog, appended
 from model.events import Acknowledged, CursorRead, Delivery
 from model.example import Example, judge
+from model.immutable.map import Map
 from model.judgement import Allowed
 from model.log import Position
 from model.subscription_operations import Acknowledge, ReadCursor
@@ -116,10 +116,7 @@ def subscribed(log: TopicLog) -> Example:
         .with_cursor(SUBSCRIPTION_ID, start)
     )
     consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
-    unacknowledged = consumer.unacknowledged.mutate()
-    for place in log.places.values():
-        unacknowledged[TOPIC, place] = None
-    consumer = replace(consumer, unacknowledged=unacknowledged.finish())
+    consumer = replace(consumer, unacknowledged=Map(((TOPIC, place), None) for place in log.places.values()))
     return Example(consumption=consumption.with_consumer(CONSUMER, consumer))
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from immutables import Map
-
 from model.cursors import acked, cursor, placed
 from model.cursors.acked import Acked, acknowledge_all, everything
 from model.cursors.bits import Bits
@@ -21,6 +19,7 @@ from model.deviations.cursors import (
     UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
 )
 from model.explain import by
+from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position
 

@@ -1,0 +1,1 @@
+"""Immutable collections that states are made of."""
