@@ -86,7 +86,7 @@ docs: $(VENV)/.run
 	@$(BIN)/python -m conformance.documentation docs
 
 requirements: $(VENV)/.test
-	@for name in pip run spark test java; do \
+	@for name in pip run spark test java release; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 			--no-emit-index-url --no-emit-find-links requirements/$$name.in --allow-unsafe -o requirements/$$name.txt; done
 
