@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -92,9 +92,15 @@ def in_turn(state: S, steps: Iterable[Callable[[S], Allowed[S] | Broken]]) -> Al
     return all_of_them
 
 
+HOLDS: Final = Allowed(None)
+"""The answer of a check that has nothing to say."""
+
+
 def all_of(answers: Iterable[Allowed[None] | Broken]) -> Allowed[None] | Broken:
     """All of these answers: the first violation without a name, or else the first one, and each deviation once."""
-    every = list(answers)
+    every = [one for one in answers if one is not HOLDS]
+    if not every:
+        return HOLDS
     broken = [one for one in every if isinstance(one, Broken)]
     if broken:
         return next((one for one in broken if one.deviation is None), broken[0])

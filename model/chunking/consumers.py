@@ -209,6 +209,7 @@ def _starved(
     subscription_id: SubscriptionId,
     there: Mapping[str, TrackedConsumer],
     owed: Sequence[Position],
+    known: frozenset[str],
     *,
     is_stuck: bool,
 ) -> tuple[ChunkSubscription, Broken]:
@@ -217,18 +218,25 @@ def _starved(
     ``is_stuck``: there is a chunk that the broker cannot assign.
     """
     topic, before = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
-    broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, is_stuck=is_stuck)
+    broken = dispatch.starved(subscription_id, topic, list(there.values()), owed, known, is_stuck=is_stuck)
     stalled, after = before.beyond_permits, replace(before, beyond_permits=None)
-    if broken.deviation is None and stalled is not None and stalled[0] == owed[0] and stalled[1] <= there.keys():
+    continues = stalled is not None and stalled[0] == owed[0] and stalled[1] <= there.keys()
+    if continues and _is_better(CHUNK_ASSIGNED_BEYOND_PERMITS, broken, known):
         # Permits do not end the stall.
         broken = overdue(DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(broken.because))
     if broken.deviation == CHUNK_ASSIGNED_BEYOND_PERMITS:
         after = replace(after, beyond_permits=(owed[0], dispatch.holders(topic, there, owed[0])))
     is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
-    if broken.deviation is None and before.is_as_created and is_all_up_to:
+    is_skipped = before.is_as_created and is_all_up_to
+    if is_skipped and _is_better(CREATED_CURSOR_PERSISTED_AT_LATEST, broken, known):
         broken = overdue(DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule))
         after = replace(after, acknowledged=before.acknowledged.union(owed))
     return after, broken
+
+
+def _is_better(deviation: str, broken: Broken, known: frozenset[str]) -> bool:
+    """Whether a deviation explains a violation that has no name, or is known while that is not."""
+    return broken.deviation is None or (deviation in known and broken.deviation not in known)
 
 
 def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset[str]) -> Judged:
@@ -258,7 +266,7 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
     subscription = replace(subscription, beyond_permits=None)
     if owed:
         is_stuck = kind == "Shared" and _has_stuck_chunk(subscription, left, holds)
-        subscription, broken = _starved(state, subscription_id, there, owed, is_stuck=is_stuck)
+        subscription, broken = _starved(state, subscription_id, there, owed, known, is_stuck=is_stuck)
         if broken.deviation is None or broken.deviation not in known:
             return broken
         deviations.append(broken.deviation)

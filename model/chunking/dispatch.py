@@ -237,24 +237,30 @@ def starved(
     topic: ChunkTopic,
     consumers: Sequence[TrackedConsumer],
     owed: Sequence[Position],
+    known: frozenset[str] = frozenset(),
     *,
     is_stuck: bool,
 ) -> Broken:
-    """Due entries were not dispatched. ``is_stuck``: there is a chunk that the broker cannot assign."""
+    """Due entries were not dispatched. ``is_stuck``: there is a chunk that the broker cannot assign.
+
+    If several deviations explain that, it has the name of a known one.
+    """
     where = f"subscription {subscription_id.name} of {subscription_id.topic}"
     what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to {where}"
-    if is_stuck:
-        return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
+    unfinished = _unfinished(topic)
+    while_unfinished = f"{what}, while the log has unfinished messages"
+    broken = [DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)] if is_stuck else []
     if _are_blocked_by_first_chunks(topic, consumers, owed):
         name = DRAINING_HASH_BLOCKS_CHUNKS if topic.drains else RECENTLY_JOINED_WAITS_FOR_CHUNKS
-        return DEVIATIONS[name].broken(what)
+        broken.append(DEVIATIONS[name].broken(what))
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
-        return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
-    if unfinished := _unfinished(topic):
-        what = f"{what}, while the log has unfinished messages"
-        if _is_recently_joined_waiting_for(unfinished, topic, consumers, owed):
-            return DEVIATIONS[RECENTLY_JOINED_WAITS_FOR_CHUNKS].broken(what, "CHUNK-09")
-        return _by_broker("CHUNK-09", what)
+        broken.append(DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what))
+    if unfinished and _is_recently_joined_waiting_for(unfinished, topic, consumers, owed):
+        broken.append(DEVIATIONS[RECENTLY_JOINED_WAITS_FOR_CHUNKS].broken(while_unfinished, "CHUNK-09"))
+    if broken:
+        return min(broken, key=lambda one: one.deviation not in known)
+    if unfinished:
+        return _by_broker("CHUNK-09", while_unfinished)
     return _by_broker("CHUNK-03" if len(consumers) < 2 else "CHUNK-14", what)
 
 

@@ -18,7 +18,7 @@ from model.deviations.key_shared import (
 )
 from model.events import DueReceived
 from model.explain import explained
-from model.judgement import Allowed, Broken
+from model.judgement import HOLDS, Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up
 from model.key_shared.selectors import RangesRefused, claimed
@@ -58,9 +58,9 @@ def not_claimed(
     """The hash of a delivered message must be in a range that its consumer claims."""
     claims, position = state.consumers[name].claims, message[1].position
     if not claims or not _has_hash(state, subscription, message):
-        return Allowed(None)
+        return HOLDS
     if not is_unclaimed(state, subscription, name, position):
-        return Allowed(None)
+        return HOLDS
     hashed = hash_of(state, subscription, position)
     because = f"{name}, which claims {_words(claims)}, received {state.words(message)} of hash {hashed}"
     causes = [GAP_BETWEEN_CLAIMS_ASSIGNED] if _is_between_own(state, subscription, name, hashed) else []

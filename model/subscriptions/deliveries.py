@@ -30,7 +30,7 @@ from model.deviations.service import (
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.explain import Way, adding, explained, simplest
 from model.immutable.map import Map
-from model.judgement import Allowed, Broken, all_of, in_turn, judges_waits
+from model.judgement import HOLDS, Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
@@ -235,7 +235,7 @@ def _unacknowledged_already(
             if not _may_repeat(consumer, message) and not _may_repeat(state.consumers[name], message):
                 return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
             excused = (rule,)
-    return Allowed(None, excused=excused)
+    return Allowed(None, excused=excused) if excused else HOLDS
 
 
 def _may_repeat(consumer: Consumer, message: Message) -> bool:

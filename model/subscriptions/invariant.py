@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, RECENTLY_JOINED_RECEIVES_REPLAY
 from model.explain import explained
-from model.judgement import Allowed, Broken, all_of
+from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.rules.catalogue import carries
@@ -70,7 +70,7 @@ def divided(
     ``is_again``: it is known that another consumer may have this message itself.
     """
     if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
-        return Allowed(None)
+        return HOLDS
     return all_of(_divided(state, subscription, name, message, own, is_again=is_again))
 
 

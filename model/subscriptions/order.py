@@ -21,7 +21,7 @@ from model.deviations.key_shared import (
     UNCLAIMED_MESSAGE_DROPPED,
 )
 from model.explain import explained
-from model.judgement import Allowed, Broken, all_of
+from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Message, RedeliveryReason
@@ -38,7 +38,7 @@ def in_order(state: Consumption, subscription: SubscriptionId, name: str, positi
     topic = state.topics[subscription.topic]
     own = topic.log.keys[position]
     if not state.consumers[name].keeps_keys or topic.is_delayed(position):
-        return Allowed(None)
+        return HOLDS
     replays = state.keyed_of(subscription).replays
     before = (message for message in waiting(state, subscription) if message[1].position < position)
     before = (message for message in before if not topic.is_delayed(message[1].position))
@@ -82,7 +82,7 @@ def _ahead_of_those_left(
     """
     first = _first(state, subscription, earlier, ("left",))
     if first is None or _was_nacked(state, subscription, position):
-        return Allowed(None)
+        return HOLDS
     because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
     keyed = state.keyed_of(subscription)
     had = keyed.got.get(position)
@@ -170,7 +170,7 @@ def _ahead_of_replay(
     """
     first = _first(state, subscription, earlier, ("nacked", "left"))
     if first is None or position in state.keyed_of(subscription).got:
-        return Allowed(None)
+        return HOLDS
     because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
     causes: list[str] = []
     if (left := _first(state, subscription, earlier, ("left",))) is not None:
@@ -212,7 +212,7 @@ def _ahead_of_the_log(
     pulsar-client may have the earlier one in its queue. Its consumer then has the key, which may be divided.
     """
     if not earlier or _was_nacked(state, subscription, position):
-        return Allowed(None)
+        return HOLDS
     because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
     keyed = state.keyed_of(subscription)
     unread = all(place.position not in keyed.got for _, place in earlier)
