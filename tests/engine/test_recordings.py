@@ -103,7 +103,14 @@ def test_an_observation_that_the_sentence_depends_on_is_kept() -> None:
 
 
 def violation_of(broken: Broken, at: int) -> Violation:
-    return Violation(rule=broken.rule, because=broken.because, deviation=broken.deviation, side=broken.side, step=at)
+    return Violation(
+        rule=broken.rule,
+        because=broken.because,
+        deviation=broken.deviation,
+        side=broken.side,
+        is_overdue=broken.is_overdue,
+        step=at,
+    )
 
 
 OF_VARIANTS: dict[str, tuple[int, MakePerformer]] = {
