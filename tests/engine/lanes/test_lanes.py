@@ -155,6 +155,7 @@ def simulated_world(report: Path, *, returns: bool = True) -> World:
 def lane_starters(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStarters]:
     """Starts lanes whose examples have a simulated broker each."""
     monkeypatch.setattr(starters, "MODULE", "tests.engine.lanes.simulated_lanes")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))  # of the tests, which no process finds by itself
     lane_starters = LaneStarters(())
     yield lane_starters
     lane_starters.close()
