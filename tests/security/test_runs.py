@@ -152,7 +152,10 @@ def test_a_soak_works_and_shows_no_secret(secured: SecuredBroker, tmp_path: Path
 def test_a_bug_of_the_suite_shows_no_secret(secured: SecuredBroker, tmp_path: Path) -> None:
     """The traceback that is kept, and what the engine prints of one, go by representations of values."""
     secret = token(SUPER_USER, lasts_s=3601)
-    (tmp_path / "sitecustomize.py").write_text(
+    outside, folder = tmp_path / "outside", tmp_path / "folder"  # nothing is imported from the working directory
+    outside.mkdir()
+    folder.mkdir()
+    (outside / "sitecustomize.py").write_text(
         "import sys\n"
         "if '--pulsar-connection' in sys.argv:\n"
         "    import conformance.lockstep.world as world\n"
@@ -163,15 +166,15 @@ def test_a_bug_of_the_suite_shows_no_secret(secured: SecuredBroker, tmp_path: Pa
     command = start_for_real(
         *("check", "--broker", secured.text, "--rules", "DEDUP-03", "--budget", "30s", "--report", "report"),
         *("--tls-trust-certs", secured.authority.file),
-        folder=tmp_path,
+        folder=folder,
         environment={
             "TMPDIR": str(tmp_path),
             "PULSAR_CONFORMANCE_TOKEN": secret,
-            "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}",
+            "PYTHONPATH": f"{outside}{os.pathsep}{Path(__file__).parents[2]}",
         },
     )
     ran = ended(command, began=time.monotonic(), deadline_s=120)
     assert ran.status == 2, ran.out + ran.err
-    assert "a bug" in (tmp_path / "report" / "engine.log").read_text()
+    assert "a bug" in (folder / "report" / "engine.log").read_text()
     assert secret not in ran.out + ran.err
     assert files_that_have(secret, tmp_path) == []
