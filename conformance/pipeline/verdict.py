@@ -117,7 +117,7 @@ class Anomalies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """A verdict for each rule, the problems of files and events, and the number of events in all files."""
+    """A verdict for each rule, the problems of files and events, and the number of events in files that were read."""
 
     rules: tuple[Verified, ...]
     problems: tuple[str, ...]
@@ -200,7 +200,7 @@ def folded(
         rules=tuple(kept.verdict(rule, is_whole=not problems) for rule in asked),
         problems=problems,
         notes=notes,
-        events=sum(file.events for file in files.all),
+        events=sum(file.events for file in files.all if file.path not in kept.damaged),
         seconds=time.monotonic() - began_s,
         demands_all=rules is not None,
         runs=tuple(count for _, count in sorted(kept.runs.items())),
@@ -287,6 +287,7 @@ class _Kept:
         self.explained: dict[str, Counter[str]] = defaultdict(Counter)
         self.topics: dict[str, Counter[str | None]] = defaultdict(Counter)
         self.unread: dict[str, list[str]] = defaultdict(list)
+        self.damaged: set[str] = set()
         self.cases: dict[tuple[str, str | None], Sample[ReportedCase]] = defaultdict(lambda: Sample(CASES_AT_MOST))
         for row in rows:
             name = row["invariant"]
@@ -303,6 +304,7 @@ class _Kept:
                 if name in (DAMAGED, MEMORY):
                     damaged = f"{case['topic']} is damaged: {case['because']}"
                     self.unread[name].append(damaged if name == DAMAGED else case["because"])
+                    self.damaged |= {case["topic"]} if name == DAMAGED else set()
                 else:
                     path = tuple(case[part] for part in ("run", "fault", "topic", "cluster", "because"))
                     self.cases[name, case["deviation"]].offer(path, partial(_shown, name, case))
