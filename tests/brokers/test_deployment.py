@@ -19,7 +19,7 @@ import urllib3
 from conformance.brokers.deployment import DeploymentBroker
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
-from conformance.ended import EndedProcesses
+from conformance.ended import EndedProcesses, ProcessEnd
 from conformance.harness_error import HarnessError, NotReady
 from conformance.lockstep.answers import Ends
 from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
@@ -150,9 +150,15 @@ def test_a_process_that_was_killed_is_reported_and_the_next_request_is_a_harness
     with EndedProcesses() as listener, started(parse_broker(release)) as broker:
         process: psutil.Process = getattr(traces(), who)
         process.kill()
-        eventually(lambda: not runs(process))
+        ends: list[ProcessEnd] = []
+
+        def is_reported() -> bool:
+            ends.extend(listener.new())
+            return bool(ends)
+
+        eventually(is_reported)
         assert not broker.is_alive()
-        (end,) = listener.new()
+        (end,) = ends
         assert (end.process, end.pid, end.status) == (who, process.pid, -signal.SIGKILL)
         assert end.log_tail
         assert Ends().told(broker) is None, "it did not end by itself"
