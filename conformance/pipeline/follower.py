@@ -99,27 +99,29 @@ class Follower:
         files, faults = faults_of(self._spark, files)
         setting = setting_of_runs(self._setting, about, self._known, faults)
         before, self._kept, self.judged = self._kept, {}, ()
-        problems, rows = list(files.problems), list[dict[str, Any]]()
+        problems, rows = list[str](), list[dict[str, Any]]()
+        unreadable: set[str] = set()
         for name, part in parts_of(files).items():
-            one, unreadable = self._judge(name, part, _of_runs(setting, part.runs), before.get(name))
-            problems.extend(unreadable)
+            one, read = self._judge(name, part, _of_runs(setting, part.runs), before.get(name))
+            problems.extend(read.problems)
+            unreadable |= {file.path for file in part.all} - {file.path for file in read.all}
             rows.extend(one.rows)
-            if not unreadable and all(row["invariant"] != DAMAGED for row in one.rows):
+            if not read.problems and all(row["invariant"] != DAMAGED for row in one.rows):
                 self._kept[name] = one
-        files = replace(files, problems=tuple(problems))
+        files = files.without(unreadable, problems)
         return folded(
             files, rows, self._rules, notes=without_release(files, about) if self._known else (), began_s=began_s
         )
 
     def _judge(
         self, name: str, part: Files, setting: VerificationSetting, before: _JudgedFiles | None
-    ) -> tuple[_JudgedFiles, tuple[str, ...]]:
-        """The results of a part, reused if nothing has changed, and problems of its files."""
+    ) -> tuple[_JudgedFiles, Files]:
+        """The results of a part, reused if nothing has changed, and the files without damaged ones."""
         if before is not None and (before.files, before.setting) == (part, setting):
-            return before, ()
+            return before, part
         self.judged = (*self.judged, name)
         read, rows = judged(self._spark, part, setting)
-        return _JudgedFiles(files=part, setting=setting, rows=rows), read.problems
+        return _JudgedFiles(files=part, setting=setting, rows=rows), read
 
 
 def _of_runs(setting: VerificationSetting, runs: frozenset[str]) -> VerificationSetting:

@@ -264,11 +264,7 @@ def _without_damaged(spark: SparkSession, files: Files, error: Exception) -> Fil
     damaged = named and next((file for file in (*files.in_order, *files.loose) if _is(file, named[1])), None)
     if not damaged:
         raise HarnessError(failure(spark, error, files.in_order)) from error
-    return Files(
-        in_order=tuple(file for file in files.in_order if file != damaged),
-        loose=tuple(file for file in files.loose if file != damaged),
-        problems=(*files.problems, f"{damaged.path} is damaged: {NOT_ALL_ROWS}"),
-    )
+    return files.without({damaged.path}, [f"{damaged.path} is damaged: {NOT_ALL_ROWS}"])
 
 
 def _is(file: File, address: str) -> bool:

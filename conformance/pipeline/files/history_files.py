@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import posixpath
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -60,6 +60,14 @@ class Files:
     def about(self) -> ByRun:
         """The recorded facts about their runs."""
         return together(file.about for file in self.all)
+
+    def without(self, paths: Collection[str], problems: Iterable[str] = ()) -> Files:
+        """The same without these files, and with more problems."""
+        return Files(
+            in_order=tuple(file for file in self.in_order if file.path not in paths),
+            loose=tuple(file for file in self.loose if file.path not in paths),
+            problems=(*self.problems, *problems),
+        )
 
 
 NOTHING_SEEN: Mapping[str, File] = MappingProxyType({})
