@@ -22,6 +22,13 @@ TRIES = 150
 on busy cores every fifth to tenth (`rewind-skipped-after-replay-read`: three of four plays on quiet ones, three of
 sixteen), or less: `chunk-assigned-beyond-permits` in none of 120, where 15 of 21 broke its rule on quiet ones."""
 
+ALIKE = {
+    "replay-hash-kept-after-ack": {"look-ahead-skips-replay"},
+    "replay-head-of-line-blocking": {"look-ahead-skips-replay", "look-ahead-skips-unordered-replay"},
+    "skipped-parts-counted-off-again": {"unacked-count-lowered-by-any-ack"},
+}
+"""Deviations that explain a replay of another one as well."""
+
 FURTHER = Path(__file__).parents[2] / "docs/histories"
 
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
@@ -54,7 +61,7 @@ def test_every_deviation_of_the_model_is_in_the_list() -> None:
 def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
     deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld]
 ) -> None:
-    others = DEVIATIONS.keys() - {deviation.name}
+    others = DEVIATIONS.keys() - {deviation.name} - ALIKE.get(deviation.name, set())
     for _ in range(TRIES):
         violation, lockstep = replayed(deviation, seeded_of, *DEVIATIONS)
         assert violation is None, violation
