@@ -81,6 +81,11 @@ class _Reader:
     def skip(self, size: int) -> None:
         self._at += size
 
+    def magic(self) -> None:
+        """Read what every class file begins with."""
+        if self.number("I") != _MAGIC:
+            raise ValueError("this is not a class file")
+
 
 def java_of(content: bytes) -> int:
     """The oldest Java that loads a class.
@@ -90,8 +95,7 @@ def java_of(content: bytes) -> int:
     """
     reader = _Reader(content)
     try:
-        if reader.number("I") != _MAGIC:
-            raise ValueError("this is not a class file")
+        reader.magic()
         reader.skip(2)  # the minor version
         return reader.number("H") - _FORMAT_OF_JAVA_0
     except struct.error as error:
@@ -106,8 +110,7 @@ def fields_of(content: bytes) -> tuple[Field, ...]:
     """
     reader = _Reader(content)
     try:
-        if reader.number("I") != _MAGIC:
-            raise ValueError("this is not a class file")
+        reader.magic()
         reader.skip(4)  # the version of the format
         reader.constants()
         reader.skip(6)  # access, this class, its superclass
