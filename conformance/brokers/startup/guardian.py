@@ -8,7 +8,7 @@ run finds the folder's lock free and removes the folder (see :mod:`conformance.b
 It imports nothing but the standard library and nothing of the suite, because it is started without either on its path
 (about 20 ms), and it knows nothing of Pulsar: each request names a process, and says which command to run.
 
-It knows which signals it was told to send. A process that ends otherwise is reported at once, in the file that the
+It knows which signals the suite asked for. A process that ends otherwise is reported at once, in the file that the
 environment names (``conformance.ended``): with any signal that the suite did not send, or by itself while it *must
 run*, which the suite says once the process is ready. A process that is frozen may end: it loses its session.
 """
