@@ -210,11 +210,15 @@ class SeenByLanes:
 def test_each_broker_of_a_rolling_upgrade_owns_the_topics_of_some_namespaces(deployment: Deployment) -> None:
     admin = Admin(deployment.addresses.admin)
     brokers = SeenByLanes("3.3.6,4.0.8", deployment.addresses, deployment.capabilities)
-    admin.create_namespace("public/off")
-    dispatchers = Dispatchers(brokers, lambda: "public/off")  # type: ignore[arg-type]
+    tenant = uuid.uuid4().hex
+    assert deployment.cluster is not None
+    admin.create_tenant(tenant, clusters=[deployment.cluster])
+    asked = f"{tenant}/asked"
+    admin.create_namespace(asked)
+    dispatchers = Dispatchers(brokers, lambda: asked)  # type: ignore[arg-type]
     owners = []
     for lane in (1, 2, 3, 4):
-        namespace = f"public/lane-{lane}-on"
+        namespace = f"{tenant}/lane-{lane}-on"
         admin.create_namespace(namespace)
         topic = f"persistent://{namespace}/t"
         dispatchers.spread(topic, admin)

@@ -53,6 +53,11 @@ def replayed(
     return attempt.violation, lockstep
 
 
+def _others(name: str) -> frozenset[str]:
+    """The deviations that do not explain what ``name`` explains."""
+    return frozenset(DEVIATIONS.keys() - {name} - ALIKE.get(name, set()))
+
+
 def test_every_deviation_of_the_model_is_in_the_list() -> None:
     assert {deviation.name for deviation in shipped()} == set(DEVIATIONS)
 
@@ -61,7 +66,7 @@ def test_every_deviation_of_the_model_is_in_the_list() -> None:
 def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
     deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld]
 ) -> None:
-    others = DEVIATIONS.keys() - {deviation.name} - ALIKE.get(deviation.name, set())
+    others = _others(deviation.name)
     for _ in range(TRIES):
         violation, lockstep = replayed(deviation, seeded_of, *DEVIATIONS)
         assert violation is None, violation
@@ -92,6 +97,9 @@ def test_a_further_history_of_a_deviation_breaks_a_rule_only_if_that_is_not_know
     assert history.violation is not None
     assert isinstance(judged(*history.steps, known=DEVIATIONS), Broken) == (history.violation.deviation is None)
     if history.violation.deviation is not None:
-        broken = judged(*history.steps)
+        # With the others known it breaks, unless one of them explains it as well: then it is the first that is named.
+        broken = judged(*history.steps, known=_others(history.violation.deviation))
+        if not isinstance(broken, Broken):
+            broken = judged(*history.steps)
         assert isinstance(broken, Broken)
         assert (broken.rule, broken.deviation) == (history.violation.rule, history.violation.deviation)

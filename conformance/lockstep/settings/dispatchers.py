@@ -8,10 +8,11 @@ of a rolling upgrade may be of different kinds. The owner of a topic decides.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Final, TypeVar
+from itertools import count
+from typing import Final
 
 from conformance.brokers.deployment import deployment_of
 from conformance.brokers.interface import Broker, Capability
@@ -22,9 +23,7 @@ from conformance.clients.admin.http import AdminError, namespace_of
 from conformance.clients.security.transport import address, addresses_of
 from conformance.lockstep.answers import LateForStats, LateToReturn
 from conformance.tenancy.cluster_settings import CLASSIC, ClusterSettings
-from conformance.wait import retry, wait_until
-
-T = TypeVar("T")
+from conformance.wait import Deadline, retry, wait_until
 
 DRAINING_FIELD: Final = "drainingHashesCount"
 """A field of a subscription's stats, in releases with draining hashes, whatever implementation it has."""
@@ -118,24 +117,31 @@ class Dispatchers:
         """By service address, whether a broker shows draining hashes. Of brokers of several releases, each is asked: it
         is made the owner of a topic with a subscription, where the role may do that."""
         found: dict[str, bool] = {}
-        names = [] if self.are_of_one_release else [url.partition("://")[2] for url in self._admin_urls.values()]
-        for number, name in enumerate(names):
+        each = {} if self.are_of_one_release else self._admin_urls
+        for number, (owner, url) in enumerate(each.items()):
             topic = f"persistent://{self._namespace()}/of-broker-{number}"
             with suppress(AdminError):
-                found.update(self._shown_by(name, topic))
+                found[owner] = self._shows_draining(topic, owner, name=url.partition("://")[2])
         return found
 
-    def _shown_by(self, broker: str, topic: str) -> Mapping[str, bool]:
+    def _shows_draining(self, topic: str, owner: str, *, name: str) -> bool:
+        """What one broker shows, which owns the topic before it is asked and still after that."""
         with Admin(self._broker.addresses.admin) as admin:
+            attempts = count()
 
-            def asked(request: Callable[[], T]) -> T:
-                return retry(request, OWNER_TIMEOUT_S, pause_s=_PAUSE_S)
+            def fields_by_owner() -> Collection[str] | None:
+                if self._owner_of(topic) != owner:
+                    admin.unload_namespace(namespace_of(topic), to=name)
+                admin.ensure_topic(topic)
+                admin.create_subscription(topic, f"s-{next(attempts)}", earliest=True)
+                fields = admin.stats_fields(topic)
+                return fields["subscriptions"] if self._owner_of(topic) == owner else None
 
-            asked(lambda: admin.unload_namespace(namespace_of(topic), to=broker))
-            asked(lambda: admin.ensure_topic(topic))
-            asked(lambda: admin.create_subscription(topic, "s", earliest=True))
-            fields = asked(lambda: admin.stats_fields(topic))
-        return {self._owner_of(topic): DRAINING_FIELD in fields["subscriptions"]}
+            deadline = Deadline.after(OWNER_TIMEOUT_S)
+            shown = wait_until(lambda: retry(fields_by_owner, deadline, pause_s=_PAUSE_S), deadline, pause_s=_PAUSE_S)
+        if shown is None:
+            raise LateToReturn(f"{owner} does not own {topic} within {OWNER_TIMEOUT_S:g} s")
+        return DRAINING_FIELD in shown
 
     @property
     def are_alike(self) -> bool:
