@@ -32,6 +32,7 @@ from model.subscription_operations import (
     AckById,
     Acknowledge,
     CreateSubscription,
+    CutDuring,
     DeleteSubscription,
     PeekMessage,
     ResetCursor,
@@ -98,7 +99,8 @@ def _causes(
     """The deviations that explain a refusal without a reason."""
     if _recursed(service, operation, outcome):
         yield RECONNECT_OVERFLOWS_STACK
-    is_cumulative = isinstance(operation, Acknowledge | AckById) and operation.cumulative
+    doing = operation.doing if isinstance(operation, CutDuring) else operation
+    is_cumulative = isinstance(doing, Acknowledge | AckById) and doing.cumulative
     if is_cumulative and MARKED_POSITION in outcome.message:
         yield ACK_BELOW_MARK_DELETE_REFUSED
     if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):

@@ -59,12 +59,13 @@ from model.subscription_operations import (
     AckById,
     Acknowledge,
     CreateSubscription,
+    CutDuring,
     DeleteSubscription,
     ReadCursor,
     ReceiveAll,
     Subscribe,
 )
-from model.vocabulary import CutAt, Entry, Message, SubscriptionType
+from model.vocabulary import CutAfter, CutAt, Entry, Message, SubscriptionType
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
 LOADING = ErrorAnswer(
@@ -434,8 +435,9 @@ def test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation() -> 
     cumulative, individual = Acknowledge("c1", (0,), cumulative=True), Acknowledge("c1", (0,))
     unknown, known = after(CREATED, consumes), knowing_all(CREATED, consumes)
     assert unexcused(unknown, cumulative, marked) == ACK_BELOW_MARK_DELETE_REFUSED
-    for refused in (cumulative, AckById("c1", ("b1",), cumulative=True)):
+    cut_off = CutDuring(cumulative, CutAfter(40))
+    for refused in (cumulative, AckById("c1", ("b1",), cumulative=True), cut_off):
         assert met(known, refused, marked) == (ACK_BELOW_MARK_DELETE_REFUSED,)
-    for refused in (individual, AckById("c1", ("b1",))):
+    for refused in (individual, AckById("c1", ("b1",)), CutDuring(individual, CutAfter(40))):
         assert unexcused(known, refused, marked) is None
     assert unexcused(known, cumulative, Refused("UnknownError", "IOException")) is None
