@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from statistics import NormalDist
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -18,12 +18,13 @@ from conformance.brokers.size import SMALLEST, Size
 from conformance.files import content, write_whole
 from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
-from conformance.history.upgrade import FORMAT, upgraded
 from model.cursors.cursor import Interval
 from model.events import AnyOutcome, Late
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected
 
+FORMAT: Final = 5
+"""The only format that this suite writes and reads."""
 LARGEST_BYTES = 2**28
 """No history of one example is larger."""
 ENOUGH_REPLAYS = 30
@@ -136,9 +137,9 @@ def read(path: Path) -> History:
     written = content(path)
     try:
         written_as = msgspec.json.decode(written, type=_Format).format
-        if not 1 <= written_as <= FORMAT:
-            raise HarnessError(f"{path} has format {written_as}; this suite reads formats 1 to {FORMAT}")
-        plain = upgraded(msgspec.json.decode(written), written_as)
+        if written_as != FORMAT:
+            raise HarnessError(f"{path} has format {written_as}; this suite reads only format {FORMAT}")
+        plain = msgspec.json.decode(written)
         history = msgspec.convert(plain, type=History)
         unknown = unknown_field(plain, history)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

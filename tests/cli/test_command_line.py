@@ -78,6 +78,13 @@ def test_a_file_that_is_no_history_is_one_sentence(text: str, tmp_path: Path) ->
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
 
 
+def test_a_history_in_an_older_format_is_one_sentence(tmp_path: Path) -> None:
+    document.write(msgspec.structs.replace(history(), format=document.FORMAT - 1), tmp_path / "old.json")
+    ran = run("replays", "replay", "old.json", "--broker", "4.0.8", folder=tmp_path)
+    assert ran.err == "pulsar-conformance: old.json has format 4; this suite reads only format 5\n"
+    assert (ran.status, ran.out) == (2, "")
+
+
 def test_an_inconsistent_history_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
     document.write(msgspec.structs.replace(history(), steps=()), tmp_path / "empty.json")
     ran = run("replays", "replay", "empty.json", "--broker", "4.0.8", folder=tmp_path)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from conformance.history import document
-from conformance.known import HISTORIES
 from tests.report import samples
 
 ROOT = Path(__file__).parents[2]
@@ -28,13 +27,3 @@ def test_each_step_is_one_line(tmp_path: Path) -> None:
 def test_stored_histories_have_one_line_for_each_step(path: Path) -> None:
     steps = [line for line in path.read_text().splitlines() if line.startswith(' {"operation"')]
     assert len(steps) == len(document.read(path).steps)
-
-
-def test_a_former_name_of_a_deviation_is_read_as_the_present_one(tmp_path: Path) -> None:
-    stored = (HISTORIES / "draining-refcount-doubled.json").read_text("utf-8")
-    assert stored.count('"deviation":"draining-refcount-doubled"') == 1
-    path = tmp_path / "old.json"
-    path.write_text(stored.replace('"deviation":"draining-refcount-doubled"', '"deviation":"counted-on-top"'))
-    violation = document.read(path).violation
-    assert violation is not None
-    assert violation.deviation == "draining-refcount-doubled"

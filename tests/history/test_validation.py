@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History
-from conformance.history.upgrade import FORMAT
 from conformance.history.validation import nonsense
 from conformance.report.sentences.words import explain
 from tests.history.tampering import tamper
@@ -115,10 +114,13 @@ def test_every_stored_history_is_accepted(path: Path) -> None:
             lambda h: h["settings"].update({"a\nb": "c"}),
             "has a setting that is no line of a configuration: 'a\\nb' = 'c'",
         ),
-        (lambda h: h.update(format=FORMAT + 1), f"has format {FORMAT + 1}; this suite reads formats 1 to {FORMAT}"),
         (
-            lambda h: h.update(format=FORMAT + 1, steps="of another form"),
-            f"has format {FORMAT + 1}; this suite reads formats 1 to {FORMAT}",
+            lambda h: h.update(format=document.FORMAT + 1),
+            f"has format {document.FORMAT + 1}; this suite reads only format {document.FORMAT}",
+        ),
+        (
+            lambda h: h.update(format=document.FORMAT - 1, steps="of another form"),
+            f"has format {document.FORMAT - 1}; this suite reads only format {document.FORMAT}",
         ),
         (lambda h: h.update(extra=1), "is not a history of this suite: it has an unknown field, $.extra"),
         (
