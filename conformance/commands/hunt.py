@@ -15,6 +15,7 @@ from rich.text import Text
 from conformance.brokers.select import releases_of
 from conformance.clients.versions import client_versions
 from conformance.commands.check import read_events
+from conformance.commands.releases import demand_published
 from conformance.commands.supervision.engine import Engine, Order
 from conformance.commands.supervision.folders import bugs_kept_in, report_folder
 from conformance.commands.supervision.interrupts import INTERRUPTED
@@ -47,6 +48,7 @@ class HuntOptions:
 
 def hunt(asked: HuntOptions, engine: Engine, *, err: Console) -> tuple[int, list[Hunted]]:
     """Hunt every defect with progress on ``err``; returns the exit status and the results."""
+    demand_published(asked.broker)
     defects = count(len(asked.defects), "defect", "defects")
     err.print(Text(f"Seed {asked.seed}, broker {asked.broker}, {defects}, {asked.budget_s:g} s for each"))
     engine.obtain(asked.broker, engine.security)

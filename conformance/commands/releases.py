@@ -12,8 +12,10 @@ from rich.text import Text
 from conformance.brokers.installation.artifacts import is_published
 from conformance.brokers.installation.assembly import broker_of, origin_of
 from conformance.brokers.installation.cache import cache_folder
+from conformance.brokers.name import SEVERAL_VERSIONS, STANDALONE, VERSION
 from conformance.brokers.release import distribution_of
 from conformance.brokers.tried import How, Tried, tried
+from conformance.harness_error import HarnessError
 from conformance.known.versions import version_in
 from conformance.report.console import show_table
 
@@ -38,6 +40,20 @@ def releases(versions: Sequence[str]) -> list[Available]:
     cached = {folder.name for folder in cache_folder("releases").iterdir() if (folder / "lib").is_dir()}
     wanted = versions or sorted(known.keys() | cached, key=order)
     return [_available(version, known.get(version), is_cached=version in cached) for version in wanted]
+
+
+def demand_published(broker: str) -> None:
+    """Check that the releases that a broker's name has can be had. Nothing is fetched.
+
+    Raises:
+        HarnessError: one cannot, or Maven Central cannot be asked.
+    """
+    plain = broker.removeprefix(STANDALONE)
+    if not (VERSION.fullmatch(plain) or SEVERAL_VERSIONS.fullmatch(plain)):
+        return
+    for one in releases(plain.split(",")):
+        if one.how == "not available" and not one.is_cached:
+            raise HarnessError(f"There is no Pulsar {one.version} to be had: Maven Central has no part of it.")
 
 
 def list_releases(found: Sequence[Available], out: Console) -> None:

@@ -75,6 +75,14 @@ def test_the_table_has_the_same_content_for_people() -> None:
     )
 
 
+@pytest.mark.parametrize("words", [["check"], ["soak", "--minutes", "1"], ["defects", "--hunt", "ack-dropped"]])
+@pytest.mark.parametrize("name", ["9.9.9", "4.0.8,9.9.9"])
+def test_a_release_that_cannot_be_had_is_refused_before_anything_is_said(words: list[str], name: str) -> None:
+    ran = suite(*words, "--broker", name)
+    sentence = "There is no Pulsar 9.9.9 to be had: Maven Central has no part of it."
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"pulsar-conformance: {sentence}\n")
+
+
 def test_releases_are_sorted_by_version() -> None:
     versions = ["5.0.0", "4.0.10", "5.0.0-M1", "4.0.9", "mine"]
     assert sorted(versions, key=order) == ["4.0.9", "4.0.10", "5.0.0-M1", "5.0.0", "mine"]

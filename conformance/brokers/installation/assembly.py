@@ -86,13 +86,14 @@ def assembled(version: str, folder: Path) -> Path:
             started_s = time.monotonic()
             made = workshop / "release"
             (made / "lib").mkdir(parents=True)
-            with _progress(version) as progress:
-                try:
+            try:
+                _demand_published(broker_of(version))
+                with _progress(version) as progress:
                     jars, substitutes = _resolved(version, workshop, progress)
-                except HarnessError as harness_error:
-                    raise HarnessError(
-                        f"Pulsar {version} can be neither downloaded nor assembled: {harness_error}"
-                    ) from None
+            except HarnessError as harness_error:
+                raise HarnessError(
+                    f"Pulsar {version} can be neither downloaded nor assembled: {harness_error}"
+                ) from None
             for jar in jars:
                 _link(jar.file, made / "lib" / f"{jar.coordinates.group}-{jar.file.name}")
             has_own = _write_configuration(version, made / "conf")
@@ -115,13 +116,15 @@ def origin_of(folder: Path) -> AssemblyRecord | None:
     return msgspec.json.decode(file.read_bytes(), type=AssemblyRecord) if file.exists() else None
 
 
-def _resolved(version: str, workshop: Path, progress: _Progress) -> tuple[list[Resolved], tuple[Substitute, ...]]:
-    """The jars of a broker, first without what writes its log: which one that has to be depends on the jars."""
-    broker = broker_of(version)
+def _demand_published(broker: Coordinates) -> None:
     if not is_published(broker):
         raise HarnessError(f"Maven Central has no {broker}.")
+
+
+def _resolved(version: str, workshop: Path, progress: _Progress) -> tuple[list[Resolved], tuple[Substitute, ...]]:
+    """The jars of a broker, first without what writes its log: which one that has to be depends on the jars."""
     resolution = Resolution(version, workshop, on_file=progress.on_file, on_gap=progress.on_gap)
-    wanted = [broker, Coordinates(group=_LOG4J, name="log4j-core", version="")]
+    wanted = [broker_of(version), Coordinates(group=_LOG4J, name="log4j-core", version="")]
     jars = resolution.resolved(wanted)
     binding = _BINDINGS[_version_of("slf4j-api", jars).partition(".")[0]]
     wanted.append(Coordinates(group=_LOG4J, name=binding, version=_version_of("log4j-core", jars)))

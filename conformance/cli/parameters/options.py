@@ -121,10 +121,12 @@ def seed_or_new(seed: int | None) -> int:
 def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, at_most_s: float) -> Footprint | None:
     """What a run of this length may leave on a running cluster; None for another broker."""
     from conformance.brokers.name import demand_place, is_running_cluster
+    from conformance.commands.releases import demand_published
     from conformance.tenancy.footprint import Footprint
     from conformance.tenancy.run_name import RunName
 
     demand_place(broker)
+    demand_published(broker)
     if is_running_cluster(broker):
         name = RunName.new(at_most_s=at_most_s)
         return Footprint(name=name, within=tenant, may_change_settings=allow_cluster_settings)
