@@ -36,7 +36,9 @@ def pages(folder: Path) -> dict[str, str]:
     return {
         f"{REFERENCE}/verdicts.schema.json": json_schema().decode(),
         f"{REFERENCE}/rules.md": rules_page(CATALOGUE),
-        f"{REFERENCE}/deviations.md": deviations_page(BY_DOCUMENT),
+        f"{REFERENCE}/deviations.md": deviations_page(
+            BY_DOCUMENT, [one.version for one in tried() if one.check is not None]
+        ),
         f"{REFERENCE}/defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         f"{REFERENCE}/exploration.md": exploration_page(VARIANTS),
         f"{REFERENCE}/second-round.md": rounds_page(),

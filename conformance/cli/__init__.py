@@ -20,6 +20,7 @@ from conformance.cli.compact import compact
 from conformance.cli.defects import defects
 from conformance.cli.explore import explore
 from conformance.cli.fetch import fetch
+from conformance.cli.known import known
 from conformance.cli.machines import machines
 from conformance.cli.parameters.connection import hide_token
 from conformance.cli.parameters.defaults import VARIABLES, config_option, give_variables
@@ -61,6 +62,7 @@ for command in (
     defects,
     explore,
     fetch,
+    known,
     machines,
     releases,
     replay,

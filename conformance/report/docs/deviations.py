@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from conformance.known import HISTORIES, address
+from conformance.known import HISTORIES, address, shipped
 from conformance.report.docs.markdown import grid, page
 from model.deviation import Deviation
+from model.deviations.symptoms import SYMPTOMS, symptom_of
 
 HEADINGS = {
     "deduplication": "Deduplication",
@@ -19,8 +21,8 @@ HEADINGS = {
 _FOLDER = "/".join(HISTORIES.parts[-3:])
 
 
-def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
-    """The deviations, document by document."""
+def deviations_page(by_document: Mapping[str, Iterable[Deviation]], releases: Iterable[str]) -> str:
+    """The deviations: an index by symptom, one of these releases, and a section for each document."""
     return page(
         "Deviations",
         "What released brokers and clients do differently from the documents, from the entries in `model/deviations`. "
@@ -29,8 +31,38 @@ def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
         "`pulsar-conformance replay HISTORY --broker RELEASE --known none` shows "
         "one. *read*: the releases whose code has it, and which were not tried. "
         "*not*: the releases that were seen without it.",
+        *_index(tuple(one for entries in by_document.values() for one in entries), releases),
         *(_document(HEADINGS[name], tuple(entries)) for name, entries in by_document.items()),
         _shadows(tuple(one for entries in by_document.values() for one in entries)),
+    )
+
+
+def _index(entries: tuple[Deviation, ...], releases: Iterable[str]) -> tuple[str, ...]:
+    """The deviations by symptom, the gravest first, and how many of each symptom each release has."""
+    symptoms = [
+        (
+            f"`{symptom.name}`",
+            symptom.severity,
+            symptom.statement,
+            ", ".join(f"[`{one.name}`](#{one.name})" for one in entries if symptom_of(one) == symptom),
+        )
+        for symptom in SYMPTOMS
+    ]
+    known = {one.name: one for one in shipped()}
+    of_releases = []
+    for release in releases:
+        its = Counter(symptom_of(one).name for one in entries if known[one.name].concerns(release))
+        cells = (str(its[symptom.name]) if its[symptom.name] else "" for symptom in SYMPTOMS)
+        of_releases.append((release, *cells, str(its.total())))
+    return (
+        "## By symptom",
+        "What a user sees, the gravest first. `pulsar-conformance known` lists the same, with `--json` for programs.",
+        grid(("symptom", "severity", "what a user sees", "deviations"), symptoms),
+        "## By release",
+        "How many deviations of each symptom a release has, with any settings and any client; "
+        "`pulsar-conformance known --release 4.0.8` names them. A release on which nobody looked for one counts "
+        "as having it only between releases that were seen with it.",
+        grid(("release", *(symptom.name for symptom in SYMPTOMS), "all"), of_releases),
     )
 
 
