@@ -41,6 +41,8 @@ class RunStarted(Event, frozen=True, kw_only=True):
     settings: dict[str, str]
     known: tuple[str, ...] = ()
     defect: str | None = None
+    substitutes: dict[str, str] = {}
+    """By what is not published of an assembled release, what is used instead."""
 
     @property
     def releases(self) -> tuple[str, ...]:

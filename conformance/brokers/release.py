@@ -19,6 +19,7 @@ from typing import IO
 from conformance.brokers.installation.artifacts import Coordinates, NotPublished, artifact
 from conformance.brokers.installation.cache import cache_folder
 from conformance.brokers.installation.java import MINIMUM_MAJOR, Java, find_java
+from conformance.brokers.installation.record import origin_of
 from conformance.brokers.installation.unpack import unpacked
 from conformance.brokers.settings.class_file import java_of
 from conformance.brokers.settings.jars import Jars
@@ -65,6 +66,12 @@ class Release:
     def needs_java(self) -> int:
         """The oldest Java that loads the broker's classes."""
         return _needs_java(self.folder)
+
+    @property
+    def stand_ins(self) -> dict[str, str]:
+        """By what is not published of it, what is used instead; nothing for an unpacked distribution."""
+        origin = origin_of(self.folder)
+        return {} if origin is None else origin.stand_ins
 
     def java(self) -> Java:
         """Find the Java for its processes.

@@ -124,6 +124,11 @@ def releases_to_run(text: str) -> tuple[Release, ...]:
     return ()
 
 
+def substitutes_of(text: str) -> dict[str, str]:
+    """By what is not published of the named releases, what is used instead; nothing for a container or a cluster."""
+    return {missing: used for release in releases_to_run(text) for missing, used in release.stand_ins.items()}
+
+
 def _release(text: str) -> Release | None:
     """The distribution that a text names, the first of several; None if it names something else."""
     return next(iter(releases_to_run(text)), None)

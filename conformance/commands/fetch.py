@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from conformance.brokers.installation.artifacts import checksum_of
-from conformance.brokers.installation.assembly import origin_of
 from conformance.brokers.installation.cache import cache_folder
 from conformance.brokers.installation.java import find_java
+from conformance.brokers.installation.record import origin_of
 from conformance.brokers.release import fetched_release, release_archive
 from conformance.brokers.startup.agent import agent_jar
 from conformance.commands.supervision.clients import python_with_client

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.brokers.installation.artifacts import is_published
-from conformance.brokers.installation.assembly import broker_of, origin_of
+from conformance.brokers.installation.assembly import broker_of
 from conformance.brokers.installation.cache import cache_folder
+from conformance.brokers.installation.record import origin_of
 from conformance.brokers.name import SEVERAL_VERSIONS, STANDALONE, VERSION
 from conformance.brokers.release import distribution_of
 from conformance.brokers.tried import How, Tried, tried

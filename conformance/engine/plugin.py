@@ -18,7 +18,7 @@ import pytest
 from conformance import events, known
 from conformance.brokers.interface import Broker
 from conformance.brokers.name import is_running_cluster
-from conformance.brokers.select import demand_size
+from conformance.brokers.select import demand_size, substitutes_of
 from conformance.brokers.settings import CHOICES, Choice
 from conformance.brokers.size import Size
 from conformance.clients.security.options import security_in
@@ -255,4 +255,5 @@ def _started(
         settings=world.settings,
         known=tuple(sorted(plan.known)),
         defect=plan.defect,
+        substitutes=substitutes_of(plan.broker),
     )

@@ -146,6 +146,12 @@ class ReportData:
         clients = {} if started is None else started.clients
         return {CLIENTS.get(name, name): version for name, version in clients.items()}
 
+    @property
+    def substitutes(self) -> dict[str, str]:
+        """By what is not published of an assembled release, what is used instead."""
+        started = self.verdicts.started
+        return {} if started is None else started.substitutes
+
     def deviation(self, name: str) -> KnownDeviation | None:
         """The known deviation of this name."""
         return next((deviation for deviation in self.known if deviation.name == name), None)

@@ -72,6 +72,8 @@ def show(data: ReportData, console: Console, *, report: Path | None = None, verb
         _show_harness_error(harness_error, console)
     if verdicts.stopped is not None:
         say(console, verdicts.stopped.sentence, style="yellow")
+    if data.substitutes:
+        say(console, f"Assembled with {count(len(data.substitutes), 'substitute', 'substitutes')}: see the report.")
     if verbose and verdicts.load is not None:
         say(console, f"Load of the machine: {verdicts.load}.", style="dim")
     if report is not None:

@@ -41,6 +41,7 @@ def form(data: ReportData, *, folder: Path, when: datetime) -> CheckForm:
         unseen=[deviation.name for deviation in verdicts.unseen],
         ended=[_ended(one) for one in verdicts.ended],
         load=verdicts.load,
+        substitutes=data.substitutes,
     )
 
 

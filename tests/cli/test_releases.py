@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from conformance.brokers.installation.assembly import ORIGIN_FILE
 from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
+from conformance.brokers.installation.record import ORIGIN_FILE
 from conformance.brokers.tried import tried
 from conformance.cli import cli
 from conformance.commands.releases import order

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from conformance.brokers.installation.assembly import origin_of
+from conformance.brokers.installation.record import origin_of
 from conformance.brokers.release import fetched_release
 from conformance.brokers.tried import FILE, Check, Seconds, Tried, tried
 from conformance.commands.releases import order

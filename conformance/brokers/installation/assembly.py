@@ -22,13 +22,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from conformance.brokers.installation.artifacts import Coordinates, is_published
 from conformance.brokers.installation.cache import sole_maker
-from conformance.brokers.installation.gaps import PULSAR, Resolution, Substitute
+from conformance.brokers.installation.gaps import PULSAR, Resolution
 from conformance.brokers.installation.maven import Resolved
+from conformance.brokers.installation.record import ORIGIN_FILE, AssemblyRecord, Substitute
 from conformance.brokers.installation.source_release import configuration_files
 from conformance.harness_error import HarnessError
-
-ORIGIN_FILE: Final = "assembled.json"
-"""In the folder of an assembled release: how it came to be."""
 
 _LOG4J: Final = "org.apache.logging.log4j"
 _BINDINGS: Final = {"1": "log4j-slf4j-impl", "2": "log4j-slf4j2-impl"}
@@ -56,18 +54,6 @@ Configuration:
       AppenderRef:
         - ref: Console
 """
-
-
-class AssemblyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How an assembled release came to be."""
-
-    version: str
-    jars: int
-    has_own_configuration: bool
-    """Whether its configuration files are the release's own."""
-    seconds: float
-    substitutes: tuple[Substitute, ...] = ()
-    """What stands in for artifacts that are not published."""
 
 
 def broker_of(version: str) -> Coordinates:
@@ -108,12 +94,6 @@ def assembled(version: str, folder: Path) -> Path:
             (made / ORIGIN_FILE).write_bytes(msgspec.json.encode(origin))
             made.replace(folder)
     return folder
-
-
-def origin_of(folder: Path) -> AssemblyRecord | None:
-    """How the release in a folder came to be; None for an unpacked distribution."""
-    file = folder / ORIGIN_FILE
-    return msgspec.json.decode(file.read_bytes(), type=AssemblyRecord) if file.exists() else None
 
 
 def _demand_published(broker: Coordinates) -> None:

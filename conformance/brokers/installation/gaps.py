@@ -15,12 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from conformance.brokers.installation.artifacts import Coordinates, NotPublished, artifact
 from conformance.brokers.installation.maven import Overridden, Resolved, Unresolved, resolve
 from conformance.brokers.installation.nearest import is_newer, nearest
 from conformance.brokers.installation.pom import Name, Pom, coordinates_of
+from conformance.brokers.installation.record import Substitute
 from conformance.harness_error import HarnessError
 
 PULSAR: Final = "org.apache.pulsar"
@@ -30,16 +29,6 @@ _ROUNDS: Final = 40
 """Maven names one gap, or a few, at a time."""
 _TESTS: Final = "tests"
 _FETCHED_AT_ONCE: Final = 8
-
-
-class Substitute(msgspec.Struct, frozen=True, kw_only=True):
-    """An artifact that is not published, and the version that is used instead, as text."""
-
-    missing: str
-    used: str
-
-    def __str__(self) -> str:
-        return f"{self.used} instead of {self.missing}"
 
 
 class Resolution:

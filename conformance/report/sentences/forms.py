@@ -106,6 +106,7 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     ``stopped``: why the run ended early although nothing failed: interrupted, not authorized, or out of time before the
     broker was ready.
     ``ended``: the processes that ended although the suite did not end them. ``load``: that of the machine in the run.
+    ``substitutes``: by what is not published of an assembled release, what is used instead.
     """
 
     broker: str
@@ -115,6 +116,7 @@ class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):
     stopped: str | None = None
     ended: list[EndedForm] = []
     load: Load | None = None
+    substitutes: dict[str, str] = {}
 
 
 class VerifyForm(_Form, frozen=True, kw_only=True, tag="verify"):

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.installation.artifacts import Coordinates, artifact, is_published
-from conformance.brokers.installation.assembly import assembled, origin_of
-from conformance.brokers.installation.gaps import Resolution, Substitute
+from conformance.brokers.installation.assembly import assembled
+from conformance.brokers.installation.gaps import Resolution
 from conformance.brokers.installation.maven import _OVERRIDDEN, Overridden, _failure, _overridden
 from conformance.brokers.installation.nearest import is_newer, nearest
 from conformance.brokers.installation.pom import Pom
+from conformance.brokers.installation.record import Substitute, origin_of
 from conformance.brokers.release import fetched_release, release_in
 from conformance.harness_error import HarnessError
 
