@@ -12,6 +12,7 @@ from rich.console import Console
 
 from conformance.brokers.installation.record import ORIGIN_FILE, AssemblyRecord, Substitute
 from conformance.brokers.select import substitutes_of
+from conformance.events import AnyEvent
 from conformance.report import table, verdicts_json
 from conformance.report.data import ReportData
 from conformance.report.pages.page import page
@@ -33,7 +34,11 @@ OF_RELEASE = {"conf/standalone.conf": "the defaults of its code", MISSING: USED}
 
 
 def report_data(substitutes: dict[str, str]) -> ReportData:
-    events = [msgspec.structs.replace(STARTED, substitutes=substitutes), example(DEDUP_01=2), finished()]
+    events: list[AnyEvent] = [
+        msgspec.structs.replace(STARTED, substitutes=substitutes),
+        example(DEDUP_01=2),
+        finished(),
+    ]
     return ReportData(
         verdicts=verdicts(events, select("DEDUP-01")),
         known=(),
