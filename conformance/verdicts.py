@@ -253,8 +253,9 @@ class Verdicts:
 
     @property
     def release(self) -> str | None:
-        """The release that the broker reported; None if the run did not get so far."""
-        return self.started.release if self.started is not None else None
+        """The release that the broker reported, or those of a rolling upgrade (``3.3.6,4.0.8``); None if the run did
+        not get so far."""
+        return ",".join(self.started.releases) if self.started is not None else None
 
     @property
     def mostly_excused(self) -> tuple[RuleVerdict, ...]:
@@ -346,10 +347,6 @@ class _RunSummary:
         self._load_of: dict[str, Load | None] = {}
         self._found: list[ViolationFound] = []
         self._minimised: dict[str, ViolationMinimised] = {}
-
-    @property
-    def release(self) -> str | None:
-        return self.started.release if self.started is not None else None
 
     def is_concerned_by(self, deviation: KnownDeviation) -> bool:
         started = self.started

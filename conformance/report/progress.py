@@ -97,9 +97,9 @@ class _State:
     def take(self, event: AnyEvent) -> str | None:
         """Note an event; returns a line on it, or None."""
         match event:
-            case RunStarted(release=release, machines=machines, at_s=at_s):
+            case RunStarted(machines=machines, at_s=at_s):
                 self._operations_since_s = at_s
-                self.phase = f"Pulsar {release} is up{_named(machines)}"
+                self.phase = f"Pulsar {','.join(event.releases)} is up{_named(machines)}"
                 return self.phase
             case RunAsked() | LoadMeasured():
                 return None
