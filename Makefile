@@ -13,7 +13,7 @@ TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cer
 # Images often switch byte code off. Each of the suite's processes would compile all that it imports: a second of two.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: check test test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test
+.PHONY: check test test-all test-docs test-container quality lint docs requirements proto clean setup setup-spark setup-test
 
 setup: $(VENV)/.run
 setup-spark: $(VENV)/.spark
@@ -61,11 +61,16 @@ check: $(VENV)/.run
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@$(BIN)/pulsar-conformance check --broker $(BROKER)
 
-# The suite's own tests: lint, types, then everything from the model to real brokers, in four processes, all of which may
-# have brokers (tests/scheduling.py).
+# What every change runs: lint, types, the first tier of the suite's own tests, and a seventh of the second, which the
+# date chooses, or DAY=0 to 6 (tests/tiers.py). Four processes, all of which may have brokers (tests/scheduling.py).
 test: lint
 	@echo "== tests"
-	@$(BIN)/python -m pytest tests -n 4 --durations=20
+	@$(BIN)/python -m pytest tests -m "" --tier change $(DAY:%=--day %) -n 4 --durations=20
+
+# Both tiers, documented commands as they are written and containers included: an hour and more.
+test-all: lint test-container
+	@echo "== all tests"
+	@$(BIN)/python -m pytest tests -m "" -n 4 --durations=60
 
 # Every command of README and docs that can run here, and the steps of the action for CI, as they are written: half an hour.
 test-docs: $(VENV)/.test $(VENV)/.spark

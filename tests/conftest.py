@@ -8,10 +8,12 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
 from conformance.brokers.interface import Broker
 from conformance.engine.execution import spare_the_collector
 from tests.scheduling import WITH_BROKERS, ShareScheduling, check_shares, share_of
+from tests.tiers import DAYS, divided, today
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("slow days")
@@ -23,7 +25,40 @@ def broker(pulsar_broker: Broker) -> Broker:
     return pulsar_broker
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+ALL_COLLECTED = pytest.StashKey[list[pytest.Item]]()
+"""The tests that were collected, those of other days included."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tiers")
+    group.addoption(
+        "--tier",
+        choices=("change", "all"),
+        default="all",
+        help="change: what every change runs, and a seventh of the rest (tests/tiers.py)",
+    )
+    group.addoption(
+        "--day",
+        type=int,
+        choices=range(DAYS),
+        help="which seventh of the rest; the default depends on the date",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    if config.option.tier == "all":
+        return None
+    day = config.option.day
+    return f"tests: those of every change, and of the rest the share of day {day} of 0 to {DAYS - 1}; again: DAY={day}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """All processes run the share of one day, even if they begin beside midnight."""
+    node.workerinput["day"] = node.config.option.day
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that would start a second broker or a second Spark ends the run, with ``-n`` or without.
 
     A test that fails on a real broker is run once more, like a violation is replayed before it is believed: in every
@@ -31,6 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     the tests that passed the second time (``-rR``); they have to be fixed, too.
     """
     check_shares(items)
+    config.stash[ALL_COLLECTED] = items.copy()
+    if config.option.tier == "change":
+        items[:], left_out = divided(items, config.option.day)
+        config.hook.pytest_deselected(items=left_out)
     for item in items:
         if share_of(item.nodeid) in WITH_BROKERS:
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -56,6 +95,8 @@ class _Failures:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.day is None:
+        config.option.day = getattr(config, "workerinput", {}).get("day", today())
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(_Failures(terminal))

@@ -18,7 +18,8 @@ from conformance.cli.check import check
 
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
-REUSABLE = ROOT / ".github" / "workflows" / "conformance.yml"
+WORKFLOWS = ROOT / ".github" / "workflows"
+REUSABLE = WORKFLOWS / "conformance.yml"
 EXAMPLE = ROOT / "docs" / "ci" / "pulsar-conformance.yml"
 BIN = Path(sys.executable).parent
 
@@ -50,7 +51,7 @@ def test_actionlint_accepts_the_workflows_and_rejects_a_misspelled_input(tmp_pat
     shutil.copy(ACTION, suite)
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
-    copies = [Path(shutil.copy(path, workflows / f"{number}.yml")) for number, path in enumerate((REUSABLE, EXAMPLE))]
+    copies = [Path(shutil.copy(path, workflows)) for path in (*WORKFLOWS.glob("*.yml"), EXAMPLE)]
     ran = actionlint(tmp_path, *copies)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     broken = workflows / "broken.yml"

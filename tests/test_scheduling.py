@@ -6,11 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
+from tests.conftest import ALL_COLLECTED
 from tests.scheduling import BROKERS, DEVIATIONS, HISTORIES, SPARK, USERS, WITH_BROKERS, share_of
 from tests.test_pytest_plugin import pytest_run
+from tests.tiers import DAYS, WEEKLY, day_of, divided
 
 ROOT = Path(__file__).parents[1]
 
@@ -81,3 +84,48 @@ def test_a_failure_is_printed_when_it_happens(monkeypatch: pytest.MonkeyPatch, t
     assert run.returncode == 9
     assert "failed: test_two.py::test_one" in run.stdout
     assert "assert 1 == 2" in run.stdout
+
+
+def test_each_test_is_in_one_tier_and_the_seven_shares_of_the_second_make_the_whole(
+    request: pytest.FixtureRequest,
+) -> None:
+    items = request.config.stash[ALL_COLLECTED]
+    shares = [set(divided(items, day)[0]) for day in range(DAYS)]
+    every_day = set.intersection(*shares)
+    assert request.node in every_day
+    assert set.union(*shares) == set(items)
+    for item in items:
+        assert (day_of(item) is None) == (item in every_day), item.nodeid
+        assert sum(item in share for share in shares) == (DAYS if item in every_day else 1), item.nodeid
+
+
+def test_every_place_of_the_second_tier_exists() -> None:
+    for place in WEEKLY:
+        module, _, function = place.partition("::")
+        assert (ROOT / module).exists(), place
+        assert not function or f"def {function}(" in (ROOT / module).read_text(), place
+
+
+TIERS = """
+import pytest
+
+def test_of_every_change():
+    pass
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("number", range(40))
+def test_of_one_day(number):
+    pass
+"""
+
+
+def test_each_process_runs_the_first_tier_and_the_share_of_the_day(tmp_path: Path) -> None:
+    (tmp_path / "test_tiers.py").write_text(TIERS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = weekly\n")
+    of_the_day = [number for number in range(40) if crc32(b"test_tiers.py::test_of_one_day[%d]" % number) % DAYS == 3]
+    assert 0 < len(of_the_day) < 20
+    run = pytest_run(tmp_path, "-p", "tests.conftest", "-n", "2", "--verbose", "--tier", "change", "--day", "3")
+    assert run.returncode == 0, run.stdout
+    assert "the share of day 3" in run.stdout
+    passed = re.findall(r"PASSED test_tiers.py::(\S+)", run.stdout)
+    assert sorted(passed) == sorted(["test_of_every_change", *(f"test_of_one_day[{number}]" for number in of_the_day)])

@@ -16,7 +16,6 @@ import yaml
 
 from tests.package.commands import ROOT, run
 from tests.package.conftest import built
-from tests.test_actions import actionlint
 
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 WORKFLOWS = (
@@ -78,11 +77,6 @@ def test_links_of_the_package_page_lead_to_the_repository(clone: Path, tmp_path:
 @pytest.mark.parametrize(("tag", "status"), [("v0.1.0", 0), ("v0.1.1", 1)])
 def test_a_tag_that_differs_from_the_version_publishes_nothing(tag: str, status: int) -> None:
     assert step("Compare tag and version", ROOT, GITHUB_REF_NAME=tag).returncode == status
-
-
-def test_actionlint_accepts_the_release_workflow(tmp_path: Path) -> None:
-    ran = actionlint(tmp_path, Path(shutil.copy(RELEASE, tmp_path)))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

@@ -21,7 +21,9 @@ from tests.lockstep.test_takeovers_on_a_real_broker import HISTORIES as OF_LARGE
 from tests.replays import stored
 from tests.replays.seeded_world import SeededWorld
 
-each = pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in stored.histories().items()])
+each = pytest.mark.parametrize(
+    "path", [pytest.param(path, id=name, marks=stored.tier(path)) for name, path in stored.histories().items()]
+)
 
 
 def test_every_defect_has_a_history_or_an_experiment() -> None:
@@ -56,19 +58,19 @@ def test_a_defect_breaks_the_rule_of_its_history_and_without_it_no_rule_is_broke
     assert seeded.perform(operations).violation is None
 
 
-@each
-def test_the_history_of_a_defect_was_recorded_with_it(path: Path) -> None:
-    history = document.read(path)
-    assert history.defect == path.stem
-    assert history.minimal
-    assert history.violation is not None
-    assert path.parent.name == stored.family(catalogue.find(path.stem).breaks)
+def test_the_history_of_a_defect_was_recorded_with_it() -> None:
+    for name, path in stored.histories().items():
+        history = document.read(path)
+        assert history.defect == name
+        assert history.minimal, name
+        assert history.violation is not None, name
+        assert path.parent.name == stored.family(catalogue.find(name).breaks)
 
 
-@each
-def test_the_model_finds_the_violation_in_the_recorded_outcomes(path: Path) -> None:
-    history = document.read(path)
-    assert history.violation is not None
-    broken = verdicts.judged(*history.steps)
-    assert isinstance(broken, Broken)
-    assert (broken.rule, len(history.steps)) == (history.violation.rule, history.violation.step)
+def test_the_model_finds_the_violation_in_the_recorded_outcomes() -> None:
+    for name, path in stored.histories().items():
+        history = document.read(path)
+        assert history.violation is not None
+        broken = verdicts.judged(*history.steps)
+        assert isinstance(broken, Broken), name
+        assert (broken.rule, len(history.steps)) == (history.violation.rule, history.violation.step), name

@@ -14,6 +14,7 @@ from conformance.known import KnownDeviation, shipped
 from conformance.lockstep.lockstep import Lockstep
 from model.deviations import DEVIATIONS
 from model.judgement import Broken
+from tests.replays import stored
 from tests.replays.seeded_world import SeededWorld
 from tests.verdicts import judged
 
@@ -32,7 +33,6 @@ ALIKE = {
 FURTHER = Path(__file__).parents[2] / "docs/histories"
 
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
-each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviation.name) for deviation in SHOWN])
 
 
 def replayed(
@@ -62,7 +62,9 @@ def test_every_deviation_of_the_model_is_in_the_list() -> None:
     assert {deviation.name for deviation in shipped()} == set(DEVIATIONS)
 
 
-@each
+@pytest.mark.parametrize(
+    "deviation", [pytest.param(one, id=one.name, marks=stored.tier(Path(str(one.history)))) for one in SHOWN]
+)
 def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
     deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld]
 ) -> None:
@@ -79,15 +81,14 @@ def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
     assert broken.rule in (deviation.rule, *DEVIATIONS[deviation.name].also)
 
 
-@each
-def test_the_shipped_histories_were_recorded_by_the_suite(deviation: KnownDeviation) -> None:
-    assert deviation.history is not None
-    history = document.read(Path(deviation.history))
-    assert history.violation is not None
-    assert history.replays is not None
-    assert (history.violation.rule, history.violation.deviation) == (deviation.rule, deviation.name)
-    assert history.violation.step == len(history.steps)
-    assert deviation.concerns(history.release, history.clients)
+def test_the_shipped_histories_were_recorded_by_the_suite() -> None:
+    for deviation in SHOWN:
+        history = document.read(Path(str(deviation.history)))
+        assert history.violation is not None
+        assert history.replays is not None, deviation.name
+        assert (history.violation.rule, history.violation.deviation) == (deviation.rule, deviation.name)
+        assert history.violation.step == len(history.steps), deviation.name
+        assert deviation.concerns(history.release, history.clients), deviation.name
 
 
 @pytest.mark.parametrize("path", sorted(FURTHER.glob("*.json")), ids=lambda path: path.stem)
