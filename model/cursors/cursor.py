@@ -115,7 +115,8 @@ class Cursor:
     For releases that deviate: ``miscounted``: by how many entries the backlog may be too small,
     ``was_reset_among_markers``: also by acknowledged markers, ``is_last_not_counted``: by the last one, where it began.
     ``begins_after``: the last entries of the ledgers that were deleted, perhaps, when it was created.
-    ``deleted_in_backlog``: how many entries of a deleted ledger its backlog has until a reload; 0 if that is unknown.
+    ``deleted_in_backlog``: how many entries too many its backlog may have until a reload, because a ledger was deleted;
+    0 if that is unknown.
     ``deviating``: states possible by deviations only, and these. ``ledger_since_ms``: since when the cursor has its
     own ledger, or opens it (None: it has none). ``by_administrators``: how many changes since then were no acks, which
     the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and

@@ -186,7 +186,12 @@ def _created(
     tracked = state.topics.get(subscription.topic)
     if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
-    return state.with_cursor(subscription, created(state, subscription.topic, operation.start, at))
+    new = created(state, subscription.topic, operation.start, at)
+    if operation.start == "latest" and tracked.log.last in {
+        one.mark_delete for one in state.beginnings(subscription.topic)
+    }:
+        new = replace(new, deleted_in_backlog=1)
+    return state.with_cursor(subscription, new)
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:

@@ -17,6 +17,7 @@ from model.cursors.log import Place, TopicLog
 from model.deviations import DEVIATIONS, requires
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.deviations.counts import (
+    BEGINNING_IN_DELETED_LEDGER_MISCOUNTED,
     DELETED_LEDGER_IN_BACKLOG,
     LAST_ENTRY_NOT_IN_BACKLOG,
     PARTIAL_ACKS_NOT_COUNTED_OFF,
@@ -191,7 +192,7 @@ def _counted(
     In releases that deviate, it also has the markers that no dispatcher has read yet, and a reset miscounts those that
     one has read.
     A broker that recovers a mark-delete position with outdated ranges subtracts those ranges from the backlog, from the
-    mark-delete position on. Where a subscription began after a deleted ledger, it may have that ledger's entries.
+    mark-delete position on. Where a subscription began after a deleted ledger, it may count some of that one.
     ``shown``: the state by the mark-delete position in the stats, which may be before a deleted ledger.
     """
     backlog, left = stats.backlog, actual.count_left(log)
@@ -203,12 +204,13 @@ def _counted(
     miscounted = min(left, cursor.miscounted)
     is_within_range = any(one.after < stats.mark_delete <= one.last for one in stats.ranges)
     deleted = 0 if cursor.deleted_in_backlog is None else cursor.deleted_in_backlog or shown.count_left(log) - left
+    by_deleted = DELETED_LEDGER_IN_BACKLOG if cursor.begins_after else BEGINNING_IN_DELETED_LEDGER_MISCOUNTED
     amounts = {
         UNREAD_MARKERS_COUNT: (1, markers),
         RESET_MISCOUNTS_BACKLOG: (-left, -1) if cursor.was_reset_among_markers else (-miscounted, -max(1, miscounted)),
         LAST_ENTRY_NOT_IN_BACKLOG: (-cursor.is_last_not_counted, -1),
         RESET_KEEPS_FORMER_RANGES: (-is_within_range, -1),
-        DELETED_LEDGER_IN_BACKLOG: (max(1, deleted), deleted),
+        by_deleted: (max(1, deleted), deleted),
     }
     ways = adding(amounts, backlog - left)
     counted = required(ways, cursor, known, because) if ways else Broken("SERVE-04", because)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.counts import DELETED_LEDGER_IN_BACKLOG
+from model.deviations.counts import BEGINNING_IN_DELETED_LEDGER_MISCOUNTED, DELETED_LEDGER_IN_BACKLOG
 from model.events import (
     AllReceived,
     Created,
@@ -130,3 +130,22 @@ def test_a_backlog_has_the_last_deleted_ledger_by_a_deviation_and_nothing_else()
     assert set(allowed(*reloaded, reads(before, 0), known=known)) == {known}
     assert broken(*reloaded, reads(before, 5), known=known) == ("SERVE-04", None)
     assert broken(*FIRST_DELETED, NEW, reads(Position(1, 4), 7), known=known) == ("SERVE-04", None)
+
+
+def test_a_backlog_has_one_entry_too_many_by_a_deviation_where_a_subscription_began_in_a_deleted_ledger() -> None:
+    known = BEGINNING_IN_DELETED_LEDGER_MISCOUNTED
+    deleted: tuple[Happened, ...] = (*BEGIN, sent(0, 10), (DeleteSubscription("t", "old"), Done()))
+    begun = (*deleted, (CreateSubscription("t", "new", "latest"), Done()))
+    assert broken(*begun, reads(Position(3, -1), 1)) == ("SERVE-04", known)
+    more = (*begun, reads(Position(3, -1), 1), sent(10, 2), reads(Position(3, -1), 3))
+    assert set(allowed(*more, known=known)) == {known}
+    for other in (2, 5, 10):
+        assert broken(*begun, reads(Position(3, -1), other), known=known) == ("SERVE-04", None)
+    with_room: tuple[Happened, ...] = (*BEGIN, sent(0, 7), (DeleteSubscription("t", "old"), Done()))
+    latest: Happened = (CreateSubscription("t", "new", "latest"), Done())
+    assert broken(*with_room, latest, reads(Position(2, 1), 1), known=known) == ("SERVE-04", None)
+    kept = (*BEGIN, sent(0, 10), latest)
+    assert broken(*kept, reads(Position(2, 4), 1), known=known) == ("SERVE-04", None)
+    assert broken(*deleted, NEW, reads(Position(2, -1), 1), known=known) == ("SERVE-04", None)
+    reloaded = (*begun, reads(Position(3, -1), 1), (Unload("t"), Done()))
+    assert broken(*reloaded, reads(Position(3, -1), 1), known=known) == ("SERVE-04", None)
