@@ -16,7 +16,6 @@ from conformance.history.document import Violation
 from conformance.history.validation import nonsense
 from conformance.lockstep.lockstep import Lockstep
 from model.cursors.variants import CursorVariant
-from model.deduplication.variants import named
 from model.deviations import DEVIATIONS
 from model.events import Created, Done, Opened, Stored
 from model.example import Example
@@ -28,7 +27,7 @@ from model.subscription_operations import ReadCursor
 from stateful.test_cursors import MACHINES as OF_CURSORS
 from stateful.test_deduplication import MACHINES as OF_DEDUPLICATION
 from tests.lockstep.campaigns import MakePerformer, play_in_rounds
-from tests.lockstep.simulated.variants import SimulatedVariant
+from tests.lockstep.simulated.variants import SimulatedVariant, deduplication
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.report.samples import answers, entry, history, step
 from tests.verdicts import judged
@@ -40,7 +39,7 @@ ROUNDS = 20
 SHORT = 8
 """A history of which a reader sees at once what it shows."""
 
-FORGETFUL: MakePerformer = partial(SimulatedPerformer, variant=named("no-check").variant)
+FORGETFUL: MakePerformer = partial(SimulatedPerformer, variant=deduplication("no-check"))
 """A broker that stores what it stored before."""
 
 
@@ -115,7 +114,7 @@ def violation_of(broken: Broken, at: int) -> Violation:
 
 OF_VARIANTS: dict[str, tuple[int, MakePerformer]] = {
     "no-check": (1, FORGETFUL),
-    "recovery-without-replay": (4, partial(SimulatedPerformer, variant=named("recovery-without-replay").variant)),
+    "recovery-without-replay": (4, partial(SimulatedPerformer, variant=deduplication("recovery-without-replay"))),
     "hole_jumped": (0, partial(SimulatedPerformer, cursors=SimulatedVariant(hole_jumped=True))),
     "left_forgotten": (0, partial(SimulatedPerformer, cursors=SimulatedVariant(left_forgotten=True))),
     "nack_ignored": (0, partial(SimulatedPerformer, cursors=SimulatedVariant(nack_ignored=True))),

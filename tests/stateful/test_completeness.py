@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from conformance.engine.machines import Machine
-from model.deduplication.variants import VARIANTS, Variant, named
+from model.deduplication.variants import VARIANTS, Variant
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
@@ -35,6 +35,7 @@ from model.deviations.deduplication import (
 from model.variants import Origin
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
+from tests.lockstep.simulated.variants import deduplication
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
@@ -117,7 +118,7 @@ def test_every_defect_and_every_reading_of_the_document_has_a_machine() -> None:
 @pytest.mark.parametrize("name", FOUND)
 def test_a_variant_is_found_by_a_rule_that_it_breaks(name: str) -> None:
     machine, rules = FOUND[name]
-    performer = partial(SimulatedPerformer, variant=named(name).variant, snapshot_room=3)
+    performer = partial(SimulatedPerformer, variant=deduplication(name), snapshot_room=3)
     found, *_ = run(machine, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.deviation is None
     assert found.violation.rule in rules, found.violation.because
@@ -125,7 +126,7 @@ def test_a_variant_is_found_by_a_rule_that_it_breaks(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["no-check", "strict-less-than", "recovery-without-replay", "replay-skips-one"])
 def test_a_variant_is_found_when_connections_are_cut(name: str) -> None:
-    performer = partial(SimulatedPerformer, variant=named(name).variant)
+    performer = partial(SimulatedPerformer, variant=deduplication(name))
     found, *_ = run(NETWORK, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.rule in FOUND[name][1], found.violation.because
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from conformance.engine.machines import Machine
-from model.deduplication.variants import Variant, named
+from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
 from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG
 from model.deviations.cursors import (
@@ -68,8 +68,7 @@ def of_cursors(deviation: str, shadow: str, machine: Machine, *rules: str) -> Sh
 
 
 def of_deduplication(performer: partial[SimulatedPerformer], shadow: str, machine: Machine, *rules: str) -> Shadowed:
-    (switch,) = (one for one in Variant.__struct_fields__ if getattr(named(shadow).variant, one) is True)
-    variant = replace(performer.keywords.get("variant", Variant()), **{switch: True})
+    variant = replace(performer.keywords.get("variant", Variant()), **{shadow.replace("-", "_"): True})
     return Shadowed(partial(performer, variant=variant), machine, frozenset(rules))
 
 

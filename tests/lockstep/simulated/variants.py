@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from model.cursors.variants import CursorVariant
+from model.deduplication.variants import Variant
 
 
 class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
@@ -64,3 +67,9 @@ AS_RELEASES = SimulatedVariant(
     expiry_stops_at_acknowledged=True,
 )
 """Subscriptions with all known deviations that releases since 2.10.5 have."""
+
+
+def deduplication(name: str) -> Variant:
+    """The variant of this name of the reference of deduplication."""
+    switches: dict[str, Any] = {name.replace("-", "_"): True}
+    return Variant(**switches)

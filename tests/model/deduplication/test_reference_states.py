@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from conformance.engine.machines import Machine
-from model.deduplication.variants import named
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import play
+from tests.lockstep.simulated.variants import deduplication
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.model.deduplication.two_observers import Beside, watched
 
@@ -51,7 +51,7 @@ def test_both_observers_accept_a_correct_broker_and_hold_few_states(machine: Mac
 def test_the_reference_states_reject_the_violations_of_the_observer(
     name: str, machine: Machine, beside: Beside
 ) -> None:
-    performer = partial(SimulatedPerformer, variant=named(name).variant)
+    performer = partial(SimulatedPerformer, variant=deduplication(name))
     play(
         machine.factory,
         performer,
