@@ -1,11 +1,11 @@
-"""How well bugs are found: the time and operations until each of a sample of seeded defects is found, in three ways.
+"""How well bugs are found: the time and operations until each of a sample of seeded defects is found.
 
     python -m tests.quality.finding measure [--broker 4.0.8] [--seeds 5] [--limit 60] [DEFECT…]
     python -m tests.quality.finding render
     python -m tests.quality.finding again [--broker 4.0.8] [--seeds 8] [DEFECT…]     # make quality
 
 ``measure`` appends to ``measured.jsonl`` and leaves out what that has, so it can be stopped and started again. It takes
-about two minutes for a defect and a seed. The three ways take turns, so a busy machine slows all of them. ``again``
+about two minutes for a defect and a seed. The ways take turns, so a busy machine slows both of them. ``again``
 measures lanes only, and says what got worse since: it exits with 1 if a defect is found later than before.
 """
 
@@ -27,7 +27,7 @@ from conformance.harness_error import HarnessError
 from model.rules.catalogue import RULES
 from tests.quality.finding import data
 from tests.quality.finding.comparison import SIGNIFICANT, Compared, compare
-from tests.quality.finding.data import MEASURED, WAYS, Measurement, Way
+from tests.quality.finding.data import MEASURED, MEASURED_WAYS, Measurement, Way
 from tests.quality.finding.hunt import Deployment
 from tests.quality.finding.page import PAGE, PLOT, page, plot
 from tests.quality.finding.sample import sample
@@ -140,8 +140,8 @@ def _measured(deployment: Deployment, defect: Defect, way: Way, seed: int, limit
 
 def _turns(first: int) -> list[Way]:
     """The ways, each as often first as the others."""
-    start = first % len(WAYS)
-    return list(islice((*WAYS, *WAYS), start, start + len(WAYS)))
+    start = first % len(MEASURED_WAYS)
+    return list(islice((*MEASURED_WAYS, *MEASURED_WAYS), start, start + len(MEASURED_WAYS)))
 
 
 if __name__ == "__main__":

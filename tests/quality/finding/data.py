@@ -9,8 +9,10 @@ from typing import Final, Literal, get_args
 import msgspec
 
 Way = Literal["one lane", "lanes", "uniform"]
-"""The machines with one example at a time; in lanes; and the uniform machine in as many lanes."""
+"""The machines with one example at a time, in lanes, and a machine in lanes that drew uniformly (since deleted)."""
 WAYS: Final[tuple[Way, ...]] = get_args(Way)
+MEASURED_WAYS: Final[tuple[Way, ...]] = ("one lane", "lanes")
+"""The ways that can still be measured."""
 
 MEASURED: Final = Path(__file__).parent / "measured.jsonl"
 

@@ -45,7 +45,6 @@ from stateful.test_key_shared import MACHINES as OF_KEY_SHARED
 from stateful.test_mixed import MACHINES as OF_ALL
 from stateful.test_service import MACHINES as OF_SERVICE
 from tests.quality.finding.data import Measurement, Way
-from tests.quality.finding.uniform import APPLICATIONS_MACHINES, CHUNKS_MACHINES, TOPICS_MACHINES
 
 LANES: Final = 8
 MACHINES: Final = (
@@ -62,14 +61,6 @@ WARM_UP_S: Final = 8.0
 """How long a broker works before it is measured: the first examples on a new one are several times slower."""
 MOST_HUNTS: Final = 30
 """After so many hunts another broker is started: topics stay, and a restart takes longer with more of them."""
-UNIFORM: Final = {
-    "DEDUP": (*TOPICS_MACHINES, *APPLICATIONS_MACHINES),
-    "ACK": TOPICS_MACHINES,
-    "KEY": TOPICS_MACHINES,
-    "CHUNK": CHUNKS_MACHINES,
-    "SERVE": TOPICS_MACHINES,
-}
-"""The uniform machines that look for defects of a family."""
 
 
 class Watch(events.Emitter):
@@ -117,10 +108,8 @@ def rules_of(defect: Defect) -> frozenset[str]:
     return frozenset(rule.id for rule in select(RULES[defect.breaks].family))
 
 
-def machines_for(way: Way, defect: Defect) -> Sequence[Machine]:
-    """The machines that decide a rule of the defect's family, as in ``defects --hunt``; or the uniform ones of it."""
-    if way == "uniform":
-        return UNIFORM[RULES[defect.breaks].family]
+def machines_for(defect: Defect) -> Sequence[Machine]:
+    """The machines that decide a rule of the defect's family, as in ``defects --hunt``."""
     return [machine for machine in MACHINES if not machine.on_shipped and machine.is_for(rules_of(defect))]
 
 
@@ -160,14 +149,14 @@ class Deployment:
             self._settings, self._hunts = settings, 0
             self._broker.start()
             with world_on(self._broker, None) as (world, footprint):
-                self._run(world, footprint, TOPICS_MACHINES, frozenset(), seed=0, lanes=LANES, limit_s=WARM_UP_S)
+                self._run(world, footprint, OF_ALL[:1], frozenset(), seed=0, lanes=LANES, limit_s=WARM_UP_S)
         return self._broker
 
     def _hunt(self, broker: Broker, defect: Defect, way: Way, seed: int, limit_s: float) -> Measurement:
         with world_on(broker, defect) as (world, footprint):
             lanes = 1 if way == "one lane" else LANES
             watch = self._run(
-                world, footprint, machines_for(way, defect), rules_of(defect), seed=seed, lanes=lanes, limit_s=limit_s
+                world, footprint, machines_for(defect), rules_of(defect), seed=seed, lanes=lanes, limit_s=limit_s
             )
             found = watch.found
             if found is None and (watch.errors or watch.now_s < limit_s / 2):

@@ -32,10 +32,12 @@ How long it takes to find a [seeded defect](defects.md), in three ways:
   testing or plans.
 
 A hunt runs the machines of the defect's family, as `pulsar-conformance defects --hunt` does, from a seed until a rule
-of the family is broken. The uniform machine draws only operations on topics that the family is about. Each of its
-examples begins with a topic, a producer and a consumer, and it draws only what has something to act on; otherwise most
-examples would come to nothing. The clock starts when the broker serves and the defect is on, so lanes start within the
-time. Operations are those of all lanes. The ways take turns on a broker with the machines' settings.
+of the family is broken. The clock starts when the broker serves and the defect is on, so lanes start within the time.
+Operations are those of all lanes. The ways take turns on a broker with the machines' settings.
+
+The uniform machine was made for this comparison, and is no longer in the suite. It drew only operations on topics that
+the family is about. Each of its examples began with a topic, a producer and a consumer, and it drew only what had
+something to act on; otherwise most examples would have come to nothing.
 
 The defects are a random sample of each family that one broker of one cluster can show. Left out are defects that need
 several clusters (REPL), brokers or bookies.
@@ -131,7 +133,7 @@ def page(measured: Sequence[Measurement]) -> str:
             "",
             "`make quality` measures some of the defects in lanes again, and says which are found later than these.",
             "Its exact rank test compares operations, as seconds depend on the machine.",
-            "`python -m tests.quality.finding measure` continues these measurements.",
+            "`python -m tests.quality.finding measure` continues these measurements of the machines.",
             "",
         ]
     )

@@ -1,1 +1,0 @@
-"""Measures what lanes bring."""
