@@ -11,7 +11,7 @@ from pathlib import Path
 from conformance.brokers.tried import tried
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
-from conformance.report.docs import hunts
+from conformance.report.docs import hunts, results
 from conformance.report.docs.deviations import deviations_page
 from conformance.report.docs.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.report.docs.releases import capabilities_page, releases_page
@@ -28,6 +28,8 @@ REFERENCE = "reference"
 """The folder of the generated pages, below that of the documentation."""
 HUNTS = "hunts"
 """The folder of the hunts' JSON files, below that of the documentation."""
+RUNS = "results/runs.jsonl"
+"""The file with a line for each run, below the folder of the documentation."""
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -47,6 +49,7 @@ def pages(folder: Path) -> dict[str, str]:
         f"{REFERENCE}/settings.md": settings_page(),
         f"{REFERENCE}/capabilities.md": capabilities_page(),
         f"{REFERENCE}/releases.md": releases_page(tried()),
+        f"{REFERENCE}/results.md": results.results_page(results.read(folder / RUNS)),
     }
 
 

@@ -21,6 +21,14 @@ def in_words(named: NamedExploration[S, L], found: Exploration[S, L]) -> str:
     return "\n".join(_lines(named, found))
 
 
+def broken_in_brief(found: Exploration[S, L]) -> list[str]:
+    """Each broken statement with its rules, and the length of its shortest counterexample."""
+    brief = [f"{_statement(one.broken)}: {_length(one.path)}" for one in found.counterexamples]
+    if found.dead_end is not None:
+        brief.append(f"from everywhere a good ending is within reach: {_length(found.dead_end)}")
+    return brief
+
+
 def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[str]:
     yield f"{named.name}: {named.what}"
     yield f"  {_size(found)}"
@@ -35,8 +43,7 @@ def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[
         yield from _steps(counterexample.path)
     for counterexample in found.counterexamples:
         if counterexample not in whole:
-            steps = count(len(counterexample.path.labels), "step", "steps")
-            yield f"  Broken after {steps}: {_statement(counterexample.broken)}"
+            yield f"  Broken after {_length(counterexample.path)}: {_statement(counterexample.broken)}"
     yield from _endings(found)
     for statement in found.unexercised:
         yield f"  Not exercised: {_statement(statement)}"
@@ -66,6 +73,10 @@ def _endings(found: Exploration[S, L]) -> Iterator[str]:
 
 def _statement(statement: Statement[S, L]) -> str:
     return f"{statement.says} ({', '.join(statement.rules)})"
+
+
+def _length(path: Path[S, L]) -> str:
+    return count(len(path.labels), "step", "steps")
 
 
 def _steps(path: Path[S, L]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from conformance.faults.defect import Defect
 from conformance.report.data import title
-from conformance.report.docs.exploration import in_words
+from conformance.report.docs.exploration import broken_in_brief
 from conformance.report.docs.hunts import DefectForm, HuntForm
 from conformance.report.sentences.lists import count
 from model.chunking import assembly
@@ -107,23 +107,24 @@ def _row(hunted: DefectForm) -> tuple[str, ...]:
 
 
 def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
-    """A small state graph, and the shortest counterexamples of every variant of the model."""
-    sections = [
-        f"### {variant.name}\n\nFrom: {variant.origin.value}.\n\n```\n{in_words(named, named.run())}\n```"
+    """A small state graph, and what each variant of the model breaks."""
+    rows = [
+        (f"`{variant.name}`", variant.origin.value, variant.what, "<br>".join(broken_in_brief(named.run())))
         for variant in variants
         for named in explorations(variant.name)
     ]
     return page(
         "Exploring the model",
         "`pulsar-conformance explore` visits every reachable state of the references in small configurations. The "
-        "rules hold in each state. This page has what is too long for a terminal.",
+        "rules hold in each state.",
         "## One message, one failing write\n\nAll states of one producer that sends one message, while one write may "
         "fail. Each state has the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
         f"```mermaid\n{_drawing()}\n```",
         "## What breaks without a sentence of the documents\n\nEach variant of a reference does one thing differently. "
         "Those of replication are named `repl-…`, of chunking `chunk-…`, of cursors `ack-…`, of Key_Shared "
-        "`key-…`. Each has a shortest counterexample here. `--variant NAME` explores one.",
-        *sections,
+        "`key-…`. Each breaks these statements, after so many steps; "
+        "`pulsar-conformance explore --variant NAME` shows the shortest counterexample step by step.",
+        grid(("variant", "from", "difference", "broken statements (rules): shortest counterexample"), rows),
     )
 
 
