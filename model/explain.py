@@ -1,112 +1,196 @@
-"""What explains an observation that no document allows: sets of deviations.
+"""Judges a step by the documents, and explains afterwards what they do not allow.
 
-A state that the documents do not allow has *ways*: the sets of deviations that lead to it. A state that needs two
-deviations has both in one way, and a state that either of two leads to has two ways. None of them contains another one.
-If only such states explain an observation, the way with the fewest unknown deviations counts.
+This is the entry point of the model. :func:`judge` takes the state, an operation and what was observed of it, and
+returns the next state or the broken rule. It is pure, so a stored history is judged again with the same result.
+
+The rules know no deviation. Each state remembers the step that led to it, and the state before. Only if a rule is
+broken, the deviations are asked: those that are known, then all of them, which only give the violation its name.
+
+The search is for the smallest set of deviations. A violation is either explained at once, and then the rest of its step
+is judged; or a deviation changed something silently at an earlier step, and then all steps since are judged again from
+the state that it led to. What is judged may break the next rule, which takes the next deviation. So a set that has
+fewer unknown deviations is tried before one that has more, and of these a smaller one before a larger one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from itertools import chain, combinations, product
-from typing import Final, TypeVar
+import heapq
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
 
-from model.deviations import DEVIATIONS
+from model.cursors.cursor import Interval
+from model.deviations import DEVIATIONS, EXPLANATIONS, Explanation, counted
+from model.events import AnyOutcome, Late
+from model.example.judge import NO_TIME
+from model.example.judge import judge as by_documents
+from model.example.state import Example, Judgement, Past
+from model.example.step import Step
+from model.excuses.ways import required
 from model.judgement import Allowed, Broken
+from model.operations import AnyOperation
+from model.service.unexpected import Unexpected
 
-S = TypeVar("S")
-
-Way = frozenset[str]
-"""Deviations that explain something together."""
-Ways = frozenset[Way]
-"""Alternative ways, each of which suffices."""
-
-BY_DOCUMENT: Final[Ways] = frozenset({frozenset()})
-"""The ways to what the documents allow: it requires no deviation."""
-
-
-def by(*names: str) -> Ways:
-    """The ways to something that each of these deviations explains alone."""
-    return frozenset(frozenset({name}) for name in names)
+MOST_NAMES: Final = 3
+"""How many deviations may explain a violation together."""
+MOST_CHANGES: Final = 2
+"""How many earlier steps may have ended otherwise."""
+MOST_STEPS: Final = 2_000
+"""How many steps may be judged again to explain one violation."""
 
 
-def minimal(ways: Iterable[Way]) -> Ways:
-    """These ways without those that contain another one."""
-    every = frozenset(ways)
-    return every if len(every) < 2 else frozenset(one for one in every if not any(other < one for other in every))
+def judge(
+    state: Example,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    late: tuple[Late, ...] = (),
+    at: Interval = NO_TIME,
+    unexpected: tuple[Unexpected, ...] = (),
+) -> Judgement:
+    """The state that is possible after this operation and outcome. Late answers are judged first.
 
-
-def together(*each: Ways) -> Ways:
-    """The ways to something that requires all of these."""
-    return minimal(frozenset[str]().union(*one) for one in product(*each))
-
-
-def merged(labelled: Iterable[tuple[S, Ways]]) -> dict[S, Ways]:
-    """All ways to each of these states."""
-    found: dict[S, Ways] = {}
-    for state, ways in labelled:
-        found[state] = minimal(found[state] | ways) if state in found else ways
-    return found
-
-
-def is_known(ways: Ways, known: frozenset[str]) -> bool:
-    """Whether known deviations suffice."""
-    return any(way <= known for way in ways)
-
-
-def simplest(ways: Iterable[Way], known: frozenset[str]) -> Way:
-    """The way with the fewest unknown deviations, and of these the one with the fewest in all."""
-    return min(ways, key=lambda way: (len(way - known), len(way), sorted(way)))
-
-
-def required(
-    ways: Iterable[Way],
-    after: S,
-    known: frozenset[str],
-    because: str | None = None,
-    *,
-    exercised: Collection[str] = (),
-) -> Allowed[S] | Broken:
-    """The answer where only these ways explain what was seen: ``after`` if one is known, else the broken rule.
-
-    ``exercised``: the rules that the operations before exercised, which a violation rather breaks.
+    ``at``: when it was performed; without it, no time passes. ``unexpected``: what else the broker did.
     """
-    way = simplest(ways, known)
-    if unknown := way - known:
-        entries = (DEVIATIONS[name] for name in unknown)
-        return min(entries, key=lambda one: (one.rule not in exercised, one.name)).broken(because)
-    return Allowed(after, (), tuple(sorted(way)))
+    step = Step(
+        operation=operation,
+        outcome=outcome,
+        invoked_ms=at.invoked_ms,
+        completed_ms=at.completed_ms,
+        late=late,
+        unexpected=unexpected,
+    )
+    state = state.with_known(state.known)
+    judged = _judged(state, step)
+    return _explained(state, step, judged) if isinstance(judged, Broken) else counted(judged)
 
 
-def adding(amounts: Mapping[str, tuple[int, int]], difference: int) -> list[Way]:
-    """The ways to a count that is wrong by this difference, of which each deviation adds something.
+def _judged(state: Example, step: Step) -> Judgement:
+    judged = by_documents(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+    return judged if isinstance(judged, Broken) else _remembered(state, step, judged)
 
-    ``amounts``: by deviation, the least and the most that it adds; negative where it subtracts. One whose least is more
-    than its most adds nothing here.
+
+def _remembered(state: Example, step: Step, judged: Allowed[Example]) -> Allowed[Example]:
+    """The same state, with the step that led to it."""
+    if not isinstance(judged.state, Example):
+        raise TypeError(
+            f"the state after a violation that was passed over is {type(judged.state)}: a function on its way returns "
+            "it as it is, instead of calling then()"
+        )
+    return judged.of(replace(judged.state, past=Past(state, step, judged.state)))
+
+
+def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
+    """Known deviations explain a violation, or others name it."""
+    known = [one for name, one in EXPLANATIONS.items() if name in state.known]
+    by_known = _Search(state.known, known).explaining(state, step, broken)
+    if by_known is not None:
+        judged, names = by_known
+        return counted(Allowed(judged.state, judged.exercised, (*judged.deviations, *sorted(names)), judged.excused))
+    named = _named_by_rules(state, step, broken)
+    if named.deviation is not None:
+        return named
+    explained = _Search(state.known, EXPLANATIONS.values()).explaining(state, step, broken)
+    return named if explained is None else _named(broken, explained[1] - state.known)
+
+
+def _named(broken: Broken, names: Collection[str]) -> Broken:
+    """A violation by the name of an unknown deviation that explains it; its own rule, if that breaks with it."""
+    entry = DEVIATIONS[min(names, key=lambda name: (DEVIATIONS[name].rule != broken.rule, name))]
+    rule = broken.rule if broken.rule in entry.also else entry.rule
+    return replace(entry.broken(broken.because, rule), is_overdue=broken.is_overdue)
+
+
+def _named_by_rules(state: Example, step: Step, broken: Broken) -> Broken:
+    """The same violation. If it has no name: that of the deviations that lead to a possible state of a subscription,
+    if they are assumed to be known and the step is allowed then."""
+    if broken.deviation is not None:
+        return broken
+
+    def is_allowed(way: frozenset[str]) -> bool:
+        return isinstance(_judged(state.with_known(state.known | way), step), Allowed)
+
+    unknown = [way for way in state.consumption.ways if not way <= state.known]
+    explaining = [way for way in unknown if is_allowed(way)]
+    named = required(explaining, state, state.known, broken.because) if explaining else broken
+    return named if isinstance(named, Broken) else broken
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A violation that is to be explained.
+
+    ``rest``: the steps after it that were judged before, and are to be judged again. ``changes``: how many earlier
+    steps are taken to have ended otherwise.
     """
-    names = [name for name, (least, most) in amounts.items() if least <= most]
-    choices = chain.from_iterable(combinations(names, count) for count in range(1, 1 + len(names)))
-    return [
-        frozenset(chosen)
-        for chosen in choices
-        if sum(amounts[name][0] for name in chosen) <= difference <= sum(amounts[name][1] for name in chosen)
-    ]
+
+    state: Example
+    step: Step
+    broken: Broken
+    rest: tuple[Step, ...] = ()
+    changes: int = 0
 
 
-def explained(
-    judged: Allowed[S] | Broken, causes: Iterable[str | Way], after: S, known: frozenset[str]
-) -> Allowed[S] | Broken:
-    """The same answer; if a rule is broken that each of these causes explains: ``after`` if one is known.
+_Found = _Open | Allowed[Example]
 
-    Otherwise the first one names the violation, unless it has a name. It keeps its rule if that breaks with the
-    deviation.
-    """
-    ways = [frozenset({one}) if isinstance(one, str) else one for one in causes] if isinstance(judged, Broken) else []
-    if not isinstance(judged, Broken) or not ways:
+
+@dataclass(slots=True)
+class _Search:
+    """One search for the smallest set of deviations among those ``asked``; ``steps`` were judged again so far."""
+
+    known: frozenset[str]
+    asked: Collection[Explanation]
+    steps: int = 0
+
+    def explaining(self, state: Example, step: Step, broken: Broken) -> tuple[Allowed[Example], frozenset[str]] | None:
+        """What the step comes to, and the deviations that it takes; None if no set of them was found."""
+        number = itertools.count()
+        queue: list[tuple[int, int, int, int, _Found, frozenset[str]]] = []
+
+        def put(found: _Found, names: frozenset[str]) -> None:
+            ahead = len(found.rest) if isinstance(found, _Open) else 0
+            heapq.heappush(queue, (len(names - self.known), len(names), ahead, next(number), found, names))
+
+        put(_Open(state, step, broken), frozenset())
+        while queue:
+            *_, found, names = heapq.heappop(queue)
+            if isinstance(found, Allowed):
+                return found, names
+            for explanation in self.asked:
+                more = names | {explanation.entry.name}
+                if len(more) <= MOST_NAMES:
+                    for one in itertools.chain(self._at_once(found, explanation), self._before(found, explanation)):
+                        put(one, more)
+        return None
+
+    def _at_once(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
+        """What the step and the ones after it come to, if the deviation explains the violation."""
+        if explanation.explains is None:
+            return
+        judged = explanation.explains(found.state, found.step, found.broken)
+        if isinstance(judged, Broken):
+            yield replace(found, broken=judged)
+        elif judged is not None:
+            yield self._again(_remembered(found.state, found.step, judged), found.rest, found.changes)
+
+    def _before(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
+        """What all steps come to, if the deviation changed something at an earlier one. The last one is tried first."""
+        if explanation.alternatives is None or found.changes >= MOST_CHANGES:
+            return
+        since = (found.step, *found.rest)
+        for past in found.state.trace:
+            for other in explanation.alternatives(replace(past.after, past=past), past.step):
+                if self.steps >= MOST_STEPS:
+                    return
+                yield self._again(Allowed(replace(other, past=past)), since, found.changes + 1)
+            since = (past.step, *since)
+
+    def _again(self, judged: Allowed[Example], steps: tuple[Step, ...], changes: int) -> _Found:
+        """These steps, judged again from a state."""
+        for number, step in enumerate(steps):
+            self.steps += 1
+            after = _judged(judged.state, step)
+            if isinstance(after, Broken):
+                return _Open(judged.state, step, after, steps[number + 1 :], changes)
+            judged = after
         return judged
-    way = min(ways, key=lambda one: (len(one - known), len(one)))
-    if way <= known:
-        return Allowed(after, (), tuple(sorted(way)))
-    entry = DEVIATIONS[min(way - known)]
-    rule = judged.rule if judged.rule in entry.also else entry.rule
-    return judged if judged.deviation is not None else entry.broken(judged.because, rule)

@@ -7,7 +7,7 @@ are possible after it. None left: a rule is broken. Which states there are is ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar
 
@@ -39,6 +39,11 @@ class Allowed(Generic[S]):
         """The same answer with another state."""
         return Allowed(state, self.exercised, self.deviations, self.excused, self.counted)
 
+    def then(self, judge: Callable[[S], Allowed[T] | Broken]) -> Allowed[T] | Broken:
+        """What this and the judgement from its state come to."""
+        judged = judge(self.state)
+        return judged.after(self) if isinstance(judged, Allowed) else judged.counting(self)
+
     def after(self, *before: Allowed[Any]) -> Allowed[S]:
         """The same answer, with what was exercised, met and excused before it."""
         every = (*before, self)
@@ -57,6 +62,9 @@ class Broken:
 
     ``side``: on which side of the wire it happened, where the wire was watched. ``is_overdue``: the rule is broken by
     what did not happen before a wait ended, so on a machine that is too slow it may only be late.
+
+    ``evidence``: what breaks it, if that is one of several things that were observed. ``passed``: what the rest of the
+    step comes to where a deviation explains this: the next violation, or the state after the step. None: nobody knows.
     """
 
     rule: str
@@ -64,6 +72,21 @@ class Broken:
     deviation: str | None = None
     side: Side | None = None
     is_overdue: bool = False
+    evidence: object = field(default=None, compare=False)
+    passed: Callable[[], Allowed[Any] | Broken] | None = field(default=None, compare=False, repr=False)
+
+    def passing_to(self, state: object) -> Broken:
+        """The same; the state after the check, if a deviation explains it."""
+        return replace(self, passed=lambda: Allowed(state))
+
+    def then(self, judge: Callable[[Any], Allowed[Any] | Broken]) -> Broken:
+        """The same violation; if it is explained, what follows is judged, too."""
+        passed = self.passed
+        return self if passed is None else replace(self, passed=lambda: passed().then(judge))
+
+    def counting(self, before: Allowed[Any]) -> Broken:
+        """The same violation after other checks."""
+        return self.then(lambda state: Allowed(state).after(before))
 
 
 def overdue(judged: T) -> T:
@@ -83,13 +106,10 @@ def judges_waits(judge: Callable[P, T]) -> Callable[P, T]:
 
 def in_turn(state: S, steps: Iterable[Callable[[S], Allowed[S] | Broken]]) -> Allowed[S] | Broken:
     """One step after the other, each from the state after the one before, until a rule is broken."""
-    all_of_them = Allowed(state)
+    judged: Allowed[S] | Broken = Allowed(state)
     for step in steps:
-        judged = step(all_of_them.state)
-        if isinstance(judged, Broken):
-            return judged
-        all_of_them = judged.after(all_of_them)
-    return all_of_them
+        judged = judged.then(step)
+    return judged
 
 
 HOLDS: Final = Allowed(None)

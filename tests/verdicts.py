@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from conformance.history.document import Step
 from model.cursors.cursor import Interval
 from model.events import AnyOutcome, Late
-from model.example import Example, judge
+from model.example import Example
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected

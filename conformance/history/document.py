@@ -18,10 +18,7 @@ from conformance.brokers.size import SMALLEST, Size
 from conformance.files import content, write_whole
 from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
-from model.cursors.cursor import Interval
-from model.events import AnyOutcome, Late
-from model.operations import AnyOperation
-from model.service.unexpected import Unexpected
+from model.example.step import Step as Step
 
 FORMAT: Final = 5
 """The only format that this suite writes and reads."""
@@ -29,24 +26,6 @@ LARGEST_BYTES = 2**28
 """No history of one example is larger."""
 ENOUGH_REPLAYS = 30
 """How often a history is replayed before it may be said that its violation does not come back."""
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation with its outcome; times in milliseconds since the history began."""
-
-    operation: AnyOperation
-    outcome: AnyOutcome
-    invoked_ms: float
-    completed_ms: float
-    late: tuple[Late, ...] = ()
-    """Answers to earlier sends that were not awaited; they are judged before this operation."""
-    unexpected: tuple[Unexpected, ...] = ()
-    """What the broker did besides the outcome; it is judged first."""
-
-    @property
-    def at(self) -> Interval:
-        """The time of the step as an interval of the model."""
-        return Interval(self.invoked_ms, self.completed_ms)
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):

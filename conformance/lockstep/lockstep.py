@@ -22,7 +22,8 @@ from model.chunking.tracker import finishing as finishing_chunks
 from model.cluster_operations import AWAY, HOME
 from model.deduplication import topic_observer
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
-from model.example import Example, judge
+from model.example import Example
+from model.explain import judge
 from model.judgement import Broken, overdue
 from model.operations import (
     AnyOperation,

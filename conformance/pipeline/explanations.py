@@ -22,30 +22,30 @@ from conformance.pipeline.invariants.clusters import Replicated
 from conformance.pipeline.invariants.order import starts
 from conformance.pipeline.invariants.pending_acks import ends
 from conformance.pipeline.topic import NEVER, Case, Flags, Ints, TopicEvents
-from model.deviations.chunking import (
+from model.excuses.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.deviations.cursors import (
+from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     SEND_IN_PROGRESS_CLEARED_EARLY,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.deviations.deduplication import (
+from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
 )
-from model.deviations.key_shared import (
+from model.excuses.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     PENDING_READ_OUTLIVES_CONSUMERS,
     RECENTLY_JOINED_RECEIVES_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
 )
-from model.deviations.replication import RECOVERY_IGNORES_REPLICATOR_POSITIONS, TOO_LARGE_TO_REPLICATE
+from model.excuses.replication import RECOVERY_IGNORES_REPLICATOR_POSITIONS, TOO_LARGE_TO_REPLICATE
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 CURSOR_OPENS_NS = 5_000_000_000

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from model.deviations import DEVIATIONS, requires
-from model.deviations.deduplication import (
+from model.events import Confirmed, LoggedEntry, SourceEnded
+from model.excuses import DEVIATIONS, requires
+from model.excuses.deduplication import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
     ROLLOVER_REOPENS_CLOSED_LEDGER,
     SOURCE_RESUMES_FROM_PUSHED_ID,
 )
-from model.events import Confirmed, LoggedEntry, SourceEnded
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import GoesOn, StartSource

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from model.deviations import requires
-from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.deviations.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.events import Delivery, LoggedEntry, Stuck
+from model.excuses import requires
+from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
+from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Consume, Drain

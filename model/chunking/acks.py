@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from model.chunking.consumers import all_passed
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
-from model.deviations.chunking import (
+from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
+from model.excuses.chunking import (
     CHUNK_ACKS_LAST_ONLY,
     CHUNK_DUPLICATES_NOT_ACKED,
     CHUNK_FROM_BEFORE_NOT_ACKED,
     CHUNK_NACK_RETURNS_LAST_ONLY,
 )
-from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
-from model.explain import explained
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, all_of
 from model.log import Position
 from model.rules.catalogue import carries

@@ -16,9 +16,9 @@ from model.chunking.state import (
     TrackedConsumer,
 )
 from model.chunking.stored_chunks import wholes
-from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_DISCARDED_NOT_REDELIVERED
-from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
+from model.excuses import DEVIATIONS
+from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_DISCARDED_NOT_REDELIVERED
+from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn, overdue
 from model.log import Position
 from model.rules.catalogue import carries

@@ -15,7 +15,7 @@ from model.chunking.assembly import BufferEffect, Buffers
 from model.chunking.state import AssembledMessage, ClientHypothesis, TrackedConsumer
 from model.chunking.stored_chunks import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
+from model.excuses.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
 from model.judgement import Broken, overdue
 from model.log import Position
 from model.rules.catalogue import carries

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from model.chunking.state import ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.chunking.stored_chunks import wholes
-from model.deviations import DEVIATIONS
-from model.deviations.chunking import (
+from model.excuses import DEVIATIONS
+from model.excuses.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
     CHUNKS_DISPATCHED_ONE_BY_ONE,
@@ -25,8 +25,8 @@ from model.deviations.chunking import (
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
-from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.explain import explained
+from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, all_of, judges_waits
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from model.chunking.chunks import room, split
 from model.chunking.state import ChunkingProducer, ChunkTopic, SentMessage
 from model.chunking.stored_chunks import wholes
-from model.deviations import DEVIATIONS
-from model.deviations.chunking import TOO_LARGE_KEEPS_QUEUE_PLACE
+from model.excuses import DEVIATIONS
+from model.excuses.chunking import TOO_LARGE_KEEPS_QUEUE_PLACE
 from model.judgement import Broken
 from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part

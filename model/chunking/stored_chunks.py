@@ -17,8 +17,8 @@ from model.chunking.chunks import Chunk
 from model.chunking.deduplication import ChunkJudgement, Known, judge, recovered_known, remember
 from model.chunking.state import Act, ChunkingProducer, ChunkTopic, Reloaded
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.deviations import DEVIATIONS
-from model.deviations.chunking import (
+from model.excuses import DEVIATIONS
+from model.excuses.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
-from model.deviations.cursors import ALL_RANGES_COUNTED, LATER_RANGES_NOT_COUNTED
+from model.excuses.cursors import ALL_RANGES_COUNTED, LATER_RANGES_NOT_COUNTED
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 

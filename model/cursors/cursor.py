@@ -16,7 +16,7 @@ from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to,
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
-from model.deviations.cursors import (
+from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
@@ -26,7 +26,7 @@ from model.deviations.cursors import (
     TAKE_BACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.explain import BY_DOCUMENT, Ways, by, is_known, merged, minimal, required, simplest, together
+from model.excuses.ways import BY_DOCUMENT, Ways, by, is_known, merged, minimal, required, simplest, together
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from model.cursors.cursor import Cursor, Interval, Persisting, killed, only_by_deviation, unloaded
 from model.cursors.log import TopicLog
-from model.deviations.cursors import UNLOAD_WITHOUT_SESSION_LOSES_ACKS
-from model.explain import by, together
+from model.excuses.cursors import UNLOAD_WITHOUT_SESSION_LOSES_ACKS
+from model.excuses.ways import by, together
 from model.rules.catalogue import carries
 
 

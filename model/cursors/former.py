@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from model.cursors.bits import Bits
 from model.cursors.cursor import Ack, Cursor, Interval, Labelled, is_opening, only_by_deviation
 from model.cursors.log import TopicLog
-from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED
-from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
-from model.explain import by, together
+from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED
+from model.excuses.service import FORMER_OWNER_PERSISTS_CURSOR
+from model.excuses.ways import by, together
 from model.rules.catalogue import carries
 
 

@@ -12,13 +12,13 @@ from model.cursors.acked import Acked, with_entries
 from model.cursors.cursor import Cursor, Interval, Labelled, Moment
 from model.cursors.log import TopicLog
 from model.cursors.row import Row
-from model.deviations.cursors import (
+from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,
 )
-from model.explain import BY_DOCUMENT, by, merged, together
+from model.excuses.ways import BY_DOCUMENT, by, merged, together
 from model.immutable.map import Map
 from model.log import Position
 

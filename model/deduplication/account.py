@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from model.deduplication.producer_state import NONE
 from model.deduplication.topic_observer import TopicView
-from model.deviations import DEVIATIONS
-from model.deviations.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
 from model.events import Answer, Duplicate, Sent, Stored
+from model.excuses import DEVIATIONS
+from model.excuses.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.sessions import Session

@@ -16,12 +16,12 @@ from model.chunking.deduplication import ChunkJudgement, chunk_of, judge, known_
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, is_after, store, store_at_once
-from model.deviations.chunking import (
+from model.events import Answer, Duplicate, Refused, Stored, Unknown
+from model.excuses.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.events import Answer, Duplicate, Refused, Stored, Unknown
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry

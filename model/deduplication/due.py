@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from model.deviations import requires
-from model.deviations.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.events import SnapshotRead
+from model.excuses import requires
+from model.excuses.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.judgement import Allowed, Broken, judges_waits
 from model.log import Position
 from model.rules.catalogue import carries

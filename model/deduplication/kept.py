@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.deduplication.producer_state import ProducerState, StoredEntry
-from model.deviations.deduplication import DEDUPLICATION_OFF_KEEPS_SNAPSHOT
+from model.excuses.deduplication import DEDUPLICATION_OFF_KEEPS_SNAPSHOT
 
 
 def as_before(state: ProducerState) -> ProducerState:

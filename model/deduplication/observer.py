@@ -27,8 +27,9 @@ from typing import assert_never
 from model.deduplication import chunks, kept
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, has_stored_again, is_after, store
-from model.deviations.chunking import CHUNK_RECOVERY_COUNTS_UNFINISHED
-from model.deviations.deduplication import (
+from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
+from model.excuses.chunking import CHUNK_RECOVERY_COUNTS_UNFINISHED
+from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
     OVERLAPPING_BATCH_DROPPED,
@@ -37,7 +38,6 @@ from model.deviations.deduplication import (
     SNAPSHOT_POSITION_AHEAD,
     TOPIC_POLICY_APPLIED_LATE,
 )
-from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from model.deduplication.topic_observer import TopicView
-from model.deviations import requires
-from model.deviations.deduplication import (
+from model.excuses import requires
+from model.excuses.deduplication import (
     TOPIC_POLICIES_NOT_READ,
     TOPIC_POLICY_AWAITS_RELOAD,
     UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,

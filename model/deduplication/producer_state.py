@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from model.explain import minimal
+from model.excuses.ways import minimal
 from model.log import Position
 from model.vocabulary import Entry
 

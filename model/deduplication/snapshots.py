@@ -13,14 +13,14 @@ from msgspec.structs import replace as with_fields
 from model.deduplication import diagnosis, due, kept, observer
 from model.deduplication.producer_state import NONE
 from model.deduplication.topic_observer import TopicView, account_for
-from model.deviations import requires
-from model.deviations.deduplication import (
+from model.events import SnapshotRead
+from model.excuses import requires
+from model.excuses.deduplication import (
     DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
     EARLIER_SNAPSHOT_SHOWN,
     MARKER_PRODUCER_IN_SNAPSHOT,
     SNAPSHOT_POSITION_AHEAD,
 )
-from model.events import SnapshotRead
 from model.judgement import Allowed, Broken
 from model.vocabulary import REPLICATOR
 

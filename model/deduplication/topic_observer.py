@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from model import explain
 from model.deduplication import chunks, diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.due import DueSnapshots
@@ -26,8 +25,8 @@ from model.deduplication.producer_state import (
     ProducerStates,
     simplest,
 )
-from model.deviations import DEVIATIONS
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
+from model.excuses import DEVIATIONS, ways
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.rules.catalogue import carries
@@ -273,7 +272,7 @@ def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[Producer
     If a state requires no deviation, none was observed. Otherwise the state with the fewest deviations decides. If one
     of these is unknown for the release, its rule is broken. Each deviation is reported once.
     """
-    needed = explain.simplest((state.requires for state in states), known)
+    needed = ways.simplest((state.requires for state in states), known)
     if not needed:
         return states, ()
     for name in sorted(needed - known):

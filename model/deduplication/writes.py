@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from model.deduplication.producer_state import Circumstances, ProducerState, StoredEntry
-from model.deviations.chunking import CHUNK_EACH_DEDUPLICATED
-from model.deviations.deduplication import (
+from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
+from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
     SNAPSHOT_POSITION_AHEAD,

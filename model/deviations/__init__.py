@@ -1,23 +1,68 @@
-"""All deviations that the model knows, a module for each document and one for counts; an entry is :class:`model.deviation.Deviation`."""
+"""All deviations that the model knows, a file for each one, in a package for each document.
+
+A file has an ``ENTRY`` and the functions that recognize the deviation (:class:`Explanation`). Nothing else knows it. The
+packages are searched for files, so a new one needs no line anywhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from model import excuses
 from model.deviation import Deviation
-from model.deviations import chunking, counts, cursors, deduplication, key_shared, replication, service
+from model.deviations import service
+from model.example.state import Example, Judgement
+from model.example.step import Step
 from model.judgement import Allowed, Broken
 
 S = TypeVar("S")
 
+Explains = Callable[[Example, Step, Broken], Judgement | None]
+Alternatives = Callable[[Example, Step], Iterable[Example]]
+Shadows = Callable[[tuple[Step, ...]], Iterable[tuple[Step, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a deviation is recognized. :mod:`model.explain` asks, and only if the documents do not allow a step.
+
+    ``explains(state, step, broken)``: what is wrong at once. ``state`` is the one before the step, and ``state.trace``
+    the steps before it. If the deviation explains the violation, it returns what the step comes to then: usually
+    ``broken.passed()``, which passes over this one check.
+
+    ``alternatives(state, step)``: what the deviation did silently. ``state`` is the one after the step by the documents,
+    and ``state.past`` what was before. It yields the states that the deviation may have led to instead.
+    """
+
+    entry: Deviation
+    explains: Explains | None = None
+    alternatives: Alternatives | None = None
+    shadows: Shadows | None = None
+
+
+def _found(document: Any) -> Iterator[Explanation]:
+    for module in pkgutil.iter_modules(document.__path__):
+        one = importlib.import_module(f"{document.__name__}.{module.name}")
+        yield Explanation(
+            one.ENTRY,
+            getattr(one, "explains", None),
+            getattr(one, "alternatives", None),
+            getattr(one, "shadows", None),
+        )
+
+
+_BY_DOCUMENT: dict[str, tuple[Explanation, ...]] = {"service": tuple(_found(service))}
+
+EXPLANATIONS: dict[str, Explanation] = {one.entry.name: one for every in _BY_DOCUMENT.values() for one in every}
+"""Those that have a file, by name."""
+
 BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
-    "deduplication": deduplication.DEVIATIONS,
-    "replication": replication.DEVIATIONS,
-    "chunking": chunking.DEVIATIONS,
-    "cursors": cursors.DEVIATIONS,
-    "key_shared": key_shared.DEVIATIONS,
-    "service": service.DEVIATIONS + counts.DEVIATIONS,
+    document: entries + tuple(one.entry for one in _BY_DOCUMENT.get(document, ()))
+    for document, entries in excuses.BY_DOCUMENT.items()
 }
 
 DEVIATIONS: dict[str, Deviation] = {
@@ -31,19 +76,6 @@ _FORMER = {alias: name for name, deviation in DEVIATIONS.items() for alias in de
 def current_name(name: str) -> str:
     """The name that a deviation has now, where ``name`` is one that it had before; any other name as it is."""
     return _FORMER.get(name, name)
-
-
-def preferred(names: Iterable[str], known: frozenset[str]) -> str:
-    """Of several deviations that explain an observation, the first known one, or the first one if none is known."""
-    return min(names, key=lambda name: name not in known)
-
-
-def requires(name: str, after: S, known: frozenset[str], because: str, rule: str | None = None) -> Allowed[S] | Broken:
-    """The answer where only this deviation explains what was seen: ``after`` if it is known, else the broken rule.
-
-    ``because``: what was seen, in a sentence. ``rule``: the one that breaks, where it is not the deviation's first one.
-    """
-    return Allowed(after, (), (name,)) if name in known else DEVIATIONS[name].broken(because, rule)
 
 
 def counted(judged: Allowed[S]) -> Allowed[S]:

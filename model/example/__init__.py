@@ -1,6 +1,5 @@
-"""One example judged, with all its topics: the whole model as a machine meets it."""
+"""One example with all its topics: :mod:`model.example.judge` judges it by the documents alone."""
 
-from model.example.explained import judge
 from model.example.state import Example, Judgement
 
-__all__ = ["Example", "Judgement", "judge"]
+__all__ = ["Example", "Judgement"]

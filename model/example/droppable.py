@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from model.deviations.chunking import CHUNK_EACH_DEDUPLICATED
-from model.deviations.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.events import LoggedEntry
+from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
+from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.log import Position
 from model.vocabulary import Entry
 

@@ -19,7 +19,6 @@ from model.deduplication import account, observer, policies, snapshots, topic_ob
 from model.deduplication.due import DueSnapshots
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
-from model.deviations import counted
 from model.events import (
     Abandoned,
     Answer,
@@ -116,8 +115,7 @@ def judge(
             steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
         if isinstance(operation, Restart):
             steps.append(lambda before: in_time(outcome, _setting_changed(before, outcome)))
-    judged = in_turn(deployment.with_store(state, at), steps)
-    return judged if isinstance(judged, Broken) else counted(judged)
+    return in_turn(deployment.with_store(state, at), steps)
 
 
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
@@ -130,7 +128,7 @@ def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Jud
     is_disturbed = bool(state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
     is_certain = not is_disturbed and operation.topic not in state.fenced
     judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
-    return judged if isinstance(judged, Broken) else judged.of(replace(state, service=judged.state))
+    return judged.then(lambda after: Allowed(replace(state, service=after)))
 
 
 def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
@@ -420,9 +418,7 @@ def _judge_answers(
 
 def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
     judged = subscriptions.judge(state.consumption, operation, outcome, at, state.known, state.failpoints)
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(replace(state, consumption=judged.state))
+    return judged.then(lambda after: Allowed(replace(state, consumption=after)))
 
 
 def _is_chunked(state: Example, operation: AnyOperation) -> bool:

@@ -20,11 +20,11 @@ from itertools import chain, combinations
 from typing import Final
 
 from model.cluster_operations import AWAY, HOME
-from model.deviations import requires
-from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Answer, LoggedEntry, LogRead, SnapshotRead, Stored
 from model.example.droppable import NOTHING as NOTHING_DROPPABLE
 from model.example.droppable import Droppable, droppable
+from model.excuses import requires
+from model.excuses.replication import TOO_LARGE_TO_REPLICATE
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
 from model.payloads import LIMIT_BYTES

@@ -20,10 +20,10 @@ from typing import Final, assert_never
 from model.cluster_events import ReplicatorStalled
 from model.cluster_operations import AWAY, HOME
 from model.cursors.log import TopicLog
-from model.deviations import requires
-from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, UPDATE_CREATES_AT_LATEST
 from model.events import AllReceived, AnyOutcome, Delivery, LogRead
 from model.example.remote import REPL_01, Published, Remote, compared, compared_from_home
+from model.excuses import requires
+from model.excuses.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, UPDATE_CREATES_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn
 from model.log import EARLIEST, Position
 from model.operations import ReadLog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +11,7 @@ from model.chunking.state import Chunking
 from model.deduplication.topic_observer import TopicView
 from model.events import Answer, Duplicate, Stored
 from model.example.remote import NOTHING, Remote
+from model.example.step import Step
 from model.failpoints import AnyFailpoint, FailpointKind
 from model.judgement import Allowed, Broken
 from model.replication.tracked import Replication
@@ -22,6 +23,15 @@ from model.subscriptions.state import Consumption
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """A step that was judged: the state before it, and the state after it by the documents alone."""
+
+    before: Example
+    step: Step
+    after: Example
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """The topics and sessions of one example, its active failpoints, the known deviations.
 
@@ -29,7 +39,7 @@ class Example:
     that, because the log has one order. ``fenced``: topics that stay closed until the broker loads them for a client,
     by a deviation. ``severed``: topics on which a failpoint cuts the connections of producers,
     until a later write is confirmed. ``is_disturbed``: the network may have faults. ``remote``: what producers at
-    another cluster published to each topic.
+    another cluster published to each topic. ``past``: the step that led here.
     """
 
     known: frozenset[str] = frozenset()
@@ -46,6 +56,15 @@ class Example:
     chunking: Chunking = field(default_factory=Chunking)
     service: ServiceState = field(default_factory=ServiceState)
     remote: Mapping[str, Remote] = field(default_factory=dict)
+    past: Past | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def trace(self) -> Iterator[Past]:
+        """The steps that led here, the last one first."""
+        past = self.past
+        while past is not None:
+            yield past
+            past = past.before.past
 
     @property
     def size(self) -> int:

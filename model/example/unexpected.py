@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.deviations.service import TERMINATION_RACES_WITH_ROLLOVER
 from model.example.state import Example, Judgement
+from model.excuses.service import TERMINATION_RACES_WITH_ROLLOVER
 from model.failpoints import CUTS, WRITE_FAILURES
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer, ReadLog, Terminate, ThawOwners, Unload

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.deviations import preferred
-from model.deviations.key_shared import (
+from model.events import DueReceived
+from model.excuses import preferred
+from model.excuses.key_shared import (
     DELAYED_WAITS_FOR_REPLAY_QUEUE,
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
@@ -25,7 +26,6 @@ from model.deviations.key_shared import (
     REWIND_SKIPPED_AFTER_REPLAY_READ,
     UNCLAIMED_HASH_READ_AGAIN,
 )
-from model.events import DueReceived
 from model.immutable.map import Map
 from model.key_shared.liveness import Open, Receiver, owner_of
 from model.key_shared.state import Keyed

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.deviations import DEVIATIONS
-from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import ConsumerRead, DueReceived
+from model.excuses import DEVIATIONS
+from model.excuses.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES

@@ -21,7 +21,7 @@ from model.cluster_events import (
     SnapshotResponse,
     SubscriptionUpdated,
 )
-from model.deviations.replication import (
+from model.excuses.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from model.cluster_events import SnapshotTaken, SubscriptionUpdated
-from model.deviations.replication import (
+from model.excuses.replication import (
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
     REQUEST_BEFORE_REPLICATOR_EXISTS,
     SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,

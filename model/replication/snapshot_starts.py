@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from model.cluster_events import ClusterEntry
-from model.deviations.replication import LOAD_BEGINS_SNAPSHOT, REQUEST_BEFORE_REPLICATOR_EXISTS
+from model.excuses.replication import LOAD_BEGINS_SNAPSHOT, REQUEST_BEFORE_REPLICATOR_EXISTS
 from model.replication.evidence import EXCUSED, SLACK_MS, CheckResult, Deviating
 from model.replication.logs import Log, Logs, SnapshotSeen
 from model.replication.tracked import ReplicatedTopic

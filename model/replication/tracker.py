@@ -28,13 +28,13 @@ from model.cluster_operations import (
     RecoverCluster,
     SetLink,
 )
-from model.deviations import DEVIATIONS, preferred, requires
-from model.deviations.replication import (
+from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
+from model.excuses import DEVIATIONS, preferred, requires
+from model.excuses.replication import (
     NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
     REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,
     SNAPSHOT_CACHE_OUTRUN,
 )
-from model.events import Acknowledged, Created, ReceivedMessages, Sent, Skipped, Stored, Subscribed
 from model.judgement import Allowed, Broken, judges_waits
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload

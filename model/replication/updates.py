@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from model.cluster_events import ClusterCursor, ClusterEntry, SnapshotRequest
-from model.deviations.replication import (
+from model.excuses.replication import (
     REQUEST_WITHOUT_REMOTE_CLUSTER,
     SNAPSHOT_CACHE_KEEPS_OLDER,
     SNAPSHOT_CACHE_NOT_RECOVERED,

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from model.deviations import requires
-from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import (
+from model.excuses import requires
+from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
+from model.excuses.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
     LAST_MESSAGE_ID_ANSWERED_TWICE,
     NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
@@ -34,7 +34,7 @@ from model.deviations.service import (
     TOPIC_POLICIES_LOAD_LATE,
     UNLOAD_RACES_WITH_ROLLOVER,
 )
-from model.explain import explained
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.operations import OpenProducer
 from model.rules.catalogue import carries

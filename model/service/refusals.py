@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from model.deviations import requires
-from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import (
+from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
+from model.excuses import requires
+from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
+from model.excuses.service import (
     ACK_BELOW_MARK_DELETE_REFUSED,
     KEY_SHARED_POLICIES_MIXED,
     RECONNECT_OVERFLOWS_STACK,
@@ -20,8 +21,7 @@ from model.deviations.service import (
     TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
-from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
-from model.explain import explained
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import reduce
 
 from model.cluster_operations import LoseCluster
-from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     AllReceived,
     AnyOutcome,
@@ -24,7 +22,9 @@ from model.events import (
     Subscribed,
     TakenOver,
 )
-from model.explain import explained
+from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
+from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken
 from model.operations import (
     AnyOperation,

@@ -10,16 +10,6 @@ from model.cursors import acked, cursor, diagnosis, placed
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Labelled, Persisting
 from model.cursors.log import Place, TopicLog
-from model.deviations import requires
-from model.deviations.counts import UNREAD_MARKERS_COUNT
-from model.deviations.cursors import (
-    ACKS_AFTER_RESET_NOT_PERSISTED,
-    FLUSH_RATE_LIMITED,
-    RESET_PERSISTS_READ_POSITION,
-    SKIP_PAST_TERMINATED_END_STARTS_OVER,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-)
-from model.deviations.service import PEEK_CREATES_SUBSCRIPTION
 from model.events import (
     AllReceived,
     CursorRead,
@@ -34,7 +24,17 @@ from model.events import (
     Trimmed,
     Unknown,
 )
-from model.explain import by
+from model.excuses import requires
+from model.excuses.counts import UNREAD_MARKERS_COUNT
+from model.excuses.cursors import (
+    ACKS_AFTER_RESET_NOT_PERSISTED,
+    FLUSH_RATE_LIMITED,
+    RESET_PERSISTS_READ_POSITION,
+    SKIP_PAST_TERMINATED_END_STARTS_OVER,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+)
+from model.excuses.service import PEEK_CREATES_SUBSCRIPTION
+from model.excuses.ways import by
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, Terminate, Trim

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from model.deviations import requires
-from model.deviations.cursors import NACK_BACKOFF_MISSING
 from model.events import RedeliveryTimes
+from model.excuses import requires
+from model.excuses.cursors import NACK_BACKOFF_MISSING
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from model.deviations.chunking import (
+from model.excuses.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
 )
-from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
-from model.explain import explained
+from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscriptions.consumers import Message

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from model.deviations import DEVIATIONS, requires
-from model.deviations.key_shared import (
+from model.events import DueReceived
+from model.excuses import DEVIATIONS, requires
+from model.excuses.key_shared import (
     CLAIM_OF_ONE_HASH_PAIRED,
     GAP_BETWEEN_CLAIMS_ASSIGNED,
     OWN_CLAIMS_OVERLAP,
 )
-from model.events import DueReceived
-from model.explain import explained
+from model.excuses.ways import explained
 from model.judgement import HOLDS, Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up

@@ -14,21 +14,21 @@ from typing import TypeVar
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
-from model.deviations import requires
-from model.deviations.counts import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_MESSAGES_STILL_COUNTED
-from model.deviations.cursors import (
+from model.events import CursorRead, Delivery, ReceivedMessages, Starved
+from model.excuses import requires
+from model.excuses.counts import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_MESSAGES_STILL_COUNTED
+from model.excuses.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
     SEND_IN_PROGRESS_CLEARED_EARLY,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
 )
-from model.deviations.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
-from model.deviations.service import (
+from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
+from model.excuses.service import (
     PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
     REDELIVERY_REQUEST_UNBLOCKS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
-from model.events import CursorRead, Delivery, ReceivedMessages, Starved
-from model.explain import Way, adding, explained, simplest
+from model.excuses.ways import Way, adding, explained, simplest
 from model.immutable.map import Map
 from model.judgement import HOLDS, Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from model.deviations import preferred, requires
-from model.deviations.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
-from model.deviations.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIMED_MESSAGE_DROPPED
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
-from model.explain import explained, required
+from model.excuses import preferred, requires
+from model.excuses.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
+from model.excuses.key_shared import PENDING_READ_OUTLIVES_CONSUMERS, UNCLAIMED_MESSAGE_DROPPED
+from model.excuses.ways import explained, required
 from model.failpoints import RACES, FailpointKind
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken, all_of, in_turn, judges_waits

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, RECENTLY_JOINED_RECEIVES_REPLAY
-from model.explain import explained
+from model.excuses.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, RECENTLY_JOINED_RECEIVES_REPLAY
+from model.excuses.ways import explained
 from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
 from model.log import Position

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from model.deviations.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
+from model.excuses.key_shared import PERMITS_OF_STUCK_CONSUMER_IGNORED
 from model.immutable.map import Map
 from model.key_shared.state import Joined, Keyed, Leaver, Unread
 from model.log import EARLIEST, Position

@@ -14,9 +14,10 @@ from model.cursors.acked import Acked, acknowledge_all, miscounted
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
-from model.deviations import DEVIATIONS, requires
-from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.deviations.counts import (
+from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
+from model.excuses import DEVIATIONS, requires
+from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.excuses.counts import (
     BEGINNING_IN_DELETED_LEDGER_MISCOUNTED,
     DELETED_LEDGER_IN_BACKLOG,
     LAST_ENTRY_NOT_IN_BACKLOG,
@@ -26,7 +27,7 @@ from model.deviations.counts import (
     UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
     UNREAD_MARKERS_COUNT,
 )
-from model.deviations.cursors import (
+from model.excuses.cursors import (
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
@@ -36,8 +37,7 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
-from model.explain import Way, adding, by, is_known, required, together
+from model.excuses.ways import Way, adding, by, is_known, required, together
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries

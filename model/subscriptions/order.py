@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from model.cursors.log import EntryKey
-from model.deviations.key_shared import (
+from model.excuses.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PENDING_READ_OUTLIVES_CONSUMERS,
@@ -20,7 +20,7 @@ from model.deviations.key_shared import (
     REPLAY_READ_OVERTAKES_LEAVER,
     UNCLAIMED_MESSAGE_DROPPED,
 )
-from model.explain import explained
+from model.excuses.ways import explained
 from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.log import Position
 from model.rules.catalogue import carries

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from model.deviations.key_shared import PENDING_ACKS_WITHOUT_HASH
-from model.explain import explained
+from model.excuses.key_shared import PENDING_ACKS_WITHOUT_HASH
+from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.key_shared.liveness import Open, Receiver, due, owner_of
 from model.log import Position

@@ -13,7 +13,7 @@ from model.cursors.cursor import Cursor, Persisting
 from model.cursors.former import FormerOwner
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
-from model.explain import Way
+from model.excuses.ways import Way
 from model.immutable.map import Map
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position

@@ -13,8 +13,6 @@ from functools import partial
 from model.cursors import cursor, diagnosis, expired, former
 from model.cursors.cursor import Cursor, Interval, Persisting
 from model.cursors.log import TopicLog
-from model.deviations import requires
-from model.deviations.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.events import (
     Acknowledged,
     CursorReset,
@@ -26,6 +24,8 @@ from model.events import (
     Starved,
     Subscribed,
 )
+from model.excuses import requires
+from model.excuses.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.failpoints import FailpointKind
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken, in_turn

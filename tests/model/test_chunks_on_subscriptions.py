@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from model.events import (
     Acknowledged,
     ConsumerRead,
@@ -25,6 +23,8 @@ from model.events import (
     Subscribed,
     Unknown,
 )
+from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from model.log import Position
 from model.operations import CrashProducer, CreateTopic, OpenProducer, Send, Unload
 from model.subscription_operations import (

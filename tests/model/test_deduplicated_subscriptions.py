@@ -7,9 +7,9 @@ import random
 import pytest
 
 from conformance.lockstep.lockstep import Lockstep
-from model.deviations.chunking import CHUNK_ONLY_LAST_DEDUPLICATED
 from model.events import AllReceived, CursorRead, Delivery, Done, ReceivedMessages, Refused, Subscribed
 from model.example import Example
+from model.excuses.chunking import CHUNK_ONLY_LAST_DEDUPLICATED
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
-from model.deviations.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE, LOOK_AHEAD_SKIPS_REPLAY
 from model.events import Created, RedeliveryRequested
+from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
+from model.excuses.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE, LOOK_AHEAD_SKIPS_REPLAY
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stalls import untracked

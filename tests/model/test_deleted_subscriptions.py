@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.service import PEEK_CREATES_SUBSCRIPTION
 from model.events import Created, CursorRead, Done, MessagePeeked, Opened, Refused, Sent, Stored
+from model.excuses.service import PEEK_CREATES_SUBSCRIPTION
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send

@@ -12,27 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 from model.deviations import DEVIATIONS, counted
-from model.deviations.counts import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
-    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
-    SKIPPED_MESSAGES_STILL_COUNTED,
-    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
-)
-from model.deviations.cursors import (
-    ALL_RANGES_COUNTED,
-    LATER_RANGES_NOT_COUNTED,
-    NACK_BACKOFF_MISSING,
-    SEND_IN_PROGRESS_CLEARED_EARLY,
-    SKIP_PAST_TERMINATED_END_STARTS_OVER,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
-)
-from model.deviations.key_shared import (
-    LEAVE_TRIGGERS_NO_READ,
-    LOOK_AHEAD_SKIPS_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-)
-from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     Acknowledged,
     ConsumerRead,
@@ -46,6 +25,27 @@ from model.events import (
     RedeliveryRequested,
     Starved,
 )
+from model.excuses.counts import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
+    SKIPPED_MESSAGES_STILL_COUNTED,
+    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
+)
+from model.excuses.cursors import (
+    ALL_RANGES_COUNTED,
+    LATER_RANGES_NOT_COUNTED,
+    NACK_BACKOFF_MISSING,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
+    SKIP_PAST_TERMINATED_END_STARTS_OVER,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
+)
+from model.excuses.key_shared import (
+    LEAVE_TRIGGERS_NO_READ,
+    LOOK_AHEAD_SKIPS_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+)
+from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Unload

@@ -6,22 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
-from model.deviations.counts import (
-    LAST_ENTRY_NOT_IN_BACKLOG,
-    PARTIAL_ACKS_NOT_COUNTED_OFF,
-    SKIPPED_MESSAGES_STILL_COUNTED,
-)
-from model.deviations.cursors import (
-    BATCH_INDEX_ACKS_NOT_RECOVERED,
-    CREATED_CURSOR_PERSISTED_AT_LATEST,
-    PARTIAL_ACKS_PERSISTED_AS_FIRST,
-    RESET_KEEPS_FORMER_RANGES,
-    RESET_PERSISTS_READ_POSITION,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
-    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
-)
-from model.deviations.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -45,6 +29,22 @@ from model.events import (
     Subscribed,
     Trimmed,
 )
+from model.excuses.counts import (
+    LAST_ENTRY_NOT_IN_BACKLOG,
+    PARTIAL_ACKS_NOT_COUNTED_OFF,
+    SKIPPED_MESSAGES_STILL_COUNTED,
+)
+from model.excuses.cursors import (
+    BATCH_INDEX_ACKS_NOT_RECOVERED,
+    CREATED_CURSOR_PERSISTED_AT_LATEST,
+    PARTIAL_ACKS_PERSISTED_AS_FIRST,
+    RESET_KEEPS_FORMER_RANGES,
+    RESET_PERSISTS_READ_POSITION,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
+    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
+)
+from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, Kill, OpenProducer, Send, Terminate, Trim, Unload

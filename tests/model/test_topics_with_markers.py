@@ -15,11 +15,6 @@ from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.info import info_of, state_of
 from model.cursors.log import TopicLog, appended
-from model.deviations.counts import UNREAD_MARKERS_COUNT
-from model.deviations.cursors import RESET_MISCOUNTS_BACKLOG
-from model.deviations.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
-from model.deviations.replication import UPDATE_CREATES_AT_LATEST
-from model.deviations.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -40,6 +35,11 @@ from model.events import (
     Stored,
     Unknown,
 )
+from model.excuses.counts import UNREAD_MARKERS_COUNT
+from model.excuses.cursors import RESET_MISCOUNTS_BACKLOG
+from model.excuses.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
+from model.excuses.replication import UPDATE_CREATES_AT_LATEST
+from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
 from model.operations import OpenProducer, ReadLog, ReadSnapshot, Send

@@ -23,8 +23,8 @@ from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import NO_RELEASE, BrokenInvariant, Verification, verify
 from conformance.report import verification
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
-from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
+from model.excuses.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
+from model.excuses.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories
 

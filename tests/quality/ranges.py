@@ -35,7 +35,8 @@ from model.cursors.cursor import Interval, Persisting
 from model.cursors.info import info_of
 from model.cursors.log import TopicLog, appended
 from model.events import Acknowledged, CursorRead, Delivery
-from model.example import Example, judge
+from model.example import Example
+from model.explain import judge
 from model.immutable.map import Map
 from model.judgement import Allowed
 from model.log import Position

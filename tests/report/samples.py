@@ -15,7 +15,6 @@ from conformance.events import (
 )
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
-from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
 from model.events import (
     Answer,
     AnyOutcome,
@@ -30,6 +29,7 @@ from model.events import (
     Stored,
     Unknown,
 )
+from model.excuses.deduplication import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
 from model.log import Position
 from model.operations import AnyOperation, CrashProducer, CreateTopic, Kill, OpenProducer, ReadLog, Send
 from model.vocabulary import Entry, Message

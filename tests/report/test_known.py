@@ -13,7 +13,7 @@ from packaging.version import Version
 from conformance.harness_error import HarnessError
 from conformance.known import known_of, read, shipped
 from conformance.known.versions import is_among, version_in
-from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID
+from model.excuses.deduplication import BATCH_WITHOUT_HIGHEST_ID
 from tests.report.samples import QUIRK
 
 ENTRY = {

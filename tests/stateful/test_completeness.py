@@ -14,7 +14,7 @@ import pytest
 from conformance.engine.machines import Machine
 from model.deduplication.variants import VARIANTS, Variant
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import (
+from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     CONSECUTIVE_BATCH_ASSUMED,
     DEDUPLICATION_ENABLED_IN_FLIGHT,

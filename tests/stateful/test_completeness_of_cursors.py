@@ -12,9 +12,9 @@ import pytest
 
 from conformance.engine.machines import Machine
 from model.deviations import BY_DOCUMENT, DEVIATIONS
-from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG
-from model.deviations.cursors import (
+from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.excuses.counts import LAST_ENTRY_NOT_IN_BACKLOG
+from model.excuses.cursors import (
     ACKS_AFTER_RESET_NOT_PERSISTED,
     ALL_RANGES_COUNTED,
     BATCH_INDEX_ACKS_NOT_RECOVERED,
@@ -39,7 +39,7 @@ from model.deviations.cursors import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
     UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
 )
-from model.deviations.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, EXPIRY_STOPS_AT_ACKNOWLEDGED
+from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, EXPIRY_STOPS_AT_ACKNOWLEDGED
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RECENTLY_JOINED_RECEIVES_REPLAY
+from model.excuses.key_shared import DRAINING_REFCOUNT_DOUBLED, RECENTLY_JOINED_RECEIVES_REPLAY
 from model.key_shared.variants import KeysVariant
 from stateful.test_key_shared import MACHINES
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds

@@ -21,9 +21,10 @@ from model.chunking.variants import ChunksVariant
 from model.cluster_operations import AWAY
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_EACH_DEDUPLICATED
-from model.deviations.deduplication import OVERLAPPING_BATCH_DROPPED
-from model.example import Example, judge
+from model.example import Example
+from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
+from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
+from model.explain import judge
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
 from model.operations import OpenProducer

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
-from model.deviations.counts import LAST_ENTRY_NOT_IN_BACKLOG
-from model.deviations.cursors import (
+from model.excuses.counts import LAST_ENTRY_NOT_IN_BACKLOG
+from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
     FLUSH_RATE_LIMITED,
@@ -32,7 +32,7 @@ from model.deviations.cursors import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.deviations.deduplication import (
+from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     OVERLAPPING_BATCH_DROPPED,
     PUSHED_ID_IN_PRODUCER_SUCCESS,

@@ -9,8 +9,8 @@ import pytest
 
 from conformance.engine.machines import Machine
 from conformance.lockstep.performer import Performed
-from model.deviations.key_shared import LEAVE_TRIGGERS_NO_READ
 from model.events import CursorRead, DueReceived, RedeliveryTimes, Starved
+from model.excuses.key_shared import LEAVE_TRIGGERS_NO_READ
 from model.operations import AnyOperation
 from model.subscription_operations import ReadCursor
 from stateful import test_cursors, test_key_shared

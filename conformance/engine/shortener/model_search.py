@@ -20,7 +20,8 @@ from conformance.engine.shortener.causes import causes
 from conformance.events import Stage
 from conformance.history.document import Step, Violation
 from conformance.history.validation import Name, made_by, used_by
-from model.example import Example, judge
+from model.example import Example
+from model.explain import judge
 from model.judgement import Allowed, Broken
 
 Kept = tuple[int, ...]

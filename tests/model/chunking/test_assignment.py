@@ -9,7 +9,7 @@ from model.chunking.assignment import NOTHING_SENT
 from model.chunking.deliveries import fresh_hypotheses
 from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
 from model.judgement import Allowed, Broken
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Traffic
 from model.vocabulary import ChunkNumber, SubscriptionId, SubscriptionType

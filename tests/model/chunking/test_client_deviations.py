@@ -10,7 +10,8 @@ import pytest
 from model.chunking import acks, consumers, deliveries
 from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, SentMessage, TrackedConsumer
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import (
+from model.events import Acknowledged, RedeliveryRequested
+from model.excuses.chunking import (
     CHUNK_ACKS_LAST_ONLY,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_DISCARDED_NOT_REDELIVERED,
@@ -19,7 +20,6 @@ from model.deviations.chunking import (
     CHUNK_NACK_RETURNS_LAST_ONLY,
     CHUNK_REPEATED_DISCARDS_BUFFER,
 )
-from model.events import Acknowledged, RedeliveryRequested
 from model.judgement import Allowed, Broken
 from model.subscription_operations import Acknowledge, Nack
 from model.traffic import CommandAck, CommandRedeliver, ConsumerCommand, Traffic

@@ -7,7 +7,7 @@ import pytest
 from model.chunking import producers
 from model.chunking.state import Act, Chunking, ChunkingProducer, ChunkTopic, Reloaded, SentMessage
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import (
+from model.excuses.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,

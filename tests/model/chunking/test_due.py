@@ -14,14 +14,14 @@ from model.chunking.state import (
     SentMessage,
 )
 from model.chunking.tracker import judge
-from model.deviations.chunking import (
+from model.events import DueReceived, Subscribed
+from model.excuses.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNKS_DISPATCHED_ONE_BY_ONE,
     DRAINING_HASH_BLOCKS_CHUNKS,
     HASH_REASSIGNED_BETWEEN_CHUNKS,
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
 )
-from model.events import DueReceived, Subscribed
 from model.judgement import Allowed, Broken
 from model.subscription_operations import ReceiveDue, Subscribe
 from model.vocabulary import LookAhead, SubscriptionId, SubscriptionType

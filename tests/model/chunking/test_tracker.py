@@ -17,7 +17,8 @@ from model.chunking.state import (
     SentMessage,
 )
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import (
+from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
+from model.excuses.chunking import (
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
@@ -26,8 +27,7 @@ from model.deviations.chunking import (
     REDELIVERY_READS_IN_PARALLEL,
     TOO_LARGE_KEEPS_QUEUE_PLACE,
 )
-from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
+from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken
 from model.sessions import Session
 from model.traffic import (

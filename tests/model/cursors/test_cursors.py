@@ -10,7 +10,7 @@ from model.cursors.bits import Bits
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.expired import unloaded_without_session
 from model.cursors.log import Place, TopicLog, appended
-from model.deviations.cursors import (
+from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     PARTIAL_ACKS_NOT_PERSISTED,
     RESET_KEEPS_FORMER_RANGES,
@@ -18,7 +18,7 @@ from model.deviations.cursors import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
     UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
 )
-from model.explain import by
+from model.excuses.ways import by
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken
 from model.log import Position

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
-from model.deviations.service import FORMER_OWNER_PERSISTS_CURSOR
 from model.events import Acknowledged, Delivery, Range, TakenOver, Thawed
+from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
+from model.excuses.service import FORMER_OWNER_PERSISTS_CURSOR
 from model.judgement import Allowed, Broken
 from model.operations import AcknowledgeAtFrozen, FreezeOwner, TakeOver, ThawOwners
 from tests.model.test_subscriptions import (

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from conformance.history.document import Step
 from model.deviations import DEVIATIONS
-from model.deviations.cursors import ACKS_AFTER_RESET_NOT_PERSISTED, UNLOAD_WITHOUT_SESSION_LOSES_ACKS
 from model.events import Acknowledged, Created, CursorReset, Delivery, Done, NotPersisted, Persisted
+from model.excuses.cursors import ACKS_AFTER_RESET_NOT_PERSISTED, UNLOAD_WITHOUT_SESSION_LOSES_ACKS
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Disturbance, DisturbMetadataStore, Unload

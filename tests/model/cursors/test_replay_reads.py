@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
-from model.deviations.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.events import (
     AllReceived,
     Confirmed,
@@ -22,6 +20,8 @@ from model.events import (
     Stored,
     Stuck,
 )
+from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
+from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.operations import (
     AnyOperation,
     Consume,

@@ -7,12 +7,12 @@ from itertools import combinations
 import pytest
 
 from conformance.known import shipped
-from model.deviations.cursors import (
+from model.events import Acknowledged, AllReceived, Delivery, Done, ReceivedMessages
+from model.excuses.cursors import (
     ALL_RANGES_COUNTED,
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
 )
-from model.events import Acknowledged, AllReceived, Delivery, Done, ReceivedMessages
 from model.judgement import Allowed, Broken
 from model.subscription_operations import AckById, CloseConsumer, Receive, ReceiveAll, Skip
 from tests.model.test_subscriptions import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.counts import BEGINNING_IN_DELETED_LEDGER_MISCOUNTED, DELETED_LEDGER_IN_BACKLOG
 from model.events import (
     AllReceived,
     Created,
@@ -17,6 +16,7 @@ from model.events import (
     StoredCursorRead,
     Trimmed,
 )
+from model.excuses.counts import BEGINNING_IN_DELETED_LEDGER_MISCOUNTED, DELETED_LEDGER_IN_BACKLOG
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Trim, Unload

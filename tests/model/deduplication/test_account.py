@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
+from model.excuses.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
 from tests.notation import steps
 from tests.verdicts import allowed_by, broken_by, deviates, exercised
 

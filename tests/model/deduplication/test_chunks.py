@@ -10,12 +10,12 @@ import re
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import (
+from model.events import Opened, Sent, Stored
+from model.excuses.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.events import Opened, Sent, Stored
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import OpenProducer, Send

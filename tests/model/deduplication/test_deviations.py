@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import (
+from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
     DEDUPLICATION_OFF_KEEPS_SNAPSHOT,

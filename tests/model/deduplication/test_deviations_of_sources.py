@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import (
+from model.events import Created, Done, LoggedEntry, LogRead
+from model.excuses.deduplication import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
     ROLLOVER_REOPENS_CLOSED_LEDGER,
     SOURCE_RESUMES_FROM_PUSHED_ID,
 )
-from model.events import Created, Done, LoggedEntry, LogRead
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, GoesOn, ReadLog, Unload

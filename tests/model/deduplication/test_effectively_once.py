@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import pytest
 
 from model.applications.tracker import settling, winding_up
-from model.deviations.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.deviations.deduplication import SOURCE_RESUMES_FROM_PUSHED_ID
 from model.events import (
     Cleared,
     Confirmed,
@@ -26,6 +24,8 @@ from model.events import (
     Stuck,
 )
 from model.example import Example
+from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
+from model.excuses.deduplication import SOURCE_RESUMES_FROM_PUSHED_ID
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (

@@ -7,8 +7,9 @@ import pytest
 from model.cursors.cursor import Interval
 from model.deduplication.topic_observer import RECOVERY_MS
 from model.deviations import DEVIATIONS
-from model.deviations.deduplication import SECOND_RECOVERY_NOT_AWAITED
-from model.example import Example, judge
+from model.example import Example
+from model.excuses.deduplication import SECOND_RECOVERY_NOT_AWAITED
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from tests.notation import steps
 from tests.verdicts import judged

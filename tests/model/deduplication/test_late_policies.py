@@ -6,9 +6,10 @@ import pytest
 
 from model.cursors.cursor import Interval
 from model.deduplication.topic_observer import RECOVERY_MS
-from model.deviations.deduplication import TOPIC_POLICY_APPLIED_LATE
 from model.events import Created, DeduplicationSet, Done, Opened
-from model.example import Example, judge
+from model.example import Example
+from model.excuses.deduplication import TOPIC_POLICY_APPLIED_LATE
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import CreateTopic, OpenProducer, Restart, Unload
 from tests.notation import steps

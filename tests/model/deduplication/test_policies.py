@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations.deduplication import (
+from model.events import AnyOutcome, Created, DeduplicationSet, Done, PolicyIgnored, Subscribed
+from model.example import Example
+from model.excuses.deduplication import (
     TOPIC_POLICIES_NOT_READ,
     TOPIC_POLICY_AWAITS_RELOAD,
     UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
 )
-from model.events import AnyOutcome, Created, DeduplicationSet, Done, PolicyIgnored, Subscribed
-from model.example import Example, judge
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, CreateTopic, Kill, Restart, SetDeduplication, Switch, Unload
 from model.subscription_operations import CreateSubscription, Subscribe

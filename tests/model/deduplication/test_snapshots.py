@@ -5,11 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace as with_fields
 
-from model.deviations.deduplication import (
-    DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
-    EARLIER_SNAPSHOT_SHOWN,
-    TIMER_FAILS_WITHOUT_DEDUPLICATION,
-)
 from model.events import (
     AnyOutcome,
     Created,
@@ -22,7 +17,13 @@ from model.events import (
     Stored,
     Unknown,
 )
-from model.example import Example, judge
+from model.example import Example
+from model.excuses.deduplication import (
+    DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
+    EARLIER_SNAPSHOT_SHOWN,
+    TIMER_FAILS_WITHOUT_DEDUPLICATION,
+)
+from model.explain import judge
 from model.judgement import Broken
 from model.log import Position
 from model.operations import (

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from model.cluster_operations import AWAY
-from model.deviations.chunking import CHUNK_EACH_DEDUPLICATED
-from model.deviations.deduplication import OVERLAPPING_BATCH_DROPPED
-from model.deviations.service import REPLICATOR_RESENDS_AFTER_DROP
 from model.events import Abandoned, LogRead
-from model.example import judge
+from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
+from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
+from model.excuses.service import REPLICATOR_RESENDS_AFTER_DROP
+from model.explain import judge
 from model.judgement import Broken
 from model.log import Position
 from model.operations import ReadLog

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
-from model.deviations.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
-from model.deviations.service import KEY_SHARED_POLICIES_MIXED
 from model.events import ConsumerRead, Refused, Subscribed
+from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
+from model.excuses.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
+from model.excuses.service import KEY_SHARED_POLICIES_MIXED
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
 from model.log import Position

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model.deviations.key_shared import (
+from model.events import Acknowledged, Done, DueReceived, Subscribed
+from model.excuses.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PERMITS_OF_STUCK_CONSUMER_IGNORED,
@@ -14,7 +15,6 @@ from model.deviations.key_shared import (
     UNCLAIMED_HASH_READ_AGAIN,
     UNCLAIMED_MESSAGE_DROPPED,
 )
-from model.events import Acknowledged, Done, DueReceived, Subscribed
 from model.judgement import Broken
 from model.key_shared.hashes import CLASSIC_HASHES, STICKY_HASHES, keys_of, sticky_hash
 from model.log import Position

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import DrainingHash
+from model.excuses.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.log import Position
 from tests.model.key_shared.test_order import (
     ALL,

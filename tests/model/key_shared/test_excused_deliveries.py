@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from model.deviations import DEVIATIONS
-from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
-from model.deviations.key_shared import (
+from model.events import ReceivedMessages, Subscribed
+from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
+from model.excuses.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PENDING_READ_OUTLIVES_CONSUMERS,
     RECENTLY_JOINED_RECEIVES_REPLAY,
 )
-from model.events import ReceivedMessages, Subscribed
 from model.log import Position
 from model.subscription_operations import Receive, Subscribe
 from tests.model.key_shared.test_order import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.cluster_operations import HOME
-from model.deviations.key_shared import (
+from model.events import Cleared, Done
+from model.excuses.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     LOOK_AHEAD_SKIPS_UNORDERED_REPLAY,
     NEW_MESSAGE_OVERTAKES_REPLAY,
 )
-from model.events import Cleared, Done
 from model.judgement import Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.log import Position

@@ -7,18 +7,6 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from model.deviations.key_shared import (
-    DRAINING_REFCOUNT_DOUBLED,
-    LEAVE_TRIGGERS_NO_READ,
-    NEW_MESSAGE_OVERTAKES_REPLAY,
-    PENDING_ACKS_WITHOUT_HASH,
-    RECENTLY_JOINED_RECEIVES_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-    REPLAY_HEAD_OF_LINE_BLOCKING,
-    REPLAY_READ_OVERTAKES_LEAVER,
-    RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
-    REWIND_SKIPPED_AFTER_REPLAY_READ,
-)
 from model.events import (
     Acknowledged,
     ConsumerRead,
@@ -33,6 +21,18 @@ from model.events import (
     Stored,
     Subscribed,
     TakenOver,
+)
+from model.excuses.key_shared import (
+    DRAINING_REFCOUNT_DOUBLED,
+    LEAVE_TRIGGERS_NO_READ,
+    NEW_MESSAGE_OVERTAKES_REPLAY,
+    PENDING_ACKS_WITHOUT_HASH,
+    RECENTLY_JOINED_RECEIVES_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+    REPLAY_HEAD_OF_LINE_BLOCKING,
+    REPLAY_READ_OVERTAKES_LEAVER,
+    RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
+    REWIND_SKIPPED_AFTER_REPLAY_READ,
 )
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, keys_that_share_a_hash, sticky_hash

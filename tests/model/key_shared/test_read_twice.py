@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
+from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.judgement import Broken
 from model.log import Position
 from tests.model.key_shared.test_order import A, B, broken, classic, gathers, joins, leaves, more, sent, share

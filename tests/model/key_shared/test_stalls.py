@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.key_shared import (
+from model.events import Done
+from model.excuses.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
 )
-from model.events import Done
 from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.subscription_operations import Skip, SkipAll

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED
 from model.events import Acknowledged, ConsumerRead, Delivery, Done, DrainingHash, Sent, Stored
+from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED
 from model.log import Position
 from model.operations import Send, Unload
 from model.subscription_operations import Acknowledge, CutDuring, Skip

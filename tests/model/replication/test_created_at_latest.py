@@ -8,7 +8,7 @@ import pytest
 
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.deviations.replication import UPDATE_CREATES_AT_LATEST
+from model.excuses.replication import UPDATE_CREATES_AT_LATEST
 from model.judgement import Broken
 from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, and_then, at, deviates, judged, verdict
 

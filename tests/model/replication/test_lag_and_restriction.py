@@ -20,8 +20,8 @@ from model.cluster_events import (
 )
 from model.cluster_operations import CatchUp
 from model.deduplication.topic_observer import TopicView
-from model.deviations.replication import SNAPSHOT_CACHE_OUTRUN
 from model.events import Sent, Stored
+from model.excuses.replication import SNAPSHOT_CACHE_OUTRUN
 from model.judgement import Allowed, Broken
 from model.operations import Send
 from model.replication.tracked import ClusterConsumer, ClusterProducer, Replication

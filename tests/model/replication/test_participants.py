@@ -9,7 +9,7 @@ import pytest
 
 from model.cluster_events import ClusterCursor, Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
+from model.excuses.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
 from model.judgement import Allowed
 from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, at, broken, deviates, judged, verdict
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from model.cluster_events import ReplicationSettings
 from model.events import Answer, AnyOutcome, Created, Done, Duplicate, Opened, Sent, Stored
-from model.example import Example, judge
+from model.example import Example
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Send, Unload

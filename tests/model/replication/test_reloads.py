@@ -9,7 +9,7 @@ import pytest
 
 from model.cluster_events import ClusterCursor, ReplicationSettings, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.deviations.replication import (
+from model.excuses.replication import (
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
     REQUEST_BEFORE_REPLICATOR_EXISTS,
     SNAPSHOT_CACHE_NOT_RECOVERED,

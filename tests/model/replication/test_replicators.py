@@ -10,14 +10,14 @@ import pytest
 from model.cluster_events import LinkCut, LinkHealed, ReplicatorStalled, SnapshotRequest, SnapshotResponse
 from model.cluster_operations import CatchUp, CutLink, HealLink
 from model.deviations import DEVIATIONS
-from model.deviations.replication import (
+from model.events import Abandoned, Done
+from model.example import Example
+from model.excuses.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,
 )
-from model.deviations.service import ORPHAN_REPLICATOR_KEEPS_NAME, REPLICATOR_RESENDS_IN_A_LOOP
-from model.events import Abandoned, Done
-from model.example import Example
-from model.example import judge as judge_example
+from model.excuses.service import ORPHAN_REPLICATOR_KEEPS_NAME, REPLICATOR_RESENDS_IN_A_LOOP
+from model.explain import judge as judge_example
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, Restart, Unload
 from model.replication.tracked import ClusterConsumer, ReplicatedTopic, Replication

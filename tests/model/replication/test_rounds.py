@@ -8,7 +8,7 @@ import pytest
 
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.deviations import DEVIATIONS
-from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
+from model.excuses.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, verdict, with_entry
 

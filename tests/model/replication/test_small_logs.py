@@ -21,7 +21,7 @@ from model.cluster_events import (
     SubscriptionUpdated,
 )
 from model.cluster_operations import CatchUp, ReadClusters
-from model.deviations.replication import (
+from model.excuses.replication import (
     REQUEST_BEFORE_REPLICATOR_EXISTS,
     SNAPSHOT_CACHE_KEEPS_OLDER,
 )

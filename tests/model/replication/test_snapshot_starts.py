@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken
-from model.deviations.replication import LOAD_BEGINS_SNAPSHOT
+from model.excuses.replication import LOAD_BEGINS_SNAPSHOT
 from model.judgement import Allowed, Broken
 from model.replication.logs import Reload
 from tests.model.replication.test_small_logs import TIMEOUT_MS, TOPIC, Told, at, judged

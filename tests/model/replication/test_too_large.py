@@ -21,8 +21,8 @@ from model.cluster_events import (
 from model.cluster_operations import AWAY, HOME, CutLink, HealLink
 from model.deduplication.topic_observer import TopicView
 from model.deviations import DEVIATIONS, counted
-from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, TOO_LARGE_TO_REPLICATE
 from model.events import Created, Done, LoggedEntry, LogRead, Opened, Sent, Stored, Unknown
+from model.excuses.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE, TOO_LARGE_TO_REPLICATE
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import OpenProducer, ReadLog, Send, Unload

@@ -19,14 +19,14 @@ from model.cluster_events import (
 )
 from model.cluster_operations import CatchUp, LoseCluster, ReadClusters, RecoverCluster
 from model.deduplication.topic_observer import TopicView
-from model.deviations.replication import (
+from model.events import Acknowledged, Delivery, Done, ReceivedMessages, Skipped
+from model.excuses.replication import (
     NAMESPACE_NOT_FOUND_ENDS_REPLICATION,
     REQUEST_WITHOUT_REMOTE_CLUSTER,
     UPDATE_CREATES_AT_LATEST,
     UPDATE_PASSES_LOST_MESSAGES,
     UPDATE_PASSES_RESTRICTED_MESSAGES,
 )
-from model.events import Acknowledged, Delivery, Done, ReceivedMessages, Skipped
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, Unload
 from model.replication.example_end import winding_up_clusters

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.deviations.service import SESSION_RECREATED_IN_A_LOOP
 from model.events import Abandoned, TakenOver
-from model.example import judge
+from model.excuses.service import SESSION_RECREATED_IN_A_LOOP
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, ReadLog, TakeOver, ThawOwners, Unload
 from model.service.unexpected import STALE_OWNER, Overdue, Silence

@@ -7,18 +7,6 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from model.deviations.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.deviations.service import (
-    LAST_MESSAGE_ID_ANSWERED_TWICE,
-    NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
-    SKIP_AFTER_ALL_TRIMMED_FAILS,
-    SKIP_OF_EMPTY_TOPIC_FAILS,
-    SKIP_PAST_TERMINATED_END_LOOPS,
-    STATS_RACE_WITH_RECENTLY_JOINED,
-    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
-    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
-    TOPIC_POLICIES_LOAD_LATE,
-)
 from model.events import (
     Abandoned,
     Created,
@@ -31,6 +19,18 @@ from model.events import (
     Trimmed,
 )
 from model.example import Example
+from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
+from model.excuses.service import (
+    LAST_MESSAGE_ID_ANSWERED_TWICE,
+    NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
+    SKIP_AFTER_ALL_TRIMMED_FAILS,
+    SKIP_OF_EMPTY_TOPIC_FAILS,
+    SKIP_PAST_TERMINATED_END_LOOPS,
+    STATS_RACE_WITH_RECENTLY_JOINED,
+    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
+    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
+    TOPIC_POLICIES_LOAD_LATE,
+)
 from model.log import Position
 from model.operations import (
     AnyOperation,

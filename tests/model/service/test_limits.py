@@ -5,13 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace as struct_replace
 
-from model.deviations.counts import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
-    SKIPPED_MESSAGES_STILL_COUNTED,
-    UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
-)
-from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
-from model.deviations.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.events import (
     Acknowledged,
     ConsumerRead,
@@ -26,7 +19,14 @@ from model.events import (
     Stored,
     Subscribed,
 )
-from model.example import judge
+from model.excuses.counts import (
+    DROPPED_PENDING_ACKS_STILL_COUNTED,
+    SKIPPED_MESSAGES_STILL_COUNTED,
+    UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
+)
+from model.excuses.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
+from model.excuses.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
+from model.explain import judge
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, Send

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.history.document import Step
-from model.deviations.service import EXPIRED_SESSION_FAILS_REQUESTS
 from model.events import Created, Done, LoggedEntry, LogRead, Opened, Sent, Skipped, Stored
+from model.excuses.service import EXPIRED_SESSION_FAILS_REQUESTS
 from model.judgement import Broken
 from model.log import Position
 from model.operations import CreateTopic, Disturbance, DisturbMetadataStore, OpenProducer, ReadLog, ReadSnapshot, Send

@@ -10,13 +10,6 @@ from msgspec.structs import replace as replace_struct
 from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings
 from model.cluster_operations import LoseCluster, RecoverCluster
 from model.deviations import DEVIATIONS
-from model.deviations.service import (
-    ACK_BELOW_MARK_DELETE_REFUSED,
-    RECONNECT_NEVER_ANSWERED,
-    RECONNECT_OVERFLOWS_STACK,
-    TERMINATION_RACES_WITH_ROLLOVER,
-    UNLOAD_RACES_WITH_ROLLOVER,
-)
 from model.events import (
     Abandoned,
     Acknowledged,
@@ -33,7 +26,15 @@ from model.events import (
     Stored,
     Subscribed,
 )
-from model.example import Example, judge
+from model.example import Example
+from model.excuses.service import (
+    ACK_BELOW_MARK_DELETE_REFUSED,
+    RECONNECT_NEVER_ANSWERED,
+    RECONNECT_OVERFLOWS_STACK,
+    TERMINATION_RACES_WITH_ROLLOVER,
+    UNLOAD_RACES_WITH_ROLLOVER,
+)
+from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (

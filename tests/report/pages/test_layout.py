@@ -21,7 +21,7 @@ from conformance.report.data import stored_findings
 from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.page import page, style
 from conformance.report.pages.space_time import draw
-from model.deviations.deduplication import OVERLAPPING_BATCH_DROPPED
+from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.operations import OpenProducer
 from model.subscription_operations import Subscribe
 from tests.report.pages.test_page import WHEN, report_data, written

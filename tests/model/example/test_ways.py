@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
-from model.deviations.service import SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-from model.explain import adding, by, explained, merged, minimal, required, together
+from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
+from model.excuses.service import SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+from model.excuses.ways import adding, by, explained, merged, minimal, required, together
 from model.judgement import Allowed, Broken
 from model.service.reasons import Reasons, judge
 from model.service.unexpected import ErrorAnswer

@@ -134,5 +134,5 @@ def test_the_shadow_is_tried() -> None:
 
 @cache
 def _tests_of_small_histories() -> frozenset[str]:
-    modules = Path(__file__).parent.rglob("test_*.py")
+    modules = Path(__file__).parents[1].rglob("test_*.py")
     return frozenset(name for one in modules for name in re.findall(r"^def (test_\w+)", one.read_text("utf-8"), re.M))

@@ -11,8 +11,8 @@ from conformance.history.document import History
 from conformance.known import HISTORIES
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS
-from model.deviations.counts import SKIPPED_PARTS_COUNTED_OFF_AGAIN
-from model.deviations.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
+from model.excuses.counts import SKIPPED_PARTS_COUNTED_OFF_AGAIN
+from model.excuses.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.judgement import Allowed, Broken
 from tests.verdicts import judged
 

@@ -1,0 +1,1 @@
+"""The deviations from the family SERVE: what a broker owes its clients."""
