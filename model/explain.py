@@ -81,21 +81,31 @@ def _remembered(state: Example, step: Step, judged: Allowed[Example]) -> Allowed
 
 
 def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
-    """Known deviations explain a violation, or others name it."""
+    """Known deviations explain a violation, or others name the first violation that they do not explain."""
     known = [one for name, one in EXPLANATIONS.items() if name in state.known]
-    by_known = _Search(state.known, known).explaining(state, step, broken)
-    if by_known is not None:
-        judged, names = by_known
-        return counted(Allowed(judged.state, judged.exercised, (*judged.deviations, *sorted(names)), judged.excused))
-    named = _named_by_rules(state, step, broken)
+    by_known, met = _Search(state.known, known).explaining(_Open(state, step, broken))
+    if isinstance(by_known, Allowed):
+        deviations = (*by_known.deviations, *met)
+        return counted(replace(by_known, deviations=deviations))
+    named = _named_by_rules(state, step, by_known.broken)
     if named.deviation is not None:
         return named
-    explained = _Search(state.known, EXPLANATIONS.values()).explaining(state, step, broken)
-    return named if explained is None else _named(broken, explained[1] - state.known)
+    by_all, met = _Search(state.known, EXPLANATIONS.values()).explaining(by_known)
+    return _named(by_known.broken, frozenset(met)) if isinstance(by_all, Allowed) else _named_alone(by_known)
+
+
+def _named_alone(found: _Open) -> Broken:
+    """A violation whose step breaks another rule that nothing explains. It has a name all the same."""
+    names = [
+        name
+        for name, one in EXPLANATIONS.items()
+        if one.explains is not None and one.explains(found.state, found.step, found.broken) is not None
+    ]
+    return _named(found.broken, names[:1]) if names else found.broken
 
 
 def _named(broken: Broken, names: Collection[str]) -> Broken:
-    """A violation by the name of an unknown deviation that explains it; its own rule, if that breaks with it."""
+    """The same violation by the name of an unknown deviation that explains it; its own rule, if that breaks with it."""
     entry = DEVIATIONS[min(names, key=lambda name: (DEVIATIONS[name].rule != broken.rule, name))]
     rule = broken.rule if broken.rule in entry.also else entry.rule
     return replace(entry.broken(broken.because, rule), is_overdue=broken.is_overdue)
@@ -142,26 +152,32 @@ class _Search:
     asked: Collection[Explanation]
     steps: int = 0
 
-    def explaining(self, state: Example, step: Step, broken: Broken) -> tuple[Allowed[Example], frozenset[str]] | None:
-        """What the step comes to, and the deviations that it takes; None if no set of them was found."""
+    def explaining(self, violation: _Open) -> tuple[_Found, tuple[str, ...]]:
+        """What the step comes to, and the deviations that it takes, each as often as it explains something.
+
+        If no set of them was found: the violation of the step that is left after what they explain.
+        """
         number = itertools.count()
-        queue: list[tuple[int, int, int, int, _Found, frozenset[str]]] = []
+        queue: list[tuple[int, int, int, int, _Found, tuple[str, ...]]] = []
+        left = violation
 
-        def put(found: _Found, names: frozenset[str]) -> None:
+        def put(found: _Found, met: tuple[str, ...]) -> None:
+            names = frozenset(met)
             ahead = len(found.rest) if isinstance(found, _Open) else 0
-            heapq.heappush(queue, (len(names - self.known), len(names), ahead, next(number), found, names))
+            heapq.heappush(queue, (len(names - self.known), len(names), ahead, next(number), found, met))
 
-        put(_Open(state, step, broken), frozenset())
+        put(violation, ())
         while queue:
-            *_, found, names = heapq.heappop(queue)
+            *_, found, met = heapq.heappop(queue)
             if isinstance(found, Allowed):
-                return found, names
+                return found, met
+            left = left if found.changes else found
             for explanation in self.asked:
-                more = names | {explanation.entry.name}
-                if len(more) <= MOST_NAMES:
+                more = (*met, explanation.entry.name)
+                if len(frozenset(more)) <= MOST_NAMES:
                     for one in itertools.chain(self._at_once(found, explanation), self._before(found, explanation)):
                         put(one, more)
-        return None
+        return left, ()
 
     def _at_once(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
         """What the step and the ones after it come to, if the deviation explains the violation."""

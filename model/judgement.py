@@ -79,6 +79,12 @@ class Broken:
         """The same; the state after the check, if a deviation explains it."""
         return replace(self, passed=lambda: Allowed(state))
 
+    def passing(self) -> Any:
+        """What the rest of the step comes to, if this is explained."""
+        if self.passed is None:
+            raise TypeError(f"it is not known what follows if a deviation explains a violation of {self.rule}")
+        return self.passed()
+
     def then(self, judge: Callable[[Any], Allowed[Any] | Broken]) -> Broken:
         """The same violation; if it is explained, what follows is judged, too."""
         passed = self.passed

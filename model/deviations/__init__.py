@@ -1,7 +1,7 @@
 """All deviations that the model knows, a file for each one, in a package for each document.
 
-A file has an ``ENTRY`` and the functions that recognize the deviation (:class:`Explanation`). Nothing else knows it. The
-packages are searched for files, so a new one needs no line anywhere else.
+A file has an ``ENTRY`` and the functions that recognize the deviation (:class:`Explanation`). Nothing else knows it.
+The packages are searched for files, so a new one needs no line anywhere else.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Explanation:
 
     ``explains(state, step, broken)``: what is wrong at once. ``state`` is the one before the step, and ``state.trace``
     the steps before it. If the deviation explains the violation, it returns what the step comes to then: usually
-    ``broken.passed()``, which passes over this one check.
+    ``broken.passing()``, which passes over this one check.
 
-    ``alternatives(state, step)``: what the deviation did silently. ``state`` is the one after the step by the documents,
-    and ``state.past`` what was before. It yields the states that the deviation may have led to instead.
+    ``alternatives(state, step)``: what the deviation did silently. ``state`` is the one after the step by the
+    documents, and ``state.past`` what was before. It yields the states that the deviation may have led to instead.
     """
 
     entry: Deviation

@@ -7,10 +7,11 @@ from dataclasses import replace
 from model.example.state import Example, Judgement
 from model.excuses.service import TERMINATION_RACES_WITH_ROLLOVER
 from model.failpoints import CUTS, WRITE_FAILURES
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed
 from model.operations import AnyOperation, OpenProducer, ReadLog, Terminate, ThawOwners, Unload
 from model.service import tracker as service
 from model.service.reasons import Reasons
+from model.service.state import ServiceState
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import ResetCursor, Seek, Subscribe
 from model.subscriptions import administration, written
@@ -50,11 +51,6 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         reopened=reopened,
         empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
         deleted=frozenset(topic for topic, one in tracked.items() if one.is_all_deleted),
-        joined=frozenset(
-            subscription.topic
-            for subscription, keyed in state.consumption.keyed.items()
-            if keyed.joined and subscription.topic in tracked and not tracked[subscription.topic].drains
-        ),
         full=full,
         rolling=rolling,
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
@@ -71,15 +67,19 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         known=state.known,
     )
     judged = service.unexpected(state.service, observed, reasons)
-    if isinstance(judged, Broken):
-        return judged
-    state = replace(state, service=judged.state)
-    gone = {one.actor for one in observed if isinstance(one, Closed)}
-    if not reasons.being_reset.isdisjoint(gone):  # a reset that succeeds does not report them
-        state = replace(state, consumption=administration.reset_failed(state.consumption, to_reset))
-    if TERMINATION_RACES_WITH_ROLLOVER in judged.deviations:  # the broker reloads the topic by itself
-        for topic in rolling:
-            state = replace(state, consumption=written.lost(state.consumption, topic))
-        if isinstance(operation, Terminate):
-            state = replace(state, fenced=state.fenced | {operation.topic})
-    return judged.of(state)
+    races = isinstance(judged, Allowed) and TERMINATION_RACES_WITH_ROLLOVER in judged.deviations
+
+    def after(changed: ServiceState) -> Judgement:
+        state_after = replace(state, service=changed)
+        gone = {one.actor for one in observed if isinstance(one, Closed)}
+        if not reasons.being_reset.isdisjoint(gone):  # a reset that succeeds does not report them
+            consumption = administration.reset_failed(state.consumption, to_reset)
+            state_after = replace(state_after, consumption=consumption)
+        if races:  # the broker reloads the topic by itself
+            for topic in rolling:
+                state_after = replace(state_after, consumption=written.lost(state_after.consumption, topic))
+            if isinstance(operation, Terminate):
+                state_after = replace(state_after, fenced=state.fenced | {operation.topic})
+        return Allowed(state_after)
+
+    return judged.then(after)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from model.deviation import CLASSIC, Deviation, Shadow
+from model.deviation import Deviation, Shadow
 
-NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER = "new-topic-unknown-to-other-broker"
 SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 RECONNECT_NEVER_ANSWERED = "reconnect-never-answered"
-TOPIC_POLICIES_LOAD_LATE = "topic-policies-load-late"
 RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
 REPLICATOR_RESENDS_IN_A_LOOP = "replicator-resends-in-a-loop"
 REPLICATOR_RESENDS_AFTER_DROP = "replicator-resends-after-drop"
@@ -19,8 +17,6 @@ SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 SKIP_AFTER_ALL_TRIMMED_FAILS = "skip-after-all-trimmed-fails"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
 PEEK_CREATES_SUBSCRIPTION = "peek-creates-subscription"
-STATS_RACE_WITH_RECENTLY_JOINED = "stats-race-with-recently-joined"
-LAST_MESSAGE_ID_ANSWERED_TWICE = "last-message-id-answered-twice"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
@@ -167,22 +163,6 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
-        name=NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
-        rule="SERVE-01",
-        statement="Of several brokers, one answers that a topic does not exist although another one has confirmed that it is created.",
-        cause="AbstractMetadataStore.exists answers from a cache (line 328, 4.0.8). It keeps that a path does not exist until the notification of the metadata store arrives, or for minutes. TopicResources.persistentTopicExists asks it for policies of a topic, among others.",
-        side="broker",
-        seldom=("==4.0.8",),
-        seen=("4.0.8",),
-        occurrence="Twice in 240,000 operations, and in 0 of 50 replays.",
-        has_history=False,
-        shadow=Shadow(
-            name="test_only_a_new_topic_may_be_unknown_to_one_of_several_brokers",
-            by="small history",
-            statement="A broker answers that a topic does not exist that has been used, or that is the only broker's.",
-        ),
-    ),
-    Deviation(
         name=SESSION_RECREATED_IN_A_LOOP,
         rule="SERVE-02",
         also=("ACK-06",),
@@ -299,55 +279,6 @@ DEVIATIONS = (
             name="test_a_deleted_subscription_is_there_again_only_by_a_peek",
             by="small history",
             statement="A deleted subscription is in the stats although nobody peeked at it since.",
-        ),
-    ),
-    Deviation(
-        name=STATS_RACE_WITH_RECENTLY_JOINED,
-        rule="SERVE-01",
-        statement="With the classic implementation, a request for the stats of a topic is answered with an internal error (500, without a message), if it comes while a recently joined consumer of a Key_Shared subscription joins, leaves or stops waiting.",
-        cause="PersistentSubscription.getStats goes through the LinkedHashMap of the recently joined consumers, which the dispatcher changes in other threads: ConcurrentModificationException, in the broker's log (2.11.0, line 1154). Read in 2.7.4, 2.8.2, 2.10.1, 3.0.7, 3.1.0, 3.2.3 and 4.0.1. 3.3.5, 3.3.6 and 4.0.2 return a copy.",
-        side="broker",
-        releases=(">=2.7.4,<3.3.5",),
-        switched_on={CLASSIC: (">=4.0,<4.0.2",)},
-        seen=("2.11.0",),
-        gone=("3.3.5", "3.3.6", "4.0.2", "4.0.8"),
-        occurrence="Once in 23,000 requests, when thirty consumers were closed at once; in none of 30 replays.",
-        has_history=False,
-        shadow=Shadow(
-            name="test_stats_fail_only_where_a_recently_joined_consumer_may_change",
-            by="small history",
-            statement="Stats fail without recently joined consumers, or with draining hashes, or with another error.",
-        ),
-    ),
-    Deviation(
-        name=LAST_MESSAGE_ID_ANSWERED_TWICE,
-        rule="SERVE-01",
-        statement="A request for the last message id of a topic without messages is answered twice: with the id, and with an internal error (MetadataError, Failed to get batch size).",
-        cause="ServerCnx.getLargestBatchIndexWhenPossible answers if there is no entry, but does not return: it reads the entry all the same, and answers again when that fails (2.5.1 and 2.6.0, lines 1428 to 1462 and 1477 to 1511). 2.7.4 returns.",
-        side="broker",
-        releases=(">=2.5.1,<2.7.4",),
-        seen=("2.6.0", "2.5.1"),
-        gone=("2.7.4", "4.0.8"),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation",
-            by="small history",
-            statement="The last message id of a topic with entries is answered twice, or with an error first, or another request is answered twice.",
-        ),
-    ),
-    Deviation(
-        name=TOPIC_POLICIES_LOAD_LATE,
-        rule="SERVE-01",
-        statement="While the broker reads the policies of a namespace's topics, which begins with the first topic that it loads there, a request to change one is refused (412).",
-        cause="SystemTopicBasedTopicPoliciesService.getTopicPolicies throws until the namespace's system topic is read to its end. The admin API passes that on; in 2.7.4 it tries again first (AdminResource, line 570).",
-        side="broker",
-        releases=(">=2.7.0,<2.7.4",),
-        seen=("2.7.0", "2.7.2"),
-        occurrence="On 2.7.0 in 2 of 2 replays.",
-        shadow=Shadow(
-            name="test_topic_policies_may_load_late_only_while_the_topic_is_loaded",
-            by="small history",
-            statement="The same request is refused once a client has the topic open, or with another error.",
         ),
     ),
     Deviation(

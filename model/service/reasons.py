@@ -17,8 +17,6 @@ from model.excuses import requires
 from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.excuses.service import (
     EXPIRED_SESSION_FAILS_REQUESTS,
-    LAST_MESSAGE_ID_ANSWERED_TWICE,
-    NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
     ORPHAN_REPLICATOR_KEEPS_NAME,
     RECONNECT_NEVER_ANSWERED,
     REPLICATOR_RESENDS_AFTER_DROP,
@@ -27,11 +25,9 @@ from model.excuses.service import (
     SKIP_AFTER_ALL_TRIMMED_FAILS,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
-    STATS_RACE_WITH_RECENTLY_JOINED,
     TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
     TERMINATION_RACES_WITH_ROLLOVER,
-    TOPIC_POLICIES_LOAD_LATE,
     UNLOAD_RACES_WITH_ROLLOVER,
 )
 from model.excuses.ways import explained
@@ -40,6 +36,7 @@ from model.operations import OpenProducer
 from model.rules.catalogue import carries
 from model.service.unexpected import (
     ANSWERED,
+    NO_ELEMENT,
     NOT_REGISTERED,
     NOT_REPLICATED,
     REPEATED,
@@ -56,11 +53,8 @@ OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotR
 """The errors with which releases refuse clients while they load a topic; the client retries."""
 NO_OWNER: Final = "412"
 """The admin API's error for a topic without an owner."""
-NO_SUCH_TOPIC: Final = "404"
-"""The admin API's error for a topic that does not exist."""
 FAILED_LOAD: Final = "500"
 """The admin API's error for a topic that cannot be loaded."""
-STATS: Final = "GET stats "
 PEEK: Final = "/position/"
 RESET: Final = "/resetcursor/"
 SKIP_ENTRIES: Final = "/skip/"
@@ -71,12 +65,7 @@ OPEN_PRODUCER: Final = OpenProducer.__name__
 NO_SUCH_ENTRY: Final = "Incorrect parameter"
 """The error of a read before the first entry of a ledger."""
 NO_CURRENT_LEDGER: Final = re.compile(r'"(this\.)?currentLedger" is null')
-POLICIES_NOT_LOADED: Final = "Policies cache have not init"
-"""The admin API's message while the broker reads the policies of a namespace's topics."""
-NO_BATCH_SIZE: Final = "Failed to get batch size"
 INVALID_MARK_DELETE: Final = "Invalid mark deleted position"
-NO_ELEMENT: Final = "null"
-"""The message of an exception that has none."""
 BAD_VERSION: Final = "BadVersionException"
 OF_RACING_METADATA: Final = (BAD_VERSION, "ManagedLedgerFencedException", "fenced managed ledger")
 """The errors of a managed ledger, two of whose writes to the metadata store raced."""
@@ -98,8 +87,6 @@ class Reasons:
     """What may explain unexpected behavior: failing writes, topics that load or terminate, network faults."""
 
     failing: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
-    """Topics to which nothing was done since they were created."""
     loading: frozenset[str] = frozenset()
     ending: frozenset[str] = frozenset()
     severed: frozenset[str] = frozenset()
@@ -114,8 +101,6 @@ class Reasons:
     """Topics whose ledgers were all deleted."""
     reloaded: frozenset[str] = frozenset()
     """Topics that nothing was sent to since they were reloaded."""
-    joined: frozenset[str] = frozenset()
-    """Topics that had recently joined consumers of a Key_Shared subscription before the operation."""
     full: frozenset[str] = frozenset()
     """Topics whose last ledger is full, or may be."""
     rolling: frozenset[str] = frozenset()
@@ -183,9 +168,7 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     is_binary = answer.interface == "binary"
     if ANSWERED in answer.request:
         because = f"{answer.request} is answered again with {answer.code}: {answer.message}"
-        if answer.topic in reasons.empty and NO_BATCH_SIZE in answer.message:
-            return requires(LAST_MESSAGE_ID_ANSWERED_TWICE, None, reasons.known, because)
-        return Broken("SERVE-01", because)
+        return Broken("SERVE-01", because, evidence=answer).passing_to(None)
     if is_binary and answer.topic in reasons.failing and answer.code in OF_FAILED_WRITES:
         return Allowed(None, excused=("SERVE-01",))
     if is_binary and answer.topic in reasons.loading and answer.code in OF_LOADING and not answer.is_last:
@@ -194,18 +177,13 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
         return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
-    judged = explained(Broken("SERVE-01", because), _causes(answer, reasons), None, reasons.known)
+    broken = Broken("SERVE-01", because, evidence=answer).passing_to(None)
+    judged = explained(broken, _causes(answer, reasons), None, reasons.known)
     return overdue(judged) if answer.is_last and answer.code in REPEATED else judged
 
 
 def _causes(answer: ErrorAnswer, reasons: Reasons) -> Iterator[str]:
     """The deviations that explain an error."""
-    if answer.is_of_several and answer.topic in reasons.new and answer.code == NO_SUCH_TOPIC:
-        yield NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER
-    if answer.topic in reasons.loading and answer.message.startswith(POLICIES_NOT_LOADED):
-        yield TOPIC_POLICIES_LOAD_LATE
-    if answer.topic in reasons.joined and answer.request.startswith(STATS) and answer.message == NO_ELEMENT:
-        yield STATS_RACE_WITH_RECENTLY_JOINED
     is_without = NO_CURRENT_LEDGER.search(answer.message)
     is_skip = SKIP_ENTRIES in answer.request
     is_skip_of_nothing = is_skip and answer.topic in reasons.empty

@@ -34,8 +34,6 @@ class ServiceState:
     """
 
     topics: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
-    """Those to which nothing was done since they were created."""
     loading: frozenset[str] = frozenset()
     reloaded: frozenset[str] = frozenset()
     """Those that were reloaded, and that nothing was sent to since. Their current ledger has no entries."""

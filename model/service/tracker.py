@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import replace
 from functools import reduce
 
@@ -25,7 +25,7 @@ from model.events import (
 from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.excuses.ways import explained
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
     AnyOperation,
     CloseProducer,
@@ -58,15 +58,14 @@ DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 
 def unexpected(state: ServiceState, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[ServiceState] | Broken:
     """Judges what a broker did in a step apart from the outcome."""
-    reasons = replace(reasons, loading=state.loading, new=state.new, reloaded=state.reloaded)
-    all_of_it = Allowed(state)
-    for one in observed:
-        judged = judge(one, reasons)
-        if isinstance(judged, Broken):
-            return judged
-        after = _cut_off(all_of_it.state, one.actor) if isinstance(one, Closed) else all_of_it.state
-        all_of_it = judged.of(after).after(all_of_it)
-    return all_of_it
+    reasons = replace(reasons, loading=state.loading, reloaded=state.reloaded)
+
+    def step(one: Unexpected) -> Callable[[ServiceState], Allowed[ServiceState] | Broken]:
+        return lambda before: judge(one, reasons).then(
+            lambda _: Allowed(_cut_off(before, one.actor) if isinstance(one, Closed) else before)
+        )
+
+    return in_turn(state, map(step, observed))
 
 
 def served(
@@ -96,7 +95,6 @@ def served(
     if isinstance(outcome, DELIVERED):
         exercised = (*exercised, "SERVE-03")
     topic = operation.topic
-    state = replace(state, new=state.new - {topic}) if topic in state.new else state
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
@@ -181,7 +179,7 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
     match operation:
         case CreateTopic(name, partitions=partitions):
             made = {name, *(partition_name(name, number) for number in range(partitions))}
-            state = replace(state, topics=state.topics | made, new=state.new | made, loading=state.loading | made)
+            state = replace(state, topics=state.topics | made, loading=state.loading | made)
             if operation.quorum is not None:
                 fixed = dict.fromkeys(made, ENSEMBLE[operation.quorum])
                 state = replace(state, ensembles=state.ensembles.updated(fixed))

@@ -22,6 +22,9 @@ NOT_REPLICATED: Final = "are not replicated within"
 ANSWERED: Final = "(already answered)"
 """In the request of an error that is a second answer."""
 
+NO_ELEMENT: Final = "null"
+"""The message of an exception that has none."""
+
 Interface = Literal["binary", "admin"]
 """The interface of a request: Pulsar's binary protocol or its admin API."""
 

@@ -21,15 +21,11 @@ from model.events import (
 from model.example import Example
 from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.excuses.service import (
-    LAST_MESSAGE_ID_ANSWERED_TWICE,
-    NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,
     SKIP_AFTER_ALL_TRIMMED_FAILS,
     SKIP_OF_EMPTY_TOPIC_FAILS,
     SKIP_PAST_TERMINATED_END_LOOPS,
-    STATS_RACE_WITH_RECENTLY_JOINED,
     TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
-    TOPIC_POLICIES_LOAD_LATE,
 )
 from model.log import Position
 from model.operations import (
@@ -140,7 +136,7 @@ def test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger() ->
 
 
 def test_topic_policies_may_load_late_only_while_the_topic_is_loaded() -> None:
-    name, switch = TOPIC_POLICIES_LOAD_LATE, SetDeduplication("t0", "topic", on=True)
+    name, switch = "topic-policies-load-late", SetDeduplication("t0", "topic", on=True)
     error = ErrorAnswer("admin", "POST deduplicationEnabled of topic t0", "412", "Policies cache have not init", "t0")
     assert unexcused(after(CREATED), switch, Abandoned("412"), error) == name
     assert met(knowing_all(CREATED), switch, Abandoned("412"), error) == (name,)
@@ -157,7 +153,7 @@ def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
             steps += [(Subscribe(name, "t0", "s0", "Key_Shared"), Subscribed()), (Permit(name, 5), Done())]
         return tuple(steps)
 
-    name, close = STATS_RACE_WITH_RECENTLY_JOINED, CloseConsumer("c2")
+    name, close = "stats-race-with-recently-joined", CloseConsumer("c2")
     error = replace_struct(STATS_FAIL, message="null")
     both = joined("c1", "c2", draining=False)
     assert unexcused(after(*both), close, Done(), error) == name
@@ -168,7 +164,7 @@ def test_stats_fail_only_where_a_recently_joined_consumer_may_change() -> None:
 
 
 def test_only_the_last_message_id_of_a_topic_without_entries_is_answered_twice_by_a_deviation() -> None:
-    name, read = LAST_MESSAGE_ID_ANSWERED_TWICE, ReadSnapshot("t0")
+    name, read = "last-message-id-answered-twice", ReadSnapshot("t0")
     why = "Failed to get batch size for entry org.apache.bookkeeper.mledger.ManagedLedgerException"
     error = ErrorAnswer("binary", f"the last message id of topic t0 {ANSWERED}", "MetadataError", why, "t0")
     empty = (CREATED, OPENED, SUBSCRIPTION)
@@ -236,8 +232,8 @@ def test_only_a_new_topic_may_be_unknown_to_one_of_several_brokers() -> None:
     request = "POST deduplicationEnabled of topic t0"
     unknown = ErrorAnswer("admin", request, "404", "Topic topic t0 not found", "t0", is_of_several=True)
     new, used = knowing_all(CREATED), knowing_all(CREATED, OPENED)
-    assert met(new, set_policy, late, unknown) == (NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER,)
-    assert unexcused(after(CREATED), set_policy, late, unknown) == NEW_TOPIC_UNKNOWN_TO_OTHER_BROKER
+    assert met(new, set_policy, late, unknown) == ("new-topic-unknown-to-other-broker",)
+    assert unexcused(after(CREATED), set_policy, late, unknown) == "new-topic-unknown-to-other-broker"
     assert unexcused(used, set_policy, late, unknown) is None
     assert unexcused(new, set_policy, late, replace_struct(unknown, is_of_several=False)) is None
     assert unexcused(new, set_policy, late, replace_struct(unknown, code="500")) is None
