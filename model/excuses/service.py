@@ -16,7 +16,6 @@ TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS = "terminated-empty-topic-refuses-s
 SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
 SKIP_AFTER_ALL_TRIMMED_FAILS = "skip-after-all-trimmed-fails"
 SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
-PEEK_CREATES_SUBSCRIPTION = "peek-creates-subscription"
 KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
@@ -263,22 +262,6 @@ DEVIATIONS = (
             name="test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger",
             by="small history",
             statement="A skip fails in a topic that was sent messages since it was reloaded, or with another error.",
-        ),
-    ),
-    Deviation(
-        name=PEEK_CREATES_SUBSCRIPTION,
-        rule="SERVE-04",
-        statement="To peek at a message of a subscription that does not exist creates it, at the earliest message. It keeps messages in the backlog that nobody consumes.",
-        cause="PersistentTopicsBase.getSubscriptionReference, which only peeks call, creates a subscription that it does not find (2.7.4, lines 3172 to 3178; read in 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1, too). 2.6.0 answers 404, as all releases do for other requests.",
-        side="broker",
-        releases=(">=2.7.4,<=5.0.1",),
-        seen=("4.0.8", "3.3.6", "5.0.1"),
-        gone=("2.6.0",),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_a_deleted_subscription_is_there_again_only_by_a_peek",
-            by="small history",
-            statement="A deleted subscription is in the stats although nobody peeked at it since.",
         ),
     ),
     Deviation(

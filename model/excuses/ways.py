@@ -8,6 +8,7 @@ If only such states explain an observation, the way with the fewest unknown devi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Final, TypeVar
 
@@ -109,4 +110,7 @@ def explained(
         return Allowed(after, (), tuple(sorted(way)))
     entry = DEVIATIONS[min(way - known)]
     rule = judged.rule if judged.rule in entry.also else entry.rule
-    return judged if judged.deviation is not None else entry.broken(judged.because, rule)
+    if judged.deviation is not None:
+        return judged
+    named = entry.broken(judged.because, rule)
+    return replace(judged, rule=named.rule, because=named.because, deviation=named.deviation, side=named.side)

@@ -33,7 +33,6 @@ from model.excuses.cursors import (
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
 )
-from model.excuses.service import PEEK_CREATES_SUBSCRIPTION
 from model.excuses.ways import by
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -102,11 +101,11 @@ def administered(
     if isinstance(operation, CreateSubscription):
         state = replace(state, deleted=state.deleted - {subscription})
     if isinstance(operation, PeekMessage) and subscription in state.deleted:
-        return _peeked_at_deleted(state, subscription, outcome, at, known)
+        return _peeked_at_deleted(state, subscription, operation, outcome)
     if isinstance(outcome, Refused | Unknown):
         return Allowed(state)
     if isinstance(operation, CreateSubscription):
-        return Allowed(_created(state, subscription, operation, at))
+        return Allowed(newly_created(state, subscription, operation, at))
     if isinstance(operation, ReadCursor) and isinstance(outcome, CursorRead) and subscription in state.deleted:
         return Broken("SERVE-04", f"subscription {subscription.name}, which was deleted, is still in the stats")
     if subscription not in state.cursors or (
@@ -156,18 +155,13 @@ def administered(
 
 @carries("SERVE-04")
 def _peeked_at_deleted(
-    state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
+    state: Consumption, subscription: SubscriptionId, operation: PeekMessage, outcome: Outcome
 ) -> Judged:
-    """A subscription that was deleted has no messages. By a deviation it exists again, even if the peek fails."""
-    again = replace(state, deleted=state.deleted - {subscription})
+    """A subscription that was deleted has no messages."""
     if isinstance(outcome, MessagePeeked) and outcome.position is not None:
         because = f"a peek at subscription {subscription.name}, which was deleted, shows {outcome.position}"
-        create = CreateSubscription(subscription.topic, subscription.name, "earliest")
-        return requires(PEEK_CREATES_SUBSCRIPTION, _created(again, subscription, create, at), known, because)
-    if not isinstance(outcome, MessagePeeked | Refused) or PEEK_CREATES_SUBSCRIPTION not in known:
-        return Allowed(state)
-    tracked = again.topics[subscription.topic]
-    return Allowed(again.with_topic(subscription.topic, replace(tracked, has_untracked=True)))
+        return Broken("SERVE-04", because, evidence=operation).passing_to(state)
+    return Allowed(state)
 
 
 @carries("ACK-16")
@@ -179,7 +173,7 @@ def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refuse
     return diagnosis.for_state(gone.since, f"subscription {subscription.name}, which nobody deleted, does not exist")
 
 
-def _created(
+def newly_created(
     state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, at: Interval
 ) -> Consumption:
     """A subscription was created. Where "latest" is in a log that is not known, nobody can tell."""

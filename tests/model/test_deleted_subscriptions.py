@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from model.events import Created, CursorRead, Done, MessagePeeked, Opened, Refused, Sent, Stored
-from model.excuses.service import PEEK_CREATES_SUBSCRIPTION
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send
@@ -34,16 +33,16 @@ def read(backlog: int) -> Happened:
 def test_a_deleted_subscription_is_there_again_only_by_a_peek() -> None:
     broken = judged(*DELETED, PEEKED)
     assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation) == ("SERVE-04", PEEK_CREATES_SUBSCRIPTION)
-    unasked = judged(*DELETED, read(1), known=PEEK_CREATES_SUBSCRIPTION)
+    assert (broken.rule, broken.deviation) == ("SERVE-04", "peek-creates-subscription")
+    unasked = judged(*DELETED, read(1), known="peek-creates-subscription")
     assert isinstance(unasked, Broken)
     assert (unasked.rule, unasked.deviation) == ("SERVE-04", None)
 
 
 def test_what_a_peek_created_is_a_subscription_at_the_earliest_message() -> None:
-    again = judged(*DELETED, PEEKED, read(1), known=PEEK_CREATES_SUBSCRIPTION)
+    again = judged(*DELETED, PEEKED, read(1), known="peek-creates-subscription")
     assert isinstance(again, Allowed)
-    assert isinstance(judged(*DELETED, PEEKED, read(0), known=PEEK_CREATES_SUBSCRIPTION), Broken)
+    assert isinstance(judged(*DELETED, PEEKED, read(0), known="peek-creates-subscription"), Broken)
 
 
 @pytest.mark.parametrize("outcome", [MessagePeeked(None), NOT_FOUND])
@@ -51,5 +50,5 @@ def test_a_peek_that_finds_nothing_may_have_created_it_only_where_that_is_known(
     outcome: MessagePeeked | Refused,
 ) -> None:
     assert isinstance(judged(*DELETED, (PEEK, outcome)), Allowed)
-    assert isinstance(judged(*DELETED, (PEEK, outcome), read(1), known=PEEK_CREATES_SUBSCRIPTION), Allowed)
+    assert isinstance(judged(*DELETED, (PEEK, outcome), read(1), known="peek-creates-subscription"), Allowed)
     assert isinstance(judged(*DELETED, (PEEK, outcome), read(1)), Broken)

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_empty
 from model.example.state import Example, Judgement
@@ -28,6 +32,15 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case ErrorAnswer(request=request, message=message, topic=topic) if ANSWERED in request:
-            is_shown = is_empty(state, topic) and "Failed to get batch size" in message
-            return broken.passing() if is_shown else None
+            is_of_last_id = request.startswith("the last message id of") and "Failed to get batch size" in message
+            return broken.passing() if is_of_last_id and is_empty(state, topic) else None
     return None
+
+
+def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """Another request is answered twice, or this one with another error."""
+    *before, last = steps
+    (error,) = last.unexpected
+    assert isinstance(error, ErrorAnswer)
+    for other in (replace(error, request=f"another request {ANSWERED}"), replace(error, message="another reason")):
+        yield (*before, replace(last, unexpected=(other,)))

@@ -10,7 +10,7 @@ from conformance.history import document
 from conformance.history.document import History
 from conformance.known import HISTORIES
 from model.deviation import Deviation
-from model.deviations import DEVIATIONS
+from model.deviations import DEVIATIONS, EXPLANATIONS, Shadows
 from model.excuses.counts import SKIPPED_PARTS_COUNTED_OFF_AGAIN
 from model.excuses.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
 from model.judgement import Allowed, Broken
@@ -43,3 +43,15 @@ def test_a_known_deviation_breaks_no_rule(deviation: Deviation) -> None:
     allowed = judged(*history_of(deviation.name).steps, known=DEVIATIONS)
     assert isinstance(allowed, Allowed)
     assert deviation.name in allowed.deviations
+
+
+SHADOWS = {name: one.shadows for name, one in EXPLANATIONS.items() if one.shadows is not None}
+
+
+@pytest.mark.parametrize(("name", "shadows"), SHADOWS.items(), ids=SHADOWS)
+def test_a_history_that_breaks_the_rule_nearby_in_another_way_breaks_it_with_all_deviations_known(
+    name: str, shadows: Shadows
+) -> None:
+    changed = list(shadows(history_of(name).steps))
+    assert changed
+    assert [steps for steps in changed if not isinstance(judged(*steps, known=DEVIATIONS), Broken)] == []
