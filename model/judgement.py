@@ -79,7 +79,7 @@ class Broken:
         """The same; the state after the check, if a deviation explains it."""
         return replace(self, passed=lambda: Allowed(state))
 
-    def passing(self) -> Any:
+    def passing(self) -> Allowed[Any] | Broken:
         """What the rest of the step comes to, if this is explained."""
         if self.passed is None:
             raise TypeError(f"it is not known what follows if a deviation explains a violation of {self.rule}")

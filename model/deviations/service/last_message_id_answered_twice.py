@@ -34,7 +34,8 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
         case ErrorAnswer(request=request, message=message, topic=topic) if ANSWERED in request:
             is_of_last_id = request.startswith("the last message id of") and "Failed to get batch size" in message
             return broken.passing() if is_of_last_id and is_empty(state, topic) else None
-    return None
+        case _:
+            return None
 
 
 def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

@@ -29,4 +29,5 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case ErrorAnswer(is_of_several=True, code="404", topic=topic) if is_new(state, topic):
             return broken.passing()
-    return None
+        case _:
+            return None

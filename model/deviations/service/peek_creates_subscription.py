@@ -36,9 +36,10 @@ ENTRY = Deviation(
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case PeekMessage() as peek:
-            judged: Judgement = broken.passing()
+            judged = broken.passing()
             return judged.then(lambda after: Allowed(_there_again(after, peek, step)))
-    return None
+        case _:
+            return None
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
@@ -47,6 +48,8 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
         case PeekMessage(topic, subscription) as peek, MessagePeeked(None) | Refused():
             if (topic, subscription) in state.consumption.deleted:
                 yield _there_again(state, peek, step)
+        case _:
+            return
 
 
 def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

@@ -34,4 +34,5 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
                 for subscription, keyed in state.consumption.keyed.items()
             )
             return broken.passing() if has_joined and message == NO_ELEMENT else None
-    return None
+        case _:
+            return None

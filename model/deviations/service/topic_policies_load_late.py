@@ -27,4 +27,5 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     match broken.evidence:
         case ErrorAnswer(message=message, topic=topic) if topic in state.service.loading:
             return broken.passing() if message.startswith("Policies cache have not init") else None
-    return None
+        case _:
+            return None
