@@ -30,7 +30,6 @@ LONGEST_REASON: Final = 400
 _NO_SUCH_PATH: Final = (f"HTTP {HTTPStatus.NOT_FOUND}", f"HTTP {HTTPStatus.METHOD_NOT_ALLOWED}")
 """The errors of a broker that lacks the endpoint."""
 
-BrokerError = AdminError | ServerRefused | ConnectionLost | NoAnswer
 BROKER_ERRORS: Final = (AdminError, ServerRefused, ConnectionLost, NoAnswer)
 """The exceptions that are raised for an error or a missing answer of the broker."""
 

@@ -73,10 +73,6 @@ class TopicFixture:
         cursor = self.admin.internal_stats(self.topic).cursors.get("pulsar.dedup")
         return {} if cursor is None else cursor.properties
 
-    def has_deduplication_status(self, status: str) -> bool:
-        """Whether the broker reports this deduplication status of the topic, e.g. ``Enabled``."""
-        return self.admin.stats(self.topic).deduplication_status == status
-
     def unload(self) -> None:
         """Have the broker close the topic; whoever opens it next recovers it."""
         self.admin.unload(self.topic)

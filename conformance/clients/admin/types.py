@@ -76,7 +76,6 @@ class SubscriptionStats(AdminAnswer, frozen=True):
     consumers: tuple[ConsumerStats, ...] = ()
     durable: bool = field(name="isDurable", default=True)
     replicated: bool = field(name="isReplicated", default=False)
-    non_contiguous_deleted_ranges: int = field(name="nonContiguousDeletedMessagesRanges", default=0)
     total_expired: int = field(name="totalMsgExpired", default=0)
     draining_hashes_count: int = 0
     draining_hashes_cleared_total: int = 0
@@ -90,7 +89,6 @@ class PublisherStats(AdminAnswer, frozen=True):
 
     producer_name: str | None = None
     producer_id: int = 0
-    access_mode: str | None = None
     chunked_message_rate: float = 0.0
     connected_since: str | None = None
 
@@ -118,14 +116,10 @@ class TopicStats(AdminAnswer, frozen=True):
     deduplication_status: str | None = None
     """``Enabled``, ``Disabled``, or a state in between."""
     messages_in_counter: int = field(name="msgInCounter", default=0)
-    messages_out_counter: int = field(name="msgOutCounter", default=0)
-    storage_size_bytes: int = field(name="storageSize", default=0)
     chunk_published: bool = field(name="msgChunkPublished", default=False)
     publishers: tuple[PublisherStats, ...] = ()
     subscriptions: dict[str, SubscriptionStats] = {}
     replication: dict[str, ReplicationStats] = {}
-    owner_broker: str | None = None
-    topic_epoch: int | None = None
 
     @property
     def chunked_message_rate(self) -> float:
@@ -155,7 +149,6 @@ class LedgerStats(AdminAnswer, frozen=True):
     ledger_id: int
     entries: int = 0
     size_bytes: int = field(name="size", default=0)
-    offloaded: bool = False
 
 
 class CursorStats(AdminAnswer, frozen=True):
@@ -165,10 +158,8 @@ class CursorStats(AdminAnswer, frozen=True):
     read_position: str
     individually_deleted_messages: str = "[]"
     messages_consumed_counter: int = 0
-    cursor_ledger: int = -1
     cursor_ledger_last_entry: int = -1
     """Grows with every write to the cursor's own ledger."""
-    pending_read_ops: int = 0
     waiting_read_op: bool = False
     """Whether a read waits for a new entry."""
     state: str | None = None
@@ -190,10 +181,7 @@ class InternalStats(AdminAnswer, frozen=True):
     """``GET …/internalStats``: the managed ledger of a topic."""
 
     last_confirmed_entry: str
-    entries_added_counter: int = 0
     number_of_entries: int = 0
-    current_ledger_entries: int = 0
-    pending_add_entries: int = field(name="pendingAddEntriesCount", default=0)
     state: str | None = None
     ledgers: tuple[LedgerStats, ...] = ()
     cursors: dict[str, CursorStats] = {}

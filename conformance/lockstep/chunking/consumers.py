@@ -86,10 +86,6 @@ class ChunkConsumer:
         """The messages that its application received and neither acknowledged nor returned."""
         return [delivered for delivered, _ in self._unacknowledged]
 
-    def is_address(self, address: str | None) -> bool:
-        """Whether an address in the broker's stats is this consumer's."""
-        return self._proxied.proxy.carries(address)
-
     def take_in(self) -> bool:
         """Read the proxy's commands and receive messages; whether there were any."""
         commands = self._look()

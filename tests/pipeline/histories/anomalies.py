@@ -88,12 +88,6 @@ def _duplicate(producer: str, above: int) -> Plant:
     return plant
 
 
-def _last_dropped_as_duplicate(history: History, number: int) -> History:
-    log = _rows(history, Kind.LOG)[-1]
-    send = next(one for one in _rows(history, Kind.SEND) if (one.ledger, one.entry) == (log.ledger, log.entry))
-    return changed(without(history, log), send, outcome="duplicate", ledger=None, entry=None)
-
-
 def _again_at_the_end(history: History, number: int) -> History:
     return [*history, replace(pick(_rows(history, Kind.LOG), number), **after_the_log(history))]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
@@ -299,8 +298,3 @@ def broken_by_oracle(history: Sequence[Recorded], setting: VerificationSetting =
     parts = [[one for one in in_their_order if one.cluster == name] for name in {one.cluster for one in history}]
     alone = {name for name, is_broken in ORACLE.items() if any(is_broken(part, setting) for part in parts)}
     return alone | {name for name, is_broken in ORACLE_OF_CLUSTERS.items() if is_broken(in_their_order, setting)}
-
-
-def table_needed(history: Sequence[Recorded]) -> pa.Table:
-    """The columns that the pipeline reads, in order."""
-    return in_order(table_of(history)).select(NEEDED)
