@@ -228,7 +228,7 @@ class RealPerformer:
             self._world.restore_default()
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
-        namespace = self._world.namespace_for(operation.deduplication, is_timed=operation.is_timed)
+        namespace = self._world.namespaces.of_switch(operation.deduplication, is_timed=operation.is_timed)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.spread(name, beside=self._topics)
         self._world.admin.create_topic(name)
@@ -252,7 +252,7 @@ class RealPerformer:
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         try:
-            namespace = self._world.namespace_for_cursors(
+            namespace = self._world.namespaces.of_cursors(
                 persistence, is_trimmed=operation.is_trimmed, limits=operation.limits, quorum=operation.quorum
             )
         except AdminError as error:
@@ -302,7 +302,7 @@ class RealPerformer:
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on
             is_shown = self._world.shows_topic_policy(name, on=operation.on)
-        elif self._world.is_of_one_topic(namespace_of(name)):
+        elif self._world.namespaces.is_of_one_topic(namespace_of(name)):
             self._world.admin.set_namespace_deduplication(namespace_of(name), operation.on)
         else:
             return Performed(Skipped("the topic shares its namespace"), late)

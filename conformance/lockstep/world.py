@@ -11,12 +11,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
-from typing import Final, assert_never
+from typing import Final
 
 from conformance.brokers.interface import Broker, Capability
-from conformance.clients.admin import types as admin_types
-from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import NoAnswer, Receipt
 from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
@@ -27,9 +25,11 @@ from conformance.lockstep.answers import Answers, DidNotReturn, Ends
 from conformance.lockstep.capabilities import Capabilities
 from conformance.lockstep.clusters import ReplicatedPlace, ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
-from conformance.lockstep.settings.dispatchers import DRAINING_FIELD, Dispatchers, KeySharedImplementation
+from conformance.lockstep.namespaces import Namespaces
+from conformance.lockstep.settings.dispatchers import Dispatchers, KeySharedImplementation
 from conformance.lockstep.settings.in_force import completed, settings_in_force
-from conformance.lockstep.settings.traits import Traits, limit_in_all, snapshot_schedule
+from conformance.lockstep.settings.shown_fields import ShownFields
+from conformance.lockstep.settings.traits import Traits, snapshot_schedule
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.ended_topics import EndedTopics
 from conformance.tenancy.place import LanePlace, RunPlace
@@ -39,7 +39,7 @@ from conformance.workers.starter import Starter
 from model.cluster_operations import AWAY, HOME
 from model.deduplication.policies import STATUS
 from model.operations import Switch
-from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
+from model.vocabulary import PERSISTED_PER_S, Persistence
 
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_TIMEOUT_S = 30.0
@@ -63,11 +63,6 @@ REPORTED_SETTINGS = (
     CLASSIC,
 )
 """The settings that are reported of a broker that the suite did not configure; others may be secrets."""
-INACTIVE_TOPIC_S = 24 * 3600
-"""How long inactive topics stay on clusters that cannot keep them forever."""
-
-_CursorNamespace = tuple[Persistence, bool, Limits | None, Quorum | None]
-"""Persistence, whether ledgers are trimmed, limits and quorum of the topics in a namespace."""
 
 
 class World:
@@ -106,7 +101,8 @@ class World:
         """Whether the current example disturbed the metadata store or a bookie, so that reads may have failed."""
         self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
         self.ended_topics: Final = EndedTopics(
-            lambda: self.broker.addresses.admin, is_of_one_topic=self.is_of_one_topic
+            lambda: self.broker.addresses.admin,
+            is_of_one_topic=lambda namespace: self.namespaces.is_of_one_topic(namespace),
         )
         self._place = place
         self.dispatchers: Final = Dispatchers(broker, lambda: place.tenant.namespace("off"))
@@ -117,19 +113,19 @@ class World:
         self.clients = client_versions()
         self.runtime = settings_in_force(self.admin)
         self.assumes_settings = self.runtime is None
-        self._of_one_topic: set[str] = set()
-        self._cursor_namespaces: dict[_CursorNamespace, str] = {}
-        self._refused: dict[_CursorNamespace, AdminError] = {}
-        self._untimed: dict[str, str] = {}
-        self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
-        self._limits_subscriptions = limit_in_all(self.runtime or {}) > 0
-        for name, deduplication in (("on", True), ("off", False), ("default", None)):
-            self._make_namespace(name, deduplication)
+        self.namespaces: Final = Namespaces(
+            self.admin,
+            place.tenant,
+            self.runtime or {},
+            persisted_per_s=self.persisted_per_s,
+            away=(lambda: self.replication.clusters.cluster(AWAY).admin) if self.is_home else None,
+        )
+        self.fields: Final = ShownFields(broker, self.admin, f"persistent://{place.tenant.namespace('off')}/fields")
         runtime = self._completed_settings()
         self._read_settings(runtime)
         if self.assumes_settings:
             self.broker_default = self._usual_default = self._is_deduplicated_by_default()
-            self._lift_limit(runtime)
+            self.namespaces.lift_limit(runtime)
         self.capabilities = Capabilities(self)
 
     @property
@@ -138,18 +134,8 @@ class World:
         return self._read_retry_s if self.is_storage_disturbed else 0.0
 
     def _completed_settings(self) -> Mapping[str, str]:
-        at, topic = self.broker.addresses.service, self._topic_of_fields
-        return completed(self.runtime, self.admin, at, topic, shows_draining=self._shows_draining)
-
-    def _lift_limit(self, runtime: Mapping[str, str]) -> None:
-        """Lift the limit on unacknowledged messages, which only topics showed, from the first namespaces and others."""
-        self._limits_subscriptions = limit_in_all(runtime) > 0
-        for kind in ("on", "off", "default") if self._limits_subscriptions else ():
-            self.admin.set_max_unacknowledged_in_all(self._place.tenant.namespace(kind), 0)
-
-    @property
-    def _shows_draining(self) -> bool:
-        return self.has_stats_field("subscriptions", DRAINING_FIELD)
+        at, topic = self.broker.addresses.service, self.fields.topic
+        return completed(self.runtime, self.admin, at, topic, shows_draining=self.fields.show_draining)
 
     def _read_settings(self, runtime: Mapping[str, str]) -> None:
         """Read the settings that operations depend on."""
@@ -169,153 +155,34 @@ class World:
         self.key_shared = KeySharedImplementation(
             self.admin,
             self._place.settings,
-            shows_draining=self._shows_draining,
+            shows_draining=self.fields.show_draining,
             has_switch=CLASSIC in (self.runtime or ()) and self.dispatchers.are_of_one_release,
             is_classic=runtime.get(CLASSIC) == "true",
         )
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
 
-    def has_admin_request(self, path: str) -> bool:
-        """Whether the broker has a request of the admin API, by its path below the topic's."""
-        return self.admin.has_request(f"persistent://{self._place.tenant.namespace('off')}/alive", path)
-
-    @property
-    def _topic_of_fields(self) -> str:
-        return f"persistent://{self._place.tenant.namespace('off')}/fields"
-
-    def has_stats_field(self, part: str, name: str) -> bool:
-        """Whether the stats of each of a topic's publishers or subscriptions have this field."""
-        return name in self._shown[0].get(part, ())
-
-    def has_entry_header(self, name: str) -> bool:
-        """Whether the admin API shows this field of an entry's metadata."""
-        return name in self._shown[1]
-
-    @cached_property
-    def _shown(self) -> tuple[Mapping[str, Collection[str]], Collection[str]]:
-        """The fields of a topic's stats, by part, and the fields that the admin API shows of an entry's metadata.
-
-        Of a topic with a producer, a subscription and an entry.
-        """
-        topic = self._topic_of_fields
-        client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
-        try:
-            producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
-            client.subscribe(topic, "fields", kind="Shared", timeout_s=ALIVE_TIMEOUT_S)
-            stored = producer.answer(producer.send(1, b"an entry"), timeout_s=ALIVE_TIMEOUT_S)
-            position = stored.position if isinstance(stored, Receipt) else None
-            if position is None or not self.has_admin_request("ledger/0/entry/0"):
-                return self.admin.stats_fields(topic), ()
-            return self.admin.stats_fields(topic), self.admin.read_entry(topic, position).headers
-        finally:
-            client.abort()
-
     def _is_deduplicated_by_default(self) -> bool:
         """Whether the broker deduplicates topics without a policy, according to a topic's stats."""
-        topic = f"persistent://{self.namespace_for('broker')}/alive"
+        topic = f"persistent://{self.namespaces.of_switch('broker')}/alive"
         self.admin.create_topic(topic)
         return self.admin.stats(topic).deduplication_status == "Enabled"
 
-    def _make_namespace(self, kind: str, deduplication: bool | None, *, is_limited: bool = False) -> str:
-        """``is_limited``: the broker's limit on a subscription's unacknowledged messages applies."""
-        namespace = self._place.tenant.create_namespace(kind)
-        # Without retention, acknowledged ledgers are trimmed, which looks like message loss.
-        self.admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
-        # The shipped settings delete topics that an example does not use for a minute.
-        if self._deletes_inactive_topics:
-            self._keep_inactive(namespace)
-        if self._limits_subscriptions and not is_limited:
-            self.admin.set_max_unacknowledged_in_all(namespace, 0)
-        if deduplication is not None:
-            self.admin.set_namespace_deduplication(namespace, deduplication)
-            if self.is_home:
-                away = self.replication.clusters.cluster(AWAY)
-                away.admin.set_namespace_deduplication(namespace, deduplication)
-        return namespace
+    def has_admin_request(self, path: str) -> bool:
+        """Whether the broker has a request of the admin API, by its path below the topic's."""
+        return self.fields.has_admin_request(path)
 
-    def _keep_inactive(self, namespace: str) -> None:
-        """Keep inactive topics; a release without such a policy deletes them after its own time."""
-        try:
-            self.admin.set_inactive_after(namespace, idle_s=INACTIVE_TOPIC_S, is_deleted=False)
-        except AdminError as error:
-            if error.status not in NO_SUCH_REQUEST:
-                raise
+    def has_stats_field(self, part: str, name: str) -> bool:
+        """Whether the stats of each of a topic's publishers or subscriptions have this field."""
+        return self.fields.has_stats_field(part, name)
+
+    def has_entry_header(self, name: str) -> bool:
+        """Whether the admin API shows this field of an entry's metadata."""
+        return self.fields.has_entry_header(name)
 
     def fresh(self) -> int:
         """A new number."""
         return next(self._numbers)
-
-    def namespace_for(self, switch: Switch, *, is_timed: bool = True) -> str:
-        """The namespace of a new topic whose deduplication is switched like this; created if the topic has its own.
-
-        Without ``is_timed``, a namespace policy turns off the timer of snapshots.
-        """
-        match switch:
-            case "broker":
-                return self._shared_namespace("default", None, is_timed=is_timed)
-            case "namespace-on" | "topic-off":
-                return self._shared_namespace("on", True, is_timed=is_timed)
-            case "namespace-off" | "topic-on":
-                return self._shared_namespace("off", False, is_timed=is_timed)
-            case "own-namespace-on" | "own-namespace-off":
-                namespace = self._make_namespace(f"of-one-topic-{self.fresh()}", switch == "own-namespace-on")
-                self._of_one_topic.add(namespace)
-                if not is_timed:
-                    self.admin.set_deduplication_snapshot_interval(namespace, 0)
-                return namespace
-            case _:
-                assert_never(switch)
-
-    def _shared_namespace(self, kind: str, deduplication: bool | None, *, is_timed: bool) -> str:
-        if is_timed:
-            return self._place.tenant.namespace(kind)
-        if kind not in self._untimed:
-            namespace = self._make_namespace(f"{kind}-untimed", deduplication)
-            self.admin.set_deduplication_snapshot_interval(namespace, 0)
-            self._untimed[kind] = namespace
-        return self._untimed[kind]
-
-    def is_of_one_topic(self, namespace: str) -> bool:
-        """Whether a namespace was made for one topic only."""
-        return namespace in self._of_one_topic
-
-    def namespace_for_cursors(
-        self,
-        persistence: Persistence,
-        *,
-        is_trimmed: bool,
-        limits: Limits | None = None,
-        quorum: Quorum | None = None,
-    ) -> str:
-        """The namespace of topics with this persistence and these limits; created on first use."""
-        chosen = (persistence, is_trimmed, limits, quorum)
-        if chosen in self._refused:  # its namespace exists, without what the release lacks
-            raise self._refused[chosen]
-        if chosen not in self._cursor_namespaces:
-            kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
-            if limits is not None:
-                kind = f"{kind}-{limits.consumers}-{limits.unacknowledged}-{limits.in_all}"
-            if quorum is not None:
-                kind = f"{kind}-{quorum.replace('/', '-')}"
-            namespace = self._make_namespace(kind, deduplication=False, is_limited=True)
-            if limits is not None:
-                try:
-                    self._limit(namespace, limits)
-                except AdminError as error:
-                    self._refused[chosen] = error
-                    raise
-            if is_trimmed:
-                self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
-            rate = self.persisted_per_s(persistence) or 0.0
-            self.admin.set_persistence(namespace, admin_types.Persistence.of(quorum or "1/1/1", rate))
-            self._cursor_namespaces[chosen] = namespace
-        return self._cursor_namespaces[chosen]
-
-    def _limit(self, namespace: str, limits: Limits) -> None:
-        self.admin.set_max_consumers(namespace, limits.consumers)
-        self.admin.set_max_unacknowledged(namespace, limits.unacknowledged)
-        self.admin.set_max_unacknowledged_in_all(namespace, limits.in_all)
 
     def persisted_per_s(self, persistence: Persistence) -> float | None:
         """How often per second a cursor may be persisted on this broker; None: with every ack."""
@@ -492,7 +359,7 @@ class World:
         """Store a message in a topic of the run; the broker's own health check uses another tenant."""
         client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
         try:
-            topic = f"persistent://{self.namespace_for('namespace-off')}/alive"
+            topic = f"persistent://{self.namespaces.of_switch('namespace-off')}/alive"
             producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
             outcome = producer.answer(producer.send(1, b"alive"), timeout_s=ALIVE_TIMEOUT_S)
             if not isinstance(outcome, Receipt):

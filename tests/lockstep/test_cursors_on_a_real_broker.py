@@ -449,4 +449,4 @@ def test_limits_that_a_release_lacks_are_refused_each_time(world: World, monkeyp
     monkeypatch.setattr(world.admin, "set_max_consumers", refuse)
     for _ in range(2):
         with pytest.raises(AdminError, match="no such request"):
-            world.namespace_for_cursors("every-ack", is_trimmed=False, limits=Limits(consumers=2, unacknowledged=77))
+            world.namespaces.of_cursors("every-ack", is_trimmed=False, limits=Limits(consumers=2, unacknowledged=77))

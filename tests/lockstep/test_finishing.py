@@ -42,7 +42,7 @@ def test_producers_with_unknown_outcomes_return_unless_their_topic_is_terminated
 
 def test_the_topics_of_an_example_are_gone_soon_after_its_end_and_no_others(world: World) -> None:
     ended, running = RealPerformer(world), RealPerformer(world)
-    namespace = world.namespace_for("namespace-on")
+    namespace = world.namespaces.of_switch("namespace-on")
     before = set(world.admin.topics(namespace))
     for performer in (ended, running):
         performer.perform(CreateTopic("t", deduplication="namespace-on"))
@@ -60,7 +60,7 @@ def test_the_topics_of_an_example_are_gone_soon_after_its_end_and_no_others(worl
 
 def test_a_namespace_of_one_topic_goes_with_it(world: World) -> None:
     performer = RealPerformer(world)
-    tenant, _, _ = world.namespace_for("namespace-on").partition("/")
+    tenant, _, _ = world.namespaces.of_switch("namespace-on").partition("/")
     before = set(world.admin.namespaces(tenant))
     performer.perform(CreateTopic("t", deduplication="own-namespace-on"))
     own = set(world.admin.namespaces(tenant)) - before

@@ -60,7 +60,7 @@ def test_a_release_with_draining_hashes_and_no_switch_is_never_classic() -> None
 
 @pytest.fixture
 def topic(world: World) -> str:
-    name = f"persistent://{world.namespace_for('broker')}/shows-{world.fresh()}"
+    name = f"persistent://{world.namespaces.of_switch('broker')}/shows-{world.fresh()}"
     world.admin.create_topic(name)
     return name
 

@@ -204,7 +204,7 @@ def print_broker(broker: str, ranges: tuple[int, ...]) -> None:
     started.start()
     try:
         world = World(started, place=RunPlace(started))
-        topic = f"persistent://{world.namespace_for_cursors('shipped', is_trimmed=False)}/ranges"
+        topic = f"persistent://{world.namespaces.of_cursors('shipped', is_trimmed=False)}/ranges"
         world.admin.create_topic(topic)
         client = WireClient.connect(started.addresses.service_url, timeout_s=PATIENCE_S)
         positions = filled(client, topic, 2 * max(ranges))

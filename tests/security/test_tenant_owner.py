@@ -62,7 +62,7 @@ def test_everything_is_created_and_removed_in_its_tenant(secured: SecuredBroker)
         with RunPlace(broker, Footprint(name=RunName.new(at_most_s=60), within=TENANT)) as place:
             world = World(broker, place=place)
             assert world.assumes_settings
-            world.namespace_for_cursors("every-ack", is_trimmed=True)
+            world.namespaces.of_cursors("every-ack", is_trimmed=True)
             world.assert_alive()
             assert world.broker_default == (admin.runtime_configuration()["brokerDeduplicationEnabled"] == "true")
             world.close()

@@ -171,7 +171,7 @@ class Chunks:
     def _create(self, operation: CreateTopic) -> AnyOutcome:
         if operation.deduplication not in ("namespace-on", "namespace-off"):
             return Skipped("deduplication of chunked topics is that of a namespace")
-        name = f"persistent://{self._world.namespace_for(operation.deduplication)}/e{self._example}-{operation.topic}"
+        name = f"persistent://{self._world.namespaces.of_switch(operation.deduplication)}/e{self._example}-{operation.topic}"
         self._world.spread(name, beside=self._topics)
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
