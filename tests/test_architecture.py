@@ -15,9 +15,32 @@ import model
 from model.rules.catalogue import CATALOGUE, PLACES, RULES
 
 ROOT = Path(__file__).parents[1]
-MOST_LINES_OF_A_FILE = 540
-MOST_LINES_OF_A_FUNCTION = 70
-MOST_MODULES_OF_A_FOLDER = 16
+LINES_OF_A_LARGE_FILE = 500
+LINES_OF_A_LARGE_FUNCTION = 70
+MODULES_OF_A_LARGE_FOLDER = 16
+LARGE = {
+    "conformance/brokers/deployment.py": "one deployment: its processes, their starts and their faults",
+    "conformance/engine/catalogue.py": "a table of all machines",
+    "conformance/engine/run.py": "the run: which machine is next, for how long, and on which broker",
+    "conformance/lockstep/chunking/performer.py": "one performer of a document",
+    "conformance/lockstep/real.py": "one match over all operations",
+    "conformance/verdicts.py": "all verdicts, and their JSON",
+    "model/cursors/cursor.py": "one value and its transitions",
+    "model/deduplication/observer.py": "one observer of a document",
+    "model/events.py": "one type for each outcome",
+    "model/example/judge.py": "one match over all operations",
+    "model/subscriptions/due.py": "what is due in each type of subscription",
+    "model/subscriptions/tracker.py": "one tracker of all types of subscriptions",
+    "stateful/cursors/machines.py": "one machine and its rules",
+    "tests/lockstep/simulated/cursors.py": "one performer, as the real one",
+    "tests/lockstep/simulated/world.py": "one match over all operations",
+    "tests/model": "a module for each part of the model",
+    "tests/model/key_shared/test_order.py": "small histories of one document",
+    "tests/model/test_ended_excuses.py": "small histories of one kind",
+    "tests/model/test_subscriptions.py": "small histories of one kind",
+    "tests/model/test_topics_with_markers.py": "small histories of one kind",
+}
+"""What is large, with the reason. An addition asks the reviewer: is there a seam to divide it by meaning?"""
 GENERATED = {"protocol_pb2.py"}
 NOT_GERUNDS = {
     "chunking": "the name of document 002 in every room",
@@ -42,22 +65,19 @@ def test_imports_between_the_rooms_go_one_way() -> None:
     assert ran.returncode == 0, ran.stdout
 
 
-def test_no_file_and_no_function_is_too_long() -> None:
+def test_large_files_folders_and_functions_are_listed_with_a_reason() -> None:
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in sources()}
-    files = {name: lines for name, text in texts.items() if (lines := text.count("\n")) > MOST_LINES_OF_A_FILE}
+    files = {name for name, text in texts.items() if text.count("\n") > LINES_OF_A_LARGE_FILE}
+    modules = Counter(str(Path(name).parent) for name in texts if not name.endswith("__init__.py"))
+    folders = {folder for folder, number in modules.items() if number > MODULES_OF_A_LARGE_FOLDER}
     functions = {
-        f"{name}: {node.name}": length
+        f"{name}: {node.name}"
         for name, text in texts.items()
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (length := (node.end_lineno or 0) - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
+        and (node.end_lineno or 0) - node.lineno + 1 > LINES_OF_A_LARGE_FUNCTION
     }
-    assert (files, functions) == ({}, {})
-
-
-def test_no_folder_has_too_many_modules() -> None:
-    modules = Counter(path.parent for path in sources() if path.name != "__init__.py")
-    assert {folder for folder, number in modules.items() if number > MOST_MODULES_OF_A_FOLDER} == set()
+    assert files | folders | functions == LARGE.keys()
 
 
 def test_no_module_of_the_rooms_has_a_gerund_as_its_name() -> None:
