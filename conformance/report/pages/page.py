@@ -23,6 +23,7 @@ from conformance.report.data import ReportData, ReportedFinding, diagnosis, labe
 from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.space_time import draw
 from conformance.report.printable import printable
+from conformance.report.sentences.lists import times
 from conformance.report.sentences.results import Tone
 from conformance.report.sentences.words import LeftOut, StepInWords, actors, cut
 from conformance.report.table import headline, mostly_excused, summary
@@ -162,6 +163,7 @@ def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
         "drawn": lambda diagram, name: draw(diagram, name=name),
         "sign": lambda tone: _SIGNS[tone],
         "slug": lambda text: text.replace(" ", "-"),
+        "times": times,
         "thousands": lambda number: f"{number:,}".replace(",", " "),
         **filters,
     }
