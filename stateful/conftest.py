@@ -1,4 +1,4 @@
-"""Loads the engine's plugin where the machines are collected: a project that does not run them does without."""
+"""Loads the engine's plugin where pytest collects the machines, so other projects do not need it."""
 
 from __future__ import annotations
 

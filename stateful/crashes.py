@@ -1,4 +1,4 @@
-"""How the broker goes away under the clients of a machine: it comes back itself, or another broker takes over."""
+"""Crashes of the broker: it restarts, or another broker takes over."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ IN_PLACE: Final[tuple[Crash, ...]] = (Kill(), Kill(), Restart())
 
 
 def takeovers(topic: str) -> tuple[Crash, ...]:
-    """Another broker takes over what the owner of a topic has."""
+    """Another broker takes over a topic from its owner."""
     return (TakeOver(topic, "kill"), TakeOver(topic, "kill"), TakeOver(topic, "shutdown"), TakeOver(topic, "unload"))

@@ -1,4 +1,4 @@
-"""Delayed messages: an example has them or not, and its single messages have its delays in turn.
+"""Delayed messages: in some examples, single messages have delays.
 
 Delays are short, so that messages become due within a few operations, or when the example ends at the latest.
 """

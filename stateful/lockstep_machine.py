@@ -1,4 +1,4 @@
-"""What every machine is made of: a rule performs operations one by one, each judged before the next; no rules here."""
+"""The base of all machines: operations are performed one by one, and each is judged before the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Performing(Protocol):
-    """What a machine performs its operations on: an example that is running, or one that it shares with others."""
+    """What performs a machine's operations: a running example, or one that it shares with other machines."""
 
     def do(self, operation: AnyOperation) -> None:
         """Perform and judge one operation."""
@@ -25,7 +25,7 @@ class Performing(Protocol):
 
     @property
     def guide(self) -> Guide | None:
-        """What counts its choices and prefers new ones, if anything does."""
+        """Counts the choices and prefers new ones; None without."""
 
 
 DRAWS: Final = 6
@@ -38,7 +38,7 @@ def name_of(machine: type[RuleBasedStateMachine], rule: Rule) -> str:
 
 
 def preferred(draw: Callable[[], T], name: Callable[[T], str], guide: Guide | None) -> T:
-    """What is drawn; where choices are counted, of a few the first whose rule may make a new one."""
+    """The value that is drawn. If choices are counted, the first of a few whose rule can make a new choice."""
     drawn = draw()
     if guide is not None:
         for _ in range(DRAWS - 1):
@@ -58,7 +58,7 @@ def _guided(
 
 
 class LockstepMachine(RuleBasedStateMachine):
-    """A machine whose operations are performed and judged in an example that is running."""
+    """A machine that performs and judges its operations in a running example."""
 
     def __init__(self, example: Performing) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class LockstepMachine(RuleBasedStateMachine):
 
     @property
     def guide(self) -> Guide | None:
-        """What counts the choices of its example and prefers new ones, if anything does."""
+        """Counts the choices of the example and prefers new ones; None without."""
         return self.example.guide
 
     def do(self, operation: AnyOperation) -> None:
@@ -78,10 +78,10 @@ class LockstepMachine(RuleBasedStateMachine):
         self.example.do(operation)
 
     def producers_closed(self) -> None:
-        """Another machine on this topic did what may close producers of the topic: reopen them."""
+        """Another machine on this topic may have closed its producers: reopen them."""
 
     def disconnected(self) -> None:
-        """Another machine on this topic unloaded it or stopped its broker: clients that do not reconnect are gone."""
+        """Another machine on this topic unloaded it or stopped its broker: wire clients are disconnected."""
         self.producers_closed()
 
     def teardown(self) -> None:

@@ -1,4 +1,4 @@
-"""The one test of every machine: it runs for its share of the budget, and finds nothing that is not known.
+"""The test of every machine: it runs for its share of the budget and finds no unknown violation.
 
 Which machines there are, and what each decides, is said in the modules ``test_*``.
 """
@@ -14,7 +14,7 @@ from conformance.engine.run import Run
 
 
 def exploring(machines: Sequence[Machine]) -> Callable[[Machine, Run], None]:
-    """The test of these machines, for pytest to collect under the name that it is given in its module."""
+    """The test of these machines; pytest collects it under the name that its module gives it."""
 
     @pytest.mark.parametrize(
         "machine", [pytest.param(m, marks=pytest.mark.pulsar_machine(m), id=m.name) for m in machines]

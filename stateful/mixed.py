@@ -1,4 +1,4 @@
-"""The machine of all documents: on one topic, a random subset of the other machines does what each of them does.
+"""The mixed machine: a random subset of the other machines runs on one topic.
 
 A topic has the features, settings and faults that its example drew (swarm testing): producers that repeat themselves,
 whose writes or connections fail; subscriptions of all types, and what administrators do to them; a Key_Shared
@@ -132,7 +132,7 @@ REMOTE_PICKS: Final = st.lists(
 
 @dataclass(slots=True)
 class Shared:
-    """The example as its parts share it: there is one topic already, and what each does is noted for the others."""
+    """The example that the parts share: its topic exists, and each part learns what the others did."""
 
     example: Performing
     noted: list[AnyOperation] = field(default_factory=list)
@@ -153,11 +153,11 @@ class Shared:
             self.producers[operation.session] = operation.producer
 
     def end(self) -> None:
-        """It ends with the machine, and not with a part."""
+        """The machine ends the example; a part does not."""
 
     @property
     def guide(self) -> Guide | None:
-        """What counts the choices of the example."""
+        """Counts the choices of the example."""
         return self.example.guide
 
 
@@ -223,11 +223,11 @@ class MixedMachine(LockstepMachine):
                 self.add(kind, data, given)
 
     def placed(self, made: CreateTopic, data: st.DataObject) -> CreateTopic:  # noqa: ARG002
-        """The topic where this machine has it."""
+        """The topic at this machine's cluster."""
         return made
 
     def add(self, kind: type[Part], data: st.DataObject, given: Mapping[str, Any]) -> None:
-        """A machine begins on the topic; what is ``given`` it does not choose."""
+        """Add a machine on the topic; it does not choose what is ``given``."""
         part = kind(self.shared)
         if not isinstance(part, OnKeys):
             part.plan.mark = "d" if isinstance(part, OnTopics) else "a"
@@ -239,7 +239,7 @@ class MixedMachine(LockstepMachine):
         self.acts.append((part, rules))
 
     def act(self, part: Part, chosen: Rule, data: st.DataObject, given: Mapping[str, Any]) -> None:
-        """A part performs one of its rules; then the others learn what became of their clients."""
+        """A part performs one of its rules; then the other parts learn whether their clients were disconnected."""
         arguments = {
             name: given[name] if name in given else data.draw(strategy)
             for name, strategy in chosen.arguments_strategies.items()
@@ -264,16 +264,16 @@ class MixedMachine(LockstepMachine):
             self.settle_writes()
 
     def settle_writes(self) -> None:
-        """Settle what the last rule left."""
+        """Wait for what the last rule left in flight."""
         if self.unsettled is not None:
             self.settle(*self.unsettled)
             self.unsettled = None
 
     def settle(self, part: OnTopics, producers: set[str]) -> None:
-        """The log is read back once nothing is in flight, because subscriptions are judged by it.
+        """Read the log back once nothing is in flight, because subscriptions are judged by it.
 
-        A producer that is let in again shows that the broker is through with its connection before, and an entry that
-        is stored then that all writes before it have ended.
+        A producer that opens again shows that the broker has closed its former connection; an entry that is stored then
+        shows that all earlier writes have ended.
         """
         for producer in sorted(producers):
             if not part.plan.is_taken(TOPIC, producer):
@@ -307,13 +307,13 @@ class MixedMachine(LockstepMachine):
             self.settle_writes()
 
     def disconnected(self) -> None:
-        """The topic was unloaded: the clients of all parts are gone."""
+        """The topic was unloaded, which disconnected the clients of all parts."""
         for part in self.parts:
             part.disconnected()
 
 
 class MixedKillsMachine(MixedMachine):
-    """The same with a broker that is killed or restarted, after any operation, and with what it left in flight."""
+    """The mixed machine with kills and restarts of the broker, after any operation, also with messages in flight."""
 
     killed_after = st.sets(st.integers(1, 6), min_size=1, max_size=2).map(frozenset)
 
@@ -373,14 +373,14 @@ class MixedClustersMachine(MixedMachine):
         self.shared.do(Acknowledge(self.consumer, (-1,), cumulative=True))
 
     def disconnected(self) -> None:
-        """The topic was unloaded: its own consumer is gone, too."""
+        """The topic was unloaded, which also disconnected this machine's own consumer."""
         super().disconnected()
         self.consumer = None
 
     @precondition(lambda self: self.publishes_there)
     @rule(producer=REMOTE_PRODUCERS, picks=REMOTE_PICKS, leaves=st.sampled_from(["no", "no", "closes", "crashes"]))
     def publish_there(self, producer: str, picks: list[tuple[Pick, str | None]], leaves: str) -> None:
-        """A producer at the other cluster sends messages, and home is read back once it has them.
+        """A producer at the other cluster sends messages; then the machine reads the home cluster's log back.
 
         They come over a link without a fault: while they may be stored at any time, no subscription can be judged.
         """
@@ -403,7 +403,7 @@ class MixedClustersMachine(MixedMachine):
     @precondition(lambda self: self.faults and self.faulty is None)
     @rule(link=LINKS, fault=LINK_FAULTS, steps=st.integers(1, 4))
     def disturb_link(self, link: tuple[str, str], fault: Callable[[str, str], LinkOperation], steps: int) -> None:
-        """A link is cut, frozen or slow, in one direction."""
+        """Cut, freeze or slow down a link in one direction."""
         self.faults, self.faulty, self.steps_left = self.faults - 1, link, steps
         self.do(fault(*link))
 

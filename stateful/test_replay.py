@@ -1,4 +1,4 @@
-"""The replay of a saved history, as a test: it is run with ``--pulsar-replay FILE``, and then alone."""
+"""Replays a saved history as a test. With ``--pulsar-replay FILE`` it is the only test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.history import document
 
 @pytest.mark.pulsar_replay
 def test_no_rule_is_broken_by_the_history(conformance_run: Run, pytestconfig: pytest.Config) -> None:
-    """What the history once broke holds now, unless it is a known deviation."""
+    """The history breaks no rule any more, except by a known deviation."""
     path: Path = pytestconfig.getoption("--pulsar-replay")
     try:
         history = document.read(path)

@@ -1,4 +1,4 @@
-"""The machines of document 002: payloads around the limit, producers that are interrupted, all kinds of consumers.
+"""The machines of document 002: payloads around the limit, interrupted producers, all types of consumers.
 
 After each operation the recorded commands are judged, and everything due is received.
 """
@@ -54,14 +54,14 @@ QUEUES = st.sampled_from([1, 2, 1000])
 
 
 class OnChunks(LockstepMachine):
-    """What all machines of this document are made of; no rules of its own."""
+    """The base of all machines of this document; it has no rules."""
 
     def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.plan = ChunkPlan()
 
     def source(self, name: str, *, compression: Compression = "none", is_chunking: bool = True) -> ChunkSource:
-        """A source, which opens its producer when it is first asked for, and when it is not open."""
+        """A source; opens its producer if it is not open."""
         source = self.plan.sources.setdefault(name, ChunkSource(name, compression, is_chunking))
         if source.session is None:
             source.session = self.plan.fresh("p")
@@ -87,7 +87,7 @@ class OnChunks(LockstepMachine):
         self.do(Send(source.session, self.plan.entries(source, picks)))
 
     def interrupt(self, source: ChunkSource, picks: list[PayloadPick], cut_after: int, meanwhile: Meanwhile) -> None:
-        """New payloads of a source that is cut off meanwhile; if it dies, it comes back and sends them again."""
+        """Send payloads of a source whose connection ends; if it crashes, it restarts and sends them again."""
         assert source.session is not None
         if meanwhile == "dies":
             self.die_with(source, picks, cut_after)
@@ -102,7 +102,7 @@ class OnChunks(LockstepMachine):
         self.do(Send(source.session, source.last))
 
     def die_with(self, source: ChunkSource, picks: list[PayloadPick], cut_after: int) -> None:
-        """A source dies between two chunks, and lets go of what it was sending."""
+        """A source crashes between two chunks, and never sends that message again."""
         assert source.session is not None
         cut = CutAfterSends(cut_after, "dies")
         self.do(Send(source.session, self.plan.entries(source, picks), interruption=cut))
@@ -149,7 +149,7 @@ class OnChunks(LockstepMachine):
         self.do(CrashConsumer(name) if crashes else CloseConsumer(name))
 
     def gather(self, subscription: str = SUBSCRIPTION) -> None:
-        """All that must come."""
+        """Receive everything that is due."""
         self.do(ReceiveDue(TOPIC, subscription))
 
 
@@ -167,35 +167,35 @@ class ChunksMachine(OnChunks):
 
     @rule(name=NAMES, picks=PICKS)
     def more(self, name: str, picks: list[PayloadPick]) -> None:
-        """More messages come."""
+        """Send more messages."""
         self.send(self.source(name), picks)
         self.gather()
 
     @rule(name=NAMES, picks=PICKS, others=PICKS, after=CUTS)
     def interleave(self, name: str, picks: list[PayloadPick], others: list[PayloadPick], after: int) -> None:
-        """Chunks of one producer come between those of another one."""
+        """Send chunks of one producer between those of another one."""
         self.interleaved(self.source(name), picks, self.source("b" if name == "a" else "a"), others, after)
         self.gather()
 
     @rule(picks=PICKS)
     def without_chunking(self, picks: list[PayloadPick]) -> None:
-        """A producer that may not split."""
+        """Send with a producer that may not split messages."""
         self.send(self.source("w", is_chunking=False), picks)
 
     @rule(nth=NTH)
     def acknowledge(self, nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges some of what it has."""
+        """A consumer acknowledges some of its messages."""
         self.do(Acknowledge(self.consumer(), nth))
 
     @rule(nth=st.none() | NTH)
     def fail(self, nth: tuple[int, ...] | None) -> None:
-        """A consumer fails with some of what it has."""
+        """A consumer nacks some of its messages."""
         self.do(Nack(self.consumer(), nth))
         self.gather()
 
     @rule(crashes=st.booleans())
     def next_one(self, crashes: bool) -> None:
-        """The consumer leaves, and another one takes its place."""
+        """The consumer leaves, and another one subscribes."""
         for name in self.plan.consumers.pop(SUBSCRIPTION, []):
             self.leave(name, crashes=crashes)
         self.subscribe(self.kind, queue=self.queue)

@@ -1,4 +1,4 @@
-"""What a machine plans of chunked messages: sessions, sources, consumers. Nothing that the system answered."""
+"""The plan of a machine of chunked messages: sessions, sources, consumers, without the broker's answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PayloadPick:
 
 @dataclass(slots=True)
 class ChunkSource:
-    """A producer's name, and what it has to send; what it sent last it may have to send again."""
+    """A producer's name, and the messages that it sends; it may have to send the last ones again."""
 
     name: str
     compression: Compression = "none"

@@ -32,7 +32,7 @@ LARGE = st.lists(
 
 
 class ChunksInterruptedMachine(OnChunks):
-    """Producers are cut off between two chunks: they crash and restart, or reconnect, maybe after an unload."""
+    """Producers' connections end between two chunks: they crash and restart, or reconnect, maybe after an unload."""
 
     @initialize(deduplication=st.booleans(), picks=PICKS, compression=COMPRESSIONS, is_there=st.booleans(), kind=KINDS)
     def begin(
@@ -53,20 +53,20 @@ class ChunksInterruptedMachine(OnChunks):
 
     @rule(name=NAMES, picks=LARGE, cut_after=CUTS, meanwhile=MEANWHILE)
     def cut_off(self, name: str, picks: list[PayloadPick], cut_after: int, meanwhile: Meanwhile) -> None:
-        """A producer is cut off while it sends."""
+        """A producer's connection ends while it sends."""
         self.interrupt(self.source(name), picks, cut_after, meanwhile)
         self.look()
 
     @rule(name=NAMES, picks=LARGE, cut_after=st.integers(1, 3))
     def die(self, name: str, picks: list[PayloadPick], cut_after: int) -> None:
-        """A producer dies while it sends, and what it sent is never sent again."""
+        """A producer crashes while it sends, and never sends these messages again."""
         source = self.source(name)
         self.die_with(source, picks, cut_after)
         self.look()
 
     @rule(name=NAMES, picks=PICKS)
     def more(self, name: str, picks: list[PayloadPick]) -> None:
-        """More messages come."""
+        """Send more messages."""
         self.send(self.source(name), picks)
         self.look()
 
@@ -78,7 +78,7 @@ class ChunksInterruptedMachine(OnChunks):
 
     @rule(crashes=st.booleans())
     def next_one(self, crashes: bool) -> None:
-        """The consumer leaves, and another one takes its place."""
+        """The consumer leaves, and another one subscribes."""
         for consumer in self.plan.consumers.pop(SUBSCRIPTION, []):
             self.leave(consumer, crashes=crashes)
         self.is_there = True
@@ -87,12 +87,12 @@ class ChunksInterruptedMachine(OnChunks):
 
     @rule(nth=NTH)
     def acknowledge(self, nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges some of what it has."""
+        """A consumer acknowledges some of its messages."""
         for consumer in self.plan.consumers.get(SUBSCRIPTION, [])[-1:]:
             self.do(Acknowledge(consumer, nth))
 
     def look(self) -> None:
-        """Whatever must come, or else what is in the log."""
+        """Receive everything that is due, or read the log."""
         if self.is_there:
             self.gather()
         else:
@@ -116,7 +116,7 @@ class ChunksKillsMachine(OnChunks):
         is_killed: bool,
         after: list[PayloadPick],
     ) -> None:
-        """A producer dies while it sends, its broker goes away, and both come back."""
+        """A producer crashes while it sends, the broker is killed or restarted, and the producer restarts."""
         self.send(self.source("a"), before)
         self.die_with(self.source("a"), picks, cut_after)
         self.do(Kill() if is_killed else Restart())
@@ -201,13 +201,13 @@ class ChunksCraftedMachine(OnChunks):
 
     @rule(pieces=PIECES)
     def pieces_come(self, pieces: list[Piece]) -> None:
-        """Any chunks in any order, of messages that began before or now."""
+        """Send any chunks in any order, of earlier or new messages."""
         self.craft(pieces)
         self.gather()
 
     @rule(order=ORDERLY)
     def messages_come(self, order: list[int]) -> None:
-        """Messages whose chunks are between one another's."""
+        """Send messages with interleaved chunks."""
         self.numbers.clear()
         there: dict[int, int] = {}
         pieces = []
@@ -219,18 +219,18 @@ class ChunksCraftedMachine(OnChunks):
 
     @rule(nth=NTH, is_cumulative=st.sampled_from([False, False, True]))
     def acknowledge(self, nth: tuple[int, ...], is_cumulative: bool) -> None:
-        """A consumer acknowledges some of what it has."""
+        """A consumer acknowledges some of its messages."""
         self.do(Acknowledge(self.plan.consumers[SUBSCRIPTION][-1], nth, is_cumulative))
 
     @rule(nth=st.none() | NTH)
     def fail(self, nth: tuple[int, ...] | None) -> None:
-        """A consumer fails with some of what it has."""
+        """A consumer nacks some of its messages."""
         self.do(Nack(self.plan.consumers[SUBSCRIPTION][-1], nth))
         self.gather()
 
     @rule(crashes=st.booleans())
     def next_one(self, crashes: bool) -> None:
-        """The consumer leaves, maybe with half a message, and another one takes its place."""
+        """The consumer leaves, maybe with half a message, and another one subscribes."""
         self.leave(self.plan.consumers[SUBSCRIPTION][-1], crashes=crashes)
         self.join()
 
@@ -241,7 +241,7 @@ class ChunksCraftedMachine(OnChunks):
         self.gather()
 
     def join(self) -> None:
-        """A consumer comes."""
+        """A consumer joins."""
         self.subscribe(self.kind, queue=self.queue, pending=self.pending, acks=self.acks)
         self.gather()
 
@@ -266,7 +266,7 @@ class ChunksCraftedMachine(OnChunks):
 
 
 class ChunksSharedMachine(OnChunks):
-    """Several consumers share a subscription; they come, leave with parts of messages, and fail."""
+    """Several consumers share a subscription; they join, leave with parts of messages, and nack."""
 
     @initialize(picks=PICKS, kind=st.sampled_from(["Shared", "Shared", "Key_Shared"]), queue=QUEUES)
     def begin(self, picks: list[PayloadPick], kind: SubscriptionType, queue: int) -> None:
@@ -278,31 +278,31 @@ class ChunksSharedMachine(OnChunks):
 
     @rule()
     def join(self) -> None:
-        """A consumer comes."""
+        """A consumer joins."""
         self.subscribe(self.kind, queue=self.queue)
         self.gather()
 
     @rule(name=NAMES, picks=PICKS, others=LARGE, after=CUTS)
     def more(self, name: str, picks: list[PayloadPick], others: list[PayloadPick], after: int) -> None:
-        """More messages come, of two producers."""
+        """Send more messages of two producers."""
         self.interleaved(self.source(name), picks, self.source("b" if name == "a" else "a"), others, after)
         self.gather()
 
     @rule(picks=LARGE, cut_after=st.integers(1, 2))
     def die(self, picks: list[PayloadPick], cut_after: int) -> None:
-        """A producer dies, and what it sent is never sent again."""
+        """A producer crashes, and never sends its messages again."""
         self.die_with(self.source("b"), picks, cut_after)
         self.gather()
 
     @rule(index=st.integers(0, 3), nth=NTH)
     def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges some of what it has."""
+        """A consumer acknowledges some of its messages."""
         if there := self.plan.consumers[SUBSCRIPTION]:
             self.do(Acknowledge(there[index % len(there)], nth))
 
     @rule(index=st.integers(0, 3), nth=st.none() | NTH)
     def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
-        """A consumer fails with some of what it has."""
+        """A consumer nacks some of its messages."""
         if there := self.plan.consumers[SUBSCRIPTION]:
             self.do(Nack(there[index % len(there)], nth))
             self.gather()
@@ -324,7 +324,7 @@ class ChunksSharedMachine(OnChunks):
 class ChunksManyMachine(OnChunks):
     """Producers send chunks in turns; consumers with small queues share the subscription, and acknowledge everything.
 
-    Nobody leaves with a part of a message, and nobody nacks: of what is whole, all must come.
+    No consumer leaves with a part of a message or nacks, so every complete message must be delivered.
     """
 
     @initialize(kind=st.sampled_from(["Shared", "Key_Shared"]), queues=st.lists(SMALL_QUEUES, min_size=2, max_size=4))
@@ -353,7 +353,7 @@ class ChunksManyMachine(OnChunks):
 
     @rule(index=INDEXES, nth=NTH)
     def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges some of what it has."""
+        """A consumer acknowledges some of its messages."""
         there = self.plan.consumers[SUBSCRIPTION]
         self.do(Acknowledge(there[index % len(there)], nth))
 
@@ -365,14 +365,14 @@ class ChunksManyMachine(OnChunks):
     @precondition(lambda self: len(self.plan.consumers[SUBSCRIPTION]) < MOST_CONSUMERS)
     @rule(queue=SMALL_QUEUES)
     def join(self, queue: int) -> None:
-        """One more consumer, while others have pending messages."""
+        """Another consumer joins while others have pending messages."""
         self.subscribe(self.kind, queue=queue)
         self.gather()
 
     @precondition(lambda self: len(self.plan.consumers[SUBSCRIPTION]) > 2)
     @rule(index=INDEXES, crashes=st.booleans())
     def lose(self, index: int, crashes: bool) -> None:
-        """A consumer leaves that has nothing."""
+        """A consumer without pending messages leaves."""
         self.drain()
         there = self.plan.consumers[SUBSCRIPTION]
         self.leave(there.pop(index % len(there)), crashes=crashes)
@@ -386,7 +386,7 @@ class ChunksManyMachine(OnChunks):
         self.gather()
 
     def drain(self) -> None:
-        """Finish all messages, and have all of them acknowledged; which may let others come."""
+        """Finish all messages and acknowledge them until nothing more is delivered."""
         self.finish()
         for _ in range(2):
             self.gather()
@@ -395,7 +395,7 @@ class ChunksManyMachine(OnChunks):
         self.gather()
 
     def finish(self) -> None:
-        """Send what is missing of the messages."""
+        """Send the missing chunks of the messages."""
         for name in list(self.messages):
             while name in self.messages:
                 self.send_next(name)

@@ -1,8 +1,9 @@
-"""The machines of documents 003 and 004 on topics with chunked messages: entry by entry, as the wire client has them.
+"""The machines of documents 003 and 004 on topics with chunked messages, which the wire client handles by entry.
 
 The wire client sends chunks one by one; pulsar-client splits whole messages. To a subscription each chunk is an entry
-like any other. So whatever these machines do otherwise, they do to chunks: of whole messages, of those whose producer
-stopped half-way, and of those that have a chunk twice, or are sent again. What clients put together is document 002's.
+like any other. So these machines do to chunks what they do to other entries: to chunks of whole messages, of
+incomplete messages, and of messages that have a chunk twice or are sent again. What clients assemble is judged by
+document 002.
 With deduplication, a repeated chunk is a duplicate (CHUNK-13).
 """
 
@@ -35,7 +36,7 @@ LEAVES = st.sampled_from(["no", "no", "no", "closes", "crashes"])
 
 @dataclass(slots=True)
 class ChunkedMessages:
-    """The messages that one producer sends in chunks: the names of all entries are added to ``sent``.
+    """The messages that one producer sends in chunks. The names of all entries are added to ``sent``.
 
     ``mark`` begins the names, as in :class:`~stateful.cursors.plan.ConsumptionPlan`.
     """
@@ -47,7 +48,7 @@ class ChunkedMessages:
     _chunks: int = 0
 
     def message(self, count: int, stored: int, repeated: int | None, *, key: str | None = None) -> Iterator[Entry]:
-        """The first ``stored`` of so many chunks of a new message, one by one; the ``repeated`` one comes twice."""
+        """The first ``stored`` of so many chunks of a new message, one by one; the ``repeated`` one is sent twice."""
         self._messages.append((count, key))
         return self._some(len(self._messages), stored, repeated)
 
@@ -80,7 +81,7 @@ class SplitMessages:
     _payloads: int = 0
 
     def opened(self) -> Iterator[OpenProducer]:
-        """Its producer opens if it is not open; after an unload, pulsar-client opens it by itself."""
+        """Open its producer if it is closed; after an unload, pulsar-client reopens it by itself."""
         if not self.is_open:
             self.is_open = True
             yield OpenProducer(self.session, TOPIC, self.producer, client="official", is_chunking=True)
@@ -98,7 +99,7 @@ class SplitMessages:
         return Send(self.session, tuple(entries))
 
     def left(self, leaves: str) -> Iterator[CloseProducer | CrashProducer]:
-        """Its producer leaves, or not."""
+        """Close its producer, or not."""
         if leaves != "no":
             self.is_open = False
             yield CloseProducer(self.session) if leaves == "closes" else CrashProducer(self.session)
@@ -135,7 +136,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         chunks: int,
         client: Client,
     ) -> None:
-        """As there, with a chunked message in the topic."""
+        """As in the base class, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent, self.plan.mark)
         self.split = SplitMessages("split of a", f"{self.plan.mark}w", self.plan.sent, self.plan.mark)
         super().begin(
@@ -153,14 +154,14 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
             self.send_large(chunks=chunks, again=False, leaves="no")
 
     def produce_again(self, topic: str = TOPIC) -> None:
-        """Both producers open, or come back."""
+        """Open or reopen both producers."""
         super().produce_again(topic)
         self.do(OpenProducer(session=self.session, topic=topic, producer=f"{self.plan.mark}q"))
 
     @precondition(lambda self: not self.is_over)
     @rule(chunks=COUNTS, stored=STORED, repeated=REPEATED, sizes=SIZES)
     def send_chunks(self, chunks: int, stored: int, repeated: int | None, sizes: list[int]) -> None:
-        """A message comes in chunks, the other producer's entries between them; some may be missing, or come twice."""
+        """Send a message in chunks, with the other producer's entries between; some may be missing or repeated."""
         for number, send in enumerate(sends(self.session, self.messages.message(chunks, stored, repeated))):
             self.do(send)
             if not number:
@@ -169,7 +170,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
     @precondition(lambda self: not self.is_over)
     @rule(ago=AGO, stored=STORED, reconnects=st.booleans())
     def send_chunks_again(self, ago: int, stored: int, reconnects: bool) -> None:
-        """A message is sent again, whole or not; perhaps after its producer has lost its connection."""
+        """Send a message again, complete or not, perhaps after its producer lost its connection."""
         if reconnects:
             self.do(CrashProducer(session=self.session))
             self.do(OpenProducer(session=self.session, topic=TOPIC, producer=f"{self.plan.mark}q"))
@@ -195,7 +196,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
     @precondition(lambda self: not self.is_over)
     @rule(chunks=COUNTS, stored=STORED, again=STORED)
     def unload_between_chunks(self, chunks: int, stored: int, again: int) -> None:
-        """The topic is unloaded after some chunks of a message, which its producer sends again from the first one."""
+        """Unload the topic after some chunks of a message; its producer sends it again from the first chunk."""
         for send in sends(self.session, self.messages.message(chunks, stored, None)):
             self.do(send)
         self.move()
@@ -216,7 +217,7 @@ class KeysChunksMachine(KeysAgainMachine):
         client=CLIENTS,
     )
     def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, chunks: int, client: Client) -> None:
-        """As there, with a chunked message in the topic."""
+        """As in the base class, with a chunked message in the topic."""
         self.messages = ChunkedMessages(self.plan.sent)
         self.split = SplitMessages("split", "w", self.plan.sent)
         super().begin(picks, permits, out_of_order)
@@ -226,7 +227,7 @@ class KeysChunksMachine(KeysAgainMachine):
             self.send_large(key=0, chunks=chunks, again=False, leaves="no")
 
     def produce_again(self) -> None:
-        """Both producers open, or come back."""
+        """Open or reopen both producers."""
         super().produce_again()
         self.do(OpenProducer(session=self.session, topic=TOPIC, producer="q"))
 
@@ -234,7 +235,7 @@ class KeysChunksMachine(KeysAgainMachine):
     def send_chunks(
         self, key: int | None, chunks: int, stored: int, repeated: int | None, picks: list[KeyedPick]
     ) -> None:
-        """A message comes in chunks, the other producer's entries between them; some may be missing, or come twice."""
+        """Send a message in chunks, with the other producer's entries between; some may be missing or repeated."""
         entries = self.messages.message(chunks, stored, repeated, key=None if key is None else KEYS[key])
         for number, send in enumerate(sends(self.session, entries)):
             self.do(send)
@@ -244,7 +245,7 @@ class KeysChunksMachine(KeysAgainMachine):
 
     @rule(ago=AGO, stored=STORED, reconnects=st.booleans())
     def send_chunks_again(self, ago: int, stored: int, reconnects: bool) -> None:
-        """A message is sent again, whole or not; perhaps after its producer has lost its connection."""
+        """Send a message again, complete or not, perhaps after its producer lost its connection."""
         if reconnects:
             self.do(CrashProducer(session=self.session))
             self.do(OpenProducer(session=self.session, topic=TOPIC, producer="q"))
@@ -271,7 +272,7 @@ class KeysChunksMachine(KeysAgainMachine):
 
     @rule(key=st.none() | st.integers(0, len(KEYS) - 1), chunks=COUNTS, stored=STORED, again=STORED, permits=PERMITS)
     def unload_between_chunks(self, key: int | None, chunks: int, stored: int, again: int, permits: int) -> None:
-        """The topic is unloaded after some chunks of a message, which its producer sends again from the first one."""
+        """Unload the topic after some chunks of a message; its producer sends it again from the first chunk."""
         entries = self.messages.message(chunks, stored, None, key=None if key is None else KEYS[key])
         for send in sends(self.session, entries):
             self.do(send)

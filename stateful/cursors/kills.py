@@ -92,9 +92,9 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         start: Start,
         crash: int,
     ) -> None:
-        """Consumers ack, and cursors are moved; the broker is killed at once, or when that must be persisted.
+        """Consumers ack, and cursors move; then the broker is killed, at once or when this must be persisted.
 
-        Kills are few, so cursors are moved before most of them: those of one topic or of all.
+        Kills are few, so before most of them cursors move, on one topic or on all.
         """
         sent: dict[str, list[str]] = {}
         for topic in self.topics:
@@ -126,7 +126,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
             self.do(ReadCursor(topic=topic, subscription=subscription))
 
     def create_subscriptions(self, how: Creating, start: Start) -> None:
-        """Another subscription on every topic, which has messages by now."""
+        """Create another subscription on every topic, all of which have messages by now."""
         subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
         self.plan.kinds[subscription] = "Shared"
         for topic in self.topics:
@@ -139,7 +139,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
                     assert_never(how)
 
     def place(self, how: Placing, number: int, sent: Mapping[str, Sequence[str]]) -> None:
-        """Every cursor of these topics is moved, without an acknowledgment.
+        """Move every cursor of these topics without an ack.
 
         ``sent``: what was sent to each since the last kill.
         """
@@ -164,7 +164,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
                 ]
 
     def of(self, topic: str, subscription: str) -> str:
-        """A consumer of a subscription; a new one where there is none."""
+        """A consumer of a subscription; a new one if there is none."""
         there = (one.name for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription))
         return next(there, None) or self.join(subscription, "wire", 0, topic=topic).name
 

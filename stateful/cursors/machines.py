@@ -1,4 +1,4 @@
-"""The machines of document 003: consumers that acknowledge in every way, and what becomes of their subscriptions.
+"""The machines of document 003: consumers acknowledge in every way, and administrators change subscriptions.
 
 They unload topics; :mod:`stateful.cursors.kills` kills the broker.
 """
@@ -53,7 +53,7 @@ QUEUES = st.sampled_from([0, 0, 0, 2, 100])
 
 
 class OnSubscriptions(LockstepMachine):
-    """What all machines of this document are made of; no rules of its own."""
+    """The base of all machines of this document; it has no rules."""
 
     is_proxied: ClassVar[bool] = False
     """Whether the wire client's consumers come through proxies, where the network can fail them."""
@@ -87,7 +87,7 @@ class OnSubscriptions(LockstepMachine):
         return list(self.plan.kinds)[index % len(self.plan.kinds)]
 
     def consumer(self, index: int, client: Client = "wire", queue: int = 0) -> PlannedConsumer:
-        """One of the consumers that should be there; a new one where there is none."""
+        """One of the planned consumers; a new one if there is none."""
         if not self.plan.consumers:
             return self.join(self.subscription(index), client, queue)
         return self.plan.consumers[index % len(self.plan.consumers)]
@@ -121,16 +121,16 @@ class OnSubscriptions(LockstepMachine):
         self.do(Send(session=f"p-{topic}", entries=self.plan.entries(sizes)))
 
     def produce_again(self, topic: str = TOPIC) -> None:
-        """The producer opens, or comes back once its connection was closed."""
+        """Open the producer, or reopen it after its connection was closed."""
         self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer=f"{self.plan.mark}p"))
 
     def producers_closed(self) -> None:
-        """Its own producers open again."""
+        """Reopen the machine's own producers."""
         for topic in self.topics:
             self.produce_again(topic)
 
     def disconnected(self) -> None:
-        """Its consumers of the wire client are gone as well."""
+        """Its consumers of the wire client are disconnected as well."""
         self.plan.drop_wire()
         self.producers_closed()
 
@@ -164,7 +164,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         sizes: list[int],
         delays: Delays = (),
     ) -> None:
-        """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
+        """Create a topic with messages and a consumer. Few examples have time for operations of seconds."""
         self.plan.delays = delays
         self.ends = ends
         self.is_patient = (
@@ -182,14 +182,14 @@ class AcknowledgmentMachine(OnSubscriptions):
         self.send_entries(sizes)
 
     def move(self) -> None:
-        """The topic is unloaded, and loaded again by its producer."""
+        """Unload the topic; its producer reloads it."""
         self.do(Unload(topic=TOPIC))
         self.plan.drop_wire()
         self.produce_again()
 
     @rule(index=INDEXES, queue=QUEUES)
     def subscribe(self, index: int, queue: int) -> None:
-        """Another consumer subscribes, whether or not it is let in."""
+        """Another consumer subscribes; the broker may refuse it."""
         self.join(self.subscription(index), "wire", queue)
 
     @rule(index=INDEXES, count=COUNTS)
@@ -199,7 +199,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, count=COUNTS, nth=NTH, again=st.booleans())
     def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...], again: bool) -> None:
-        """A consumer receives and acknowledges some of all that it received, maybe twice."""
+        """A consumer receives, then acknowledges some of all messages that it received, maybe twice."""
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
@@ -209,12 +209,12 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, nth=NTH)
     def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges some of all that it received."""
+        """A consumer acknowledges some of all messages that it received."""
         self.do(Acknowledge(consumer=self.consumer(index).name, nth=nth))
 
     @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19), ahead=st.integers(0, 3))
     def acknowledge_up_to(self, index: int, count: int, nth: int, ahead: int) -> None:
-        """A consumer acknowledges everything up to a message that it received, perhaps after one soon after it."""
+        """A consumer acknowledges cumulatively up to a message, perhaps after the ack of a slightly later one."""
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))
         if ahead:
@@ -226,7 +226,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         index=INDEXES, which=st.lists(INDEXES, min_size=1, max_size=4), cumulative=st.sampled_from([False, False, True])
     )
     def acknowledge_others(self, index: int, which: list[int], cumulative: bool) -> None:
-        """A consumer acknowledges messages whether or not it received them."""
+        """A consumer acknowledges messages, also messages that it did not receive."""
         consumer = self.consumer(index)
         ids = tuple(self.plan.sent[-1 - number % len(self.plan.sent)] for number in which)
         self.do(AckById(consumer=consumer.name, ids=ids, cumulative=cumulative))
@@ -241,7 +241,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, crashes=st.booleans(), comes_back=st.booleans(), count=COUNTS)
     def leave(self, index: int, crashes: bool, comes_back: bool, count: int) -> None:
-        """A consumer leaves, in good order or not; what it had goes to others, or to itself when it comes back."""
+        """A consumer closes or crashes; its pending messages go to others, or to itself when it subscribes again."""
         consumer = self.consumer(index)
         operation = CrashConsumer(consumer.name) if crashes else CloseConsumer(consumer.name)
         self.do(operation)
@@ -253,7 +253,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(count=st.integers(3, 9), nth=st.integers(0, 8), then=st.sampled_from(["fails", "leaves", "crashes", "stays"]))
     def share(self, count: int, nth: int, then: str) -> None:
-        """One consumer has messages and fails with one of them, or leaves; another joins, and gets what it may."""
+        """A consumer with pending messages nacks one or leaves; another consumer joins and receives."""
         shared = [name for name, kind in self.plan.kinds.items() if kind == "Shared"]
         if not shared:
             return
@@ -270,7 +270,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(start=STARTS, count=COUNTS, nth=st.integers(0, 19), crashes=st.booleans(), moves=st.booleans())
     def read_along(self, start: Start, count: int, nth: int, crashes: bool, moves: bool) -> None:
-        """A consumer with a subscription that lives no longer than itself, and not through a move of the topic."""
+        """A consumer with a non-durable subscription, which ends with it and with an unload."""
         name = self.plan.fresh_name()
         passing = f"with-{name}"
         self.do(Subscribe(name, TOPIC, passing, kind="Exclusive", start=start, durable=False))
@@ -287,7 +287,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     @precondition(lambda self: self.ends)
     @rule(moves=st.booleans(), index=INDEXES, count=st.integers(0, 9))
     def terminate(self, moves: bool, index: int, count: int) -> None:
-        """Nothing more can be written to the topic; what there is goes on to be consumed, or skipped."""
+        """Terminate the topic; consumers go on consuming or skipping its messages."""
         self.ends = False
         self.is_over = True
         self.do(Terminate(topic=TOPIC))
@@ -299,14 +299,14 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, nth=st.integers(0, 4))
     def read_cursor(self, index: int, nth: int) -> None:
-        """Read the state of a subscription, after a peek at an unacknowledged entry."""
+        """Peek at an unacknowledged entry, then read the state of the subscription."""
         if nth:
             self.do(PeekMessage(topic=TOPIC, subscription=self.subscription(index), nth=nth))
         self.read(self.subscription(index))
 
     @rule(index=INDEXES, takes=st.booleans(), count=COUNTS)
     def unload(self, index: int, takes: bool, count: int) -> None:
-        """The topic is unloaded, and no ack is lost."""
+        """Unload the topic; no ack may be lost."""
         self.do(Unload(topic=TOPIC))
         self.plan.drop_wire()
         self.do(ReadStoredCursor(topic=TOPIC, subscription=self.subscription(index)))
@@ -339,7 +339,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, first=NTH, nth=NTH)
     def acknowledge_and_move(self, index: int, first: tuple[int, ...], nth: tuple[int, ...]) -> None:
-        """A consumer acknowledges twice with a pause; then the topic is unloaded with the cursor's ledger open."""
+        """A consumer acknowledges twice with a pause, so that the topic is unloaded with the cursor's ledger open."""
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=9))
         self.do(Acknowledge(consumer=consumer.name, nth=first))
@@ -352,7 +352,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     @precondition(lambda self: self.is_patient)
     @rule(index=INDEXES, acks=st.lists(NTH, min_size=3, max_size=8))
     def acknowledge_and_wait(self, index: int, acks: list[tuple[int, ...]]) -> None:
-        """A consumer acknowledges in quick succession, and then not at all until that must be persisted; once."""
+        """Once, a consumer acknowledges in quick succession, and then waits until the acks must be persisted."""
         self.is_patient = False
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=9))
@@ -363,7 +363,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     @precondition(lambda self: not self.is_trimmed)
     @rule(index=INDEXES, which=st.none() | INDEXES, by_time=st.booleans(), seeks=st.booleans(), count=COUNTS)
     def set_back(self, index: int, which: int | None, by_time: bool, seeks: bool, count: int) -> None:
-        """A subscription is set to a message, by an administrator or by a consumer; a consumer goes on from there."""
+        """An administrator resets a subscription, or a consumer seeks; a consumer continues there."""
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         consumer = self.consumer(index)
         subscription = consumer.subscription
@@ -378,7 +378,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @rule(index=INDEXES, start=STARTS, kind=KINDS)
     def replace_subscription(self, index: int, start: Start, kind: SubscriptionType) -> None:
-        """A subscription is deleted, which must be refused while it has consumers, and created again."""
+        """Delete a subscription, which the broker must refuse while it has consumers, and create it again."""
         subscription = self.subscription(index)
         self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
         self.read(subscription)
@@ -392,7 +392,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     @precondition(lambda self: self.is_trimmed)
     @rule(index=INDEXES)
     def trim(self, index: int) -> None:
-        """One subscription is through with everything; what all acknowledged is deleted, and nothing else."""
+        """One subscription acknowledges everything; only what all subscriptions acknowledged may be deleted."""
         self.do(SkipAll(topic=TOPIC, subscription=self.subscription(index)))
         self.do(Trim(topic=TOPIC))
         for subscription in self.plan.kinds:
@@ -404,7 +404,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
 
 class AcknowledgmentClientsMachine(OnSubscriptions):
-    """pulsar-client's consumers, which hold acknowledgments back, and come back by themselves; on partitions too."""
+    """Consumers of pulsar-client, which group acks and reconnect by themselves; also on partitions."""
 
     partitions = 0
     is_patient = False
@@ -426,7 +426,7 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         sizes: list[int],
         delays: Delays,
     ) -> None:
-        """A topic, with partitions or without; in few examples there will be time for what takes a second."""
+        """Create a topic, partitioned or not. Few examples have time for operations of a second."""
         self.plan.delays = delays
         self.is_patient = is_patient
         self.partitions = partitions
@@ -445,12 +445,12 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
 
     @rule(index=INDEXES, queue=st.sampled_from([1, 3, 100]))
     def subscribe(self, index: int, queue: int) -> None:
-        """Another consumer subscribes, whether or not it is let in."""
+        """Another consumer subscribes; the broker may refuse it."""
         self.join(self.subscription(index), "official", queue)
 
     @rule(index=INDEXES, count=COUNTS, nth=NTH, leaves=st.sampled_from(["no", "no", "closes", "crashes"]))
     def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...], leaves: str) -> None:
-        """A consumer receives and acknowledges some; it may leave with that in its client's buffer."""
+        """A consumer receives and acknowledges some messages; it may leave with grouped acks in its client."""
         consumer = self.consumer(index, client="official", queue=5)
         self.do(Receive(consumer=consumer.name, count=count))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
@@ -463,14 +463,14 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
     @precondition(lambda self: not self.partitions)
     @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19))
     def acknowledge_up_to(self, index: int, count: int, nth: int) -> None:
-        """A consumer acknowledges everything up to a message that it received."""
+        """A consumer acknowledges cumulatively up to a message that it received."""
         consumer = self.consumer(index, client="official", queue=5)
         self.do(Receive(consumer=consumer.name, count=count))
         self.do(Acknowledge(consumer=consumer.name, nth=(nth,), cumulative=True))
 
     @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
     def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
-        """A consumer fails with some of its messages, or all."""
+        """A consumer nacks some of its messages, or all."""
         consumer = self.consumer(index, client="official", queue=5)
         self.do(Nack(consumer=consumer.name, nth=nth))
         self.do(Receive(consumer=consumer.name, count=count))
@@ -479,7 +479,7 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
     def unload(self, index: int) -> None:
         """A topic or partition is unloaded; the consumers reconnect by themselves.
 
-        What a client held back then may be lost, and the client wait for it in vain: seldom, for it takes long.
+        Grouped acks may be lost, and the client may wait in vain. That takes long, so it is seldom.
         """
         topic = self.topics[index % len(self.topics)]
         if not self.is_patient:
@@ -492,7 +492,7 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
     @precondition(lambda self: self.is_patient)
     @rule(times=st.integers(2, 3))
     def fail_often(self, times: int) -> None:
-        """A consumer fails with the same message time after time; once in an example."""
+        """A consumer nacks the same message repeatedly; once in an example."""
         self.is_patient = False
         self.do(NackRepeatedly(topic=self.topics[0], times=times))
 

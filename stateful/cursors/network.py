@@ -1,7 +1,7 @@
-"""The machines of documents 003 and 004 whose consumers the network cuts off while they receive or acknowledge.
+"""The machines of documents 003 and 004 with consumers whose connections end while they receive or acknowledge.
 
-What a consumer acknowledged then may be acknowledged or not, and whatever it did not learn of is due to the others; all
-else that these machines do is what their documents' machines do.
+Its last acks may have reached the broker or not, and other consumers receive what it did not. In all else they are the
+machines of their documents.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stateful.key_shared.machines import INDEXES, NTH, KeysMachine
 
 
 class AcknowledgmentNetworkMachine(AcknowledgmentMachine):
-    """Consumers that are cut off, with several subscriptions of one topic, and all that befalls these."""
+    """The acknowledgment machine with consumers whose connections end."""
 
     is_proxied: ClassVar[bool] = True
 
     @rule(index=INDEXES, count=COUNTS, fault=AT_RECEIVING, moves=st.booleans())
     def cut_off_receiving(self, index: int, count: int, fault: ConsumerFault, moves: bool) -> None:
-        """A consumer is cut off while it receives; the next one is given what it was not."""
+        """A consumer's connection ends while it receives; the next consumer receives the rest."""
         consumer = self.consumer(index)
         self.do(CutDuring(Receive(consumer=consumer.name, count=count), fault))
         self.come_back(consumer, moves=moves)
@@ -41,14 +41,14 @@ class AcknowledgmentNetworkMachine(AcknowledgmentMachine):
     def cut_off_acknowledging(
         self, index: int, count: int, nth: tuple[int, ...], cumulative: bool, fault: ConsumerFault, moves: bool
     ) -> None:
-        """A consumer is cut off while it acknowledges, and does not know what of that came to the broker."""
+        """A consumer's connection ends while it acknowledges; it does not know which acks reached the broker."""
         consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))
         self.do(CutDuring(Acknowledge(consumer=consumer.name, nth=nth, cumulative=cumulative), fault))
         self.come_back(consumer, moves=moves)
 
     def come_back(self, gone: PlannedConsumer, *, moves: bool) -> None:
-        """Another consumer replaces one that is gone, perhaps only after an unload of the topic."""
+        """Another consumer replaces one that was disconnected, perhaps only after an unload of the topic."""
         if gone in self.plan.consumers:
             self.plan.consumers.remove(gone)
         if moves:
@@ -59,20 +59,20 @@ class AcknowledgmentNetworkMachine(AcknowledgmentMachine):
 
 
 class AcknowledgmentClientsNetworkMachine(AcknowledgmentClientsMachine):
-    """pulsar-client's consumers, which come back when they are cut off."""
+    """Consumers of pulsar-client, which reconnect when their connections end."""
 
     @rule(index=INDEXES, count=COUNTS, nth=NTH, takes=st.booleans())
     def cut_connection(self, index: int, count: int, nth: tuple[int, ...], takes: bool) -> None:
-        """A consumer is cut off; what its client holds back then may be lost, and the client wait for it in vain.
+        """A consumer's connection ends; grouped acks may be lost, and its client may wait in vain.
 
-        That is asked for seldom, for it takes long.
+        This takes long, so it is seldom.
         """
         consumer = self.consumer(index, client="official", queue=5)
         self.do(Receive(consumer=consumer.name, count=count))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
         if not self.is_patient:
             for subscription in self.plan.kinds:
-                self.read(subscription)  # which waits until nothing is held back
+                self.read(subscription)  # which waits until no ack is grouped
         self.do(CutConnection(consumer=consumer.name))
         if takes:
             self.do(Receive(consumer=consumer.name, count=count))
@@ -80,13 +80,13 @@ class AcknowledgmentClientsNetworkMachine(AcknowledgmentClientsMachine):
 
 
 class KeysNetworkMachine(KeysMachine):
-    """Consumers of a Key_Shared subscription that are cut off while they acknowledge."""
+    """Consumers of a Key_Shared subscription whose connections end while they acknowledge."""
 
     is_proxied: ClassVar[bool] = True
 
     @rule(index=INDEXES, nth=NTH, fault=AT_ACKNOWLEDGING, joins=st.booleans())
     def cut_off_acknowledging(self, index: int, nth: tuple[int, ...], fault: ConsumerFault, joins: bool) -> None:
-        """A consumer is cut off while it acknowledges; what of that did not come to the broker goes to the others."""
+        """A consumer's connection ends while it acknowledges; messages whose acks were lost go to other consumers."""
         consumer = self.consumer(index)
         if joins:
             self.join(100)

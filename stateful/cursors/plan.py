@@ -1,4 +1,4 @@
-"""What a machine of document 003 plans: who should be subscribed, and what was sent; nothing that was answered."""
+"""The plan of a machine of document 003: its consumers and what was sent, without the broker's answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stateful.delays import Delays, delay_of
 
 @dataclass(frozen=True, slots=True)
 class PlannedConsumer:
-    """A consumer that should be there."""
+    """A consumer that the machine expects to be subscribed."""
 
     name: str
     topic: str
@@ -21,7 +21,7 @@ class PlannedConsumer:
 
 @dataclass(slots=True)
 class ConsumptionPlan:
-    """What was sent and who should be subscribed; nothing that the system answered.
+    """What was sent and which consumers should be subscribed, without the broker's answers.
 
     ``mark`` begins all its names where other machines have theirs on the same topic.
     """
@@ -36,7 +36,7 @@ class ConsumptionPlan:
     _sequence_id: int = 0
 
     def subscribed_as(self, kinds: Iterable[SubscriptionType]) -> None:
-        """There are subscriptions of these types."""
+        """Plan subscriptions of these types."""
         self.kinds = {f"{self.mark}s{number}": kind for number, kind in enumerate(kinds)}
 
     def fresh_name(self) -> str:
@@ -55,7 +55,7 @@ class ConsumptionPlan:
         return Message(self._sequence_id, self.sent[-1], delay_ms=delay_ms)
 
     def drop_wire(self, subscription: str | None = None) -> None:
-        """The broker disconnected consumers; the wire client's do not come back."""
+        """The broker disconnected the consumers; those of the wire client do not reconnect."""
         self.consumers = [
             one
             for one in self.consumers

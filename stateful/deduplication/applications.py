@@ -1,9 +1,9 @@
-"""The machines of document 000 from its applications' side: sources, subscribers and programs, and what befalls them.
+"""The machines of document 000 for applications: sources, subscribers and programs, under faults.
 
-They choose lives: how much a source comes to, where it goes on, what happens while it has messages in flight, and
-whether it dies of it; what a consumer acknowledges before it is gone; where a program kills itself. The main machine
-unloads topics and has writes fail inside the broker; the one with kills takes the broker's process away under all of
-them at once, and so has few and short examples.
+They choose how many messages a source has, where it resumes, which faults meet its messages in flight, and whether it
+crashes; what a consumer acknowledges before it leaves; and where a program is killed. The main machine unloads topics
+and lets writes fail inside the broker. The one with kills stops the broker under all of them, so its examples are few
+and short.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ DUPLICATES = "t1"
 BUSINESS_IDS = 4
 """How many of them there are on that topic."""
 
-Misfortune = Literal["none", "unload", "write-fails", "write-fails-late", "write-slow", "confirmation-lost"]
-"""What may befall a source's topic while it has messages in flight."""
+Disturbance = Literal["none", "unload", "write-fails", "write-fails-late", "write-slow", "confirmation-lost"]
+"""What may disturb a source's topic while it has messages in flight."""
 
 Habit = tuple[GoesOn, Client]
 """What kind of source it is."""
@@ -63,8 +63,8 @@ HABITS: st.SearchStrategy[Habit] = st.sampled_from(
     ]
 )
 SIZES: st.SearchStrategy[list[int]] = st.lists(st.sampled_from([1, 1, 1, 2, 3]), min_size=1, max_size=10)
-"""How many messages the entries have that a source comes to."""
-MISFORTUNES: st.SearchStrategy[Misfortune] = st.sampled_from(
+"""How many messages each new entry of a source has."""
+DISTURBANCES: st.SearchStrategy[Disturbance] = st.sampled_from(
     ["none", "unload", "write-fails", "write-fails-late", "write-slow", "confirmation-lost"]
 )
 INDEXES = st.integers(0, 63)
@@ -107,7 +107,7 @@ class PlannedSource:
 
 
 class ApplicationMachine(LockstepMachine):
-    """What all machines of this side of the document do."""
+    """The base of the machines of applications."""
 
     def __init__(self, example: Performing) -> None:
         super().__init__(example)
@@ -124,7 +124,7 @@ class ApplicationMachine(LockstepMachine):
         return self.sources[index % len(self.sources)]
 
     def start(self, source: PlannedSource, sizes: list[int], *, back: int) -> None:
-        """Begin a life of a source."""
+        """Start a source."""
         self.do(
             StartSource(
                 source=source.name,
@@ -137,14 +137,14 @@ class ApplicationMachine(LockstepMachine):
         )
 
     def end(self, source: PlannedSource, dies_after: int | None) -> None:
-        """End its life: in good order, or by a death."""
+        """Stop a source: it closes, or it crashes."""
         if dies_after is None:
             self.do(FinishSource(source.name))
         else:
             self.do(CrashSource(source.name, confirmed=dies_after))
 
     def receive(self, consumer: str, client: Client, count: int, acks: tuple[bool, ...], then: Then) -> None:
-        """A consumer receives; its name tells which client it is, so that it is always the same."""
+        """A consumer receives; its name decides its client, so that the client is always the same."""
         self.do(
             Consume(
                 consumer=f"{consumer}-{client}",
@@ -160,7 +160,7 @@ class ApplicationMachine(LockstepMachine):
 
 
 class ApplicationsMachine(ApplicationMachine):
-    """Topics that are unloaded, writes that fail, applications that die of it or by themselves."""
+    """Unloaded topics, failing writes, and applications that crash."""
 
     @initialize(
         first=HABITS,
@@ -179,7 +179,7 @@ class ApplicationsMachine(ApplicationMachine):
         kind: SubscriptionType,
         sizes: list[int],
     ) -> None:
-        """Two topics, one of them with deduplication on or off, and something in them, of sources that died once."""
+        """Create two topics, one with deduplication on or off, with messages of sources that crashed once."""
         self.kind = kind
         self.do(CreateTopic(topic=SOURCES))
         self.do(CreateTopic(topic=DUPLICATES, deduplication=switch))
@@ -194,7 +194,7 @@ class ApplicationsMachine(ApplicationMachine):
         index=INDEXES,
         sizes=SIZES,
         back=st.integers(0, 3),
-        misfortune=MISFORTUNES,
+        disturbance=DISTURBANCES,
         is_late=st.booleans(),
         count=st.integers(1, 3),
         dies_after=st.none() | st.integers(0, 6),
@@ -205,28 +205,28 @@ class ApplicationsMachine(ApplicationMachine):
         index: int,
         sizes: list[int],
         back: int,
-        misfortune: Misfortune,
+        disturbance: Disturbance,
         is_late: bool,
         count: int,
         dies_after: int | None,
         clears: bool,
     ) -> None:
-        """A source lives, and something befalls its topic, before it sends or when it has sent."""
+        """A source runs, and its topic is disturbed before or after it sends."""
         source = self.source(index)
         if not is_late:
-            self.befall(source.topic, misfortune, count)
+            self.disturb(source.topic, disturbance, count)
         self.start(source, sizes, back=back)
         if is_late:
-            self.befall(source.topic, misfortune, count)
+            self.disturb(source.topic, disturbance, count)
         self.end(source, dies_after)
-        if clears and misfortune not in ("none", "unload"):
+        if clears and disturbance not in ("none", "unload"):
             self.do(ClearFailpoints())
 
     @rule(
         index=INDEXES,
         sizes=SIZES,
         more=SIZES,
-        misfortune=st.sampled_from(["write-fails-late", "write-slow"]),
+        disturbance=st.sampled_from(["write-fails-late", "write-slow"]),
         count=st.integers(1, 3),
         dies_again=st.booleans(),
         unloads=st.booleans(),
@@ -236,14 +236,14 @@ class ApplicationsMachine(ApplicationMachine):
         index: int,
         sizes: list[int],
         more: list[int],
-        misfortune: Misfortune,
+        disturbance: Disturbance,
         count: int,
         dies_again: bool,
         unloads: bool,
     ) -> None:
-        """A source dies while its writes are held in the broker, and is back before their fate is known."""
+        """A source crashes while the broker delays its writes, and restarts before they finish."""
         source = self.source(index)
-        self.befall(source.topic, misfortune, count)
+        self.disturb(source.topic, disturbance, count)
         self.start(source, sizes, back=0)
         self.end(source, 0)
         self.start(source, more, back=0)
@@ -252,23 +252,23 @@ class ApplicationsMachine(ApplicationMachine):
         self.end(source, 0 if dies_again else None)
         self.do(ClearFailpoints())
 
-    def befall(self, topic: str, misfortune: Misfortune, count: int) -> None:
-        """Let something happen to a topic."""
-        match misfortune:
+    def disturb(self, topic: str, disturbance: Disturbance, count: int) -> None:
+        """Unload a topic, or let its writes fail."""
+        match disturbance:
             case "none":
                 pass
             case "unload":
                 self.do(Unload(topic))
             case "write-fails-late" | "write-slow":
-                self.do(SetFailpoint(topic=topic, kind=misfortune, count=count, delay_ms=20))
+                self.do(SetFailpoint(topic=topic, kind=disturbance, count=count, delay_ms=20))
             case "write-fails" | "confirmation-lost":
-                self.do(SetFailpoint(topic=topic, kind=misfortune, count=count))
+                self.do(SetFailpoint(topic=topic, kind=disturbance, count=count))
 
     @rule(consumer=CONSUMERS, client=CLIENTS, count=st.integers(1, 12), acks=ACKS, then=THENS, unloads=st.booleans())
     def consume(
         self, consumer: str, client: Client, count: int, acks: tuple[bool, ...], then: Then, unloads: bool
     ) -> None:
-        """A consumer receives and acknowledges some of it; it leaves, or its topic is closed, or both."""
+        """A consumer receives and acknowledges some messages; it leaves, or its topic is unloaded, or both."""
         self.receive(consumer, client, count, acks, then)
         if unloads:
             self.do(Unload(SOURCES))
@@ -291,13 +291,13 @@ class ApplicationsMachine(ApplicationMachine):
 
 
 class ApplicationsKillsMachine(ApplicationMachine):
-    """The broker's process goes away under sources, consumers and programs."""
+    """The broker is killed or restarted under sources, consumers and programs."""
 
     crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
 
     @initialize(first=HABITS, second=HABITS, repeating=HABITS, kind=KINDS, sizes=SIZES)
     def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionType, sizes: list[int]) -> None:
-        """Two topics with something in them."""
+        """Create two topics with messages."""
         self.kind = kind
         self.do(UseProxy())
         self.do(CreateTopic(topic=SOURCES))
@@ -333,9 +333,9 @@ class ApplicationsKillsMachine(ApplicationMachine):
         reader_death: Death,
         subscriber_death: Death,
     ) -> None:
-        """Everybody is in the middle of something when the broker goes away, and goes on when it is back.
+        """Kill or restart the broker while sources and consumers are at work; they go on afterwards.
 
-        The network may fail as well, before that or when they come back, and the topic be unloaded just before.
+        The network may fail as well, before the kill or after it, and the topic may be unloaded just before.
         """
         self.receive("c0", client, 6, acks, "stays")
         self.do(RunReader("reader", SOURCES, reader_death))

@@ -1,4 +1,4 @@
-"""The machines of document 000: producers of fixed names, explicit sequence ids, and what happens to their topics.
+"""The machines of document 000: producers with fixed names and explicit sequence ids, under operations on their topics.
 
 Four machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures
 sets failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples,
@@ -42,7 +42,7 @@ LEDGER_ROOM = 5
 SNAPSHOT_INTERVAL = 5
 """Entries between snapshots on these brokers."""
 REPLAY_MS = 800
-"""So long a replay that is slow takes, which is long enough for a producer to be let in meanwhile."""
+"""How long a slow replay takes: long enough for a producer to open meanwhile."""
 TIMED = st.sampled_from([(True, False)] * 3 + [(True, True)] + [(False, False), (False, True)] * 2)
 """Whether the timer takes snapshots of a topic, and whether an example begins with one that is awaited: by the timer it
 takes a second or two, by the number of entries a fraction of one."""
@@ -94,7 +94,7 @@ SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
 
 
 class OnTopics(LockstepMachine):
-    """What all machines of this document are made of; no rules of its own."""
+    """The base of all machines of this document; it has no rules."""
 
     clients: ClassVar[tuple[Client, ...]] = ("wire", "official")
 
@@ -108,13 +108,13 @@ class OnTopics(LockstepMachine):
         return self.topics[index % len(self.topics)]
 
     def session(self, index: int) -> PlannedSession:
-        """One of the sessions that should be open; a new one where there is none."""
+        """One of the planned sessions; a new one if there is none."""
         if not self.plan.sessions:
             return self.open(self.topic(index), "p0", "wire")
         return self.plan.sessions[index % len(self.plan.sessions)]
 
     def open(self, topic: str, producer: str, client: Client) -> PlannedSession:
-        """Open a producer; where its name is taken, the broker must refuse it and the plan does not count on it."""
+        """Open a producer. If its name is taken, the broker must refuse it, and the plan does not expect it."""
         client = client if client in self.clients else "wire"
         session = PlannedSession(self.plan.session_name(), topic, producer, client)
         is_taken = self.plan.is_taken(topic, producer)
@@ -124,7 +124,7 @@ class OnTopics(LockstepMachine):
         return session
 
     def disconnected(self) -> None:
-        """Its producers of the wire client are gone."""
+        """Its producers of the wire client are disconnected."""
         self.plan.drop_wire_sessions()
 
     def leave(self, session: PlannedSession, operation: CloseProducer | CrashProducer) -> None:
@@ -134,7 +134,7 @@ class OnTopics(LockstepMachine):
 
 
 class Producers(OnTopics):
-    """Producers that open, send, close, crash and come back."""
+    """Producers open, send, close, crash and reconnect."""
 
     @rule(topic=INDEXES, producer=PRODUCERS, client=CLIENTS)
     def open_producer(self, topic: int, producer: str, client: Client) -> None:
@@ -154,18 +154,18 @@ class Producers(OnTopics):
 
     @rule(index=INDEXES, burst=BURSTS)
     def send_again(self, index: int, burst: list[Pick]) -> None:
-        """The same; sending is what the machine should mostly do."""
+        """Send again, because the machine should mostly send."""
         self.send(index, burst)
 
     @rule(index=INDEXES)
     def close(self, index: int) -> None:
-        """Close a producer in good order."""
+        """Close a producer."""
         session = self.session(index)
         self.leave(session, CloseProducer(session=session.name))
 
     @rule(index=INDEXES, burst=BURSTS, comes_back=st.booleans())
     def crash_while_sending(self, index: int, burst: list[Pick], comes_back: bool) -> None:
-        """Cut a producer's connection while it sends; it may come back under its name at once."""
+        """Cut a producer's connection while it sends; it may open again under its name at once."""
         session = self.session(index)
         if session.client == "official":
             burst = [pick for pick in burst if pick.is_rising] or [Pick()]
@@ -176,7 +176,7 @@ class Producers(OnTopics):
 
 
 class DeduplicationMachine(Producers):
-    """Topics that are unloaded and switched, in all the ways in which deduplication is switched."""
+    """Topics are unloaded, and deduplication is switched in all ways."""
 
     crowded = False
     is_timed = True
@@ -197,7 +197,7 @@ class DeduplicationMachine(Producers):
         timed: tuple[bool, bool],
         preparation: Preparation,
     ) -> None:
-        """One topic or two, each with a producer to begin with, and maybe a snapshot; in few examples, crowds come."""
+        """Create one topic or two, each with a producer, and maybe a snapshot. In few examples, many producers join."""
         self.crowded = crowded
         self.is_timed, is_awaited = timed
         switches = (first,) if second is None else (first, second)
@@ -239,7 +239,7 @@ class DeduplicationMachine(Producers):
 
     @rule(index=INDEXES)
     def read_snapshot(self, index: int) -> None:
-        """Look at the snapshot that is stored now."""
+        """Read the stored snapshot."""
         self.do(ReadSnapshot(topic=self.topic(index)))
 
     @precondition(lambda self: not self.is_timed and self.awaited < AWAITED_BY_ENTRIES)
@@ -291,7 +291,7 @@ class DeduplicationMachine(Producers):
 
 
 class FailuresMachine(Producers):
-    """Writes and snapshots that fail inside the broker, and producers that come back after it.
+    """Writes and snapshots fail inside the broker, and producers reconnect afterwards.
 
     The wire client only: pulsar-client hides what happens here, and does not end when ids repeat in flight.
     """
@@ -302,7 +302,7 @@ class FailuresMachine(Producers):
 
     @initialize(is_patient=st.sampled_from([False] * 19 + [True]))
     def create_topic(self, is_patient: bool) -> None:
-        """One topic, deduplication on; in few examples there will be time for what takes a second."""
+        """Create a topic with deduplication. Few examples have time for operations of a second."""
         self.is_patient = is_patient
         self.topics = TOPICS[:1]
         self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
@@ -319,7 +319,7 @@ class FailuresMachine(Producers):
     def fail_writes(
         self, index: int, burst: list[Pick], kind: FailpointKind, count: int, spared: int, waits: bool
     ) -> None:
-        """Send new messages, of which some fail and one is sent twice; come back, and send all of it again.
+        """Send new messages, of which some fail and one is sent twice; reconnect, and send all of them again.
 
         The writes that are spared may make the broker take a snapshot, while others are in flight that will fail.
         """
@@ -421,12 +421,12 @@ class FailuresMachine(Producers):
 
     @rule(index=INDEXES)
     def read_snapshot(self, index: int) -> None:
-        """Look at the snapshot that is stored now."""
+        """Read the stored snapshot."""
         self.do(ReadSnapshot(topic=self.topic(index)))
 
 
 class KillsMachine(OnTopics):
-    """The broker is restarted and killed, with messages in flight or without; there is time for little else."""
+    """The broker is restarted and killed, with messages in flight or without, which takes most of the time."""
 
     crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
 
@@ -439,7 +439,7 @@ class KillsMachine(OnTopics):
 
     @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS, crash=CRASHES)
     def bounce(self, producers: list[str], burst: list[Pick], crash: int) -> None:
-        """Send, take the broker away while more is in flight, come back, and send again what was confirmed."""
+        """Send, kill or restart the broker with more in flight, reconnect, and send the confirmed messages again."""
         sent = []
         for topic in self.topics:
             for producer in producers:

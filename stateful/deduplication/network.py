@@ -1,7 +1,7 @@
-"""The machines of document 000 in whose midst the network fails: connections end, confirmations are lost or come late.
+"""The machines of document 000 with network faults: connections end, and receipts are lost or late.
 
-One has producers that come back and send all of it again, as FailuresMachine has them; the other whole sources, which
-owe the log every message once and in order whatever happens to their topic and their connections (DEDUP-13).
+One has producers that reconnect and send everything again, as FailuresMachine does. The other has sources, whose
+messages must be in the log once and in order after any fault (DEDUP-13).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NetworkMachine(Producers):
 
     @rule(index=INDEXES, burst=BURSTS, faults=st.lists(AT_SENDS | LATE, min_size=1, max_size=2), unloads=st.booleans())
     def cut_off(self, index: int, burst: list[Pick], faults: list[NetworkFault], unloads: bool) -> None:
-        """Send while the network fails, come back, and send all of it again, twice."""
+        """Send under a network fault, reconnect, and send everything again, twice."""
         session = self.session(index)
         entries = self.plan.entries(session, [Pick(), *burst])
         for fault in faults:
@@ -67,7 +67,7 @@ class NetworkMachine(Producers):
 
     @rule(index=INDEXES, burst=BURSTS, fault=AT_OPENING)
     def keep_out(self, index: int, burst: list[Pick], fault: NetworkFault) -> None:
-        """A producer comes back only after a while, and sends all again that it had sent just before."""
+        """A producer reconnects only after a while, and sends its last messages again."""
         session = self.session(index)
         entries = self.plan.entries(session, [Pick(), *burst])
         self.do(Send(session=session.name, entries=entries, wait=False))
@@ -83,7 +83,7 @@ class ApplicationsNetworkMachine(ApplicationMachine):
 
     @initialize(first=HABITS, second=HABITS, sizes=SIZES)
     def begin(self, first: Habit, second: Habit, sizes: list[int]) -> None:
-        """A topic with something in it."""
+        """Create a topic with messages."""
         self.do(UseProxy())
         self.do(CreateTopic(topic=SOURCES))
         self.add_sources(SOURCES, first, second)

@@ -1,4 +1,4 @@
-"""What the machines choose from when the network is to fail their producers."""
+"""The network faults that machines choose from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AT_OPENING: st.SearchStrategy[NetworkFault] = st.one_of(
 )
 """Faults that keep a producer from coming (back) for a while."""
 ConsumerFault = CutAt | CutAfter | LoseThenCut
-"""What may befall a consumer's connection."""
+"""What may happen to a consumer's connection."""
 
 AT_RECEIVING: st.SearchStrategy[ConsumerFault] = st.one_of(
     st.builds(CutAt, kind=st.just("MESSAGE"), nth=NTH, where=WHERE),

@@ -1,4 +1,4 @@
-"""What a machine plans: names, open sessions, the ids that it has used. Nothing that the system answered.
+"""The plan of a machine: names, open sessions and used ids, without the broker's answers.
 
 Hypothesis must be able to choose again what it chose, so a machine's choices depend on its earlier choices only. A plan
 may therefore be wrong about the system (a session that it counts as open may have been refused): the performer skips
@@ -55,7 +55,7 @@ class PlannedSession:
 
 @dataclass(slots=True)
 class DeduplicationPlan:
-    """The plan of one example; ``mark`` begins the ids of its messages where other machines send to the same topic."""
+    """The plan of one example. ``mark`` begins its business ids if other machines send to the same topic."""
 
     mark: str = ""
     sessions: list[PlannedSession] = field(default_factory=list)
@@ -77,7 +77,7 @@ class DeduplicationPlan:
         self.sessions = [s for s in self.sessions if s.client == "official" or topic not in (None, s.topic)]
 
     def entries(self, session: PlannedSession, picks: Sequence[Pick]) -> tuple[Entry, ...]:
-        """The entries that these picks come to for this session."""
+        """The entries of these picks for this session."""
         return tuple(
             self._entry(self.producers.setdefault((session.topic, session.producer), ProducerPlan()), p) for p in picks
         )

@@ -1,4 +1,4 @@
-"""The machines of document 004: consumers of a Key_Shared subscription come, go, acknowledge and fail, in every order.
+"""The machines of document 004: consumers of a Key_Shared subscription join, leave, ack and nack in every order.
 
 After each operation all dispatched messages are received, so the pending messages of each consumer are always known.
 """
@@ -50,7 +50,7 @@ PICKS = st.lists(
 
 
 class OnKeys(LockstepMachine):
-    """What all machines of this document are made of; no rules of its own."""
+    """The base of all machines of this document; it has no rules."""
 
     out_of_order = False
     is_proxied: ClassVar[bool] = False
@@ -67,7 +67,7 @@ class OnKeys(LockstepMachine):
         self.do(CreateSubscription(topic=TOPIC, subscription=SUBSCRIPTION))
 
     def produce_again(self) -> None:
-        """The producer opens, or comes back once its connection was closed."""
+        """Open the producer, or reopen it after its connection was closed."""
         self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
 
     def send_entries(self, picks: list[KeyedPick]) -> None:
@@ -75,15 +75,15 @@ class OnKeys(LockstepMachine):
         self.do(Send(session="p", entries=self.plan.entries(picks)))
 
     def gather(self) -> None:
-        """Whatever the broker sends now."""
+        """Receive everything that the broker sends now."""
         self.do(ReceiveDue(topic=TOPIC, subscription=SUBSCRIPTION))
 
     def look(self) -> None:
-        """Compare what the broker counts, when all that it sends is gathered."""
+        """Receive everything, then compare the broker's stats."""
         self.do(ReadCursor(topic=TOPIC, subscription=SUBSCRIPTION))
 
     def join(self, permits: int, *, known_as: str | None = None) -> str:
-        """A consumer joins, and permits the broker to send it some messages."""
+        """A consumer joins, and adds permits."""
         name = self.plan.fresh_name()
         self.subscribe(name, known_as=known_as)
         self.plan.consumers.append(name)
@@ -92,7 +92,7 @@ class OnKeys(LockstepMachine):
         return name
 
     def subscribe(self, name: str, *, known_as: str | None = None, sticky: Claims = ()) -> None:
-        """A consumer subscribes; whether it is let in is not known here."""
+        """A consumer subscribes; the broker may refuse it."""
         self.do(
             Subscribe(
                 consumer=name,
@@ -107,32 +107,32 @@ class OnKeys(LockstepMachine):
         )
 
     def move(self, *, classic: bool | None = None) -> None:
-        """The topic is unloaded, if so drawn to the other implementation; its consumers do not reconnect."""
+        """Unload the topic, perhaps to the other implementation; its consumers do not reconnect."""
         self.do(Unload(topic=TOPIC, classic=classic))
         self.all_are_disconnected()
         self.produce_again()
 
     def producers_closed(self) -> None:
-        """Its producer opens again."""
+        """Reopen its producer."""
         self.produce_again()
 
     def disconnected(self) -> None:
-        """Its consumers are gone as well."""
+        """Its consumers are disconnected as well."""
         self.all_are_disconnected()
         self.produce_again()
 
     def all_are_disconnected(self) -> None:
-        """The broker disconnected all consumers, and they do not come back."""
+        """The broker disconnected all consumers, and they do not reconnect."""
         self.plan.consumers.clear()
         self.plan.claims.clear()
 
     def permit(self, consumer: str, permits: int) -> None:
-        """A consumer permits the broker to send it some messages."""
+        """A consumer adds permits."""
         self.do(Permit(consumer=consumer, count=permits))
         self.gather()
 
     def leave(self, consumer: str, *, crashes: bool, is_quiet: bool = False) -> None:
-        """A consumer leaves, in good order or not; unless it is to be quiet then, another one permits one more."""
+        """A consumer closes or crashes; unless nothing may be sent then, another one adds a permit."""
         self.do(CrashConsumer(consumer) if crashes else CloseConsumer(consumer))
         if consumer in self.plan.consumers:
             self.plan.consumers.remove(consumer)
@@ -141,7 +141,7 @@ class OnKeys(LockstepMachine):
         self.gather()
 
     def consumer(self, index: int) -> str:
-        """One of the consumers that should be there; a new one where there is none."""
+        """One of the planned consumers; a new one if there is none."""
         if not self.plan.consumers:
             return self.join(5)
         return self.plan.consumers[index % len(self.plan.consumers)]
@@ -152,7 +152,7 @@ class KeysMachine(OnKeys):
 
     @initialize(picks=PICKS, permits=PERMITS, is_empty=st.sampled_from([False, False, True]), delays=DELAYS)
     def begin(self, picks: list[KeyedPick], permits: int, is_empty: bool, delays: Delays) -> None:
-        """A topic with messages, and a consumer that has some; or one that is empty yet when consumers come."""
+        """Create a topic with messages and a consumer that has some; or an empty topic for the first consumers."""
         self.plan.delays = delays
         self.create()
         if is_empty:
@@ -169,12 +169,12 @@ class KeysMachine(OnKeys):
 
     @rule(permits=PERMITS, known_as=NAMES)
     def another_joins(self, permits: int, known_as: str | None) -> None:
-        """A consumer joins, maybe under a name that another one has, or had."""
+        """A consumer joins, maybe with the name of another one, or of a former one."""
         self.join(permits, known_as=known_as)
 
     @rule(index=INDEXES, permits=PERMITS)
     def permit_more(self, index: int, permits: int) -> None:
-        """A consumer is ready for more."""
+        """A consumer adds permits."""
         self.permit(self.consumer(index), permits)
 
     @rule(index=INDEXES, nth=NTH)
@@ -185,7 +185,7 @@ class KeysMachine(OnKeys):
 
     @rule(index=INDEXES)
     def acknowledge_all(self, index: int) -> None:
-        """A consumer acknowledges all that it received."""
+        """A consumer acknowledges everything that it received."""
         self.do(Acknowledge(consumer=self.consumer(index), nth=tuple(range(100))))
         self.gather()
 
@@ -197,7 +197,7 @@ class KeysMachine(OnKeys):
 
     @rule(picks=PICKS, permits=PERMITS, nth=NTH, index=INDEXES)
     def hand_over(self, picks: list[KeyedPick], permits: int, nth: tuple[int, ...], index: int) -> None:
-        """A consumer has messages when another joins; more come, then it acknowledges some, then all."""
+        """A consumer has messages when another joins; more are sent, then it acknowledges some, then all."""
         first = self.consumer(index)
         self.permit(first, 5)
         self.join(permits)
@@ -209,7 +209,7 @@ class KeysMachine(OnKeys):
 
     @rule(index=INDEXES, before=PICKS, after=PICKS, crashes=st.booleans())
     def come_and_go(self, index: int, before: list[KeyedPick], after: list[KeyedPick], crashes: bool) -> None:
-        """A consumer has messages when another joins; it leaves while something of it drains, and all goes back."""
+        """A consumer has messages when another joins; that one leaves while hashes drain, and they return."""
         self.permit(self.consumer(index), 100)
         self.send_entries(before)
         passing = self.join(1)
@@ -219,11 +219,11 @@ class KeysMachine(OnKeys):
 
     @rule(picks=PICKS, joining=st.integers(1, 3))
     def put_aside(self, picks: list[KeyedPick], joining: int) -> None:
-        """A consumer has no permits for more while others have; what it cannot take is put aside, and some join."""
+        """A consumer has no permits while others have: its messages go to the replay queue, and consumers join."""
         self.put_messages_aside(picks, joining)
 
     def put_messages_aside(self, picks: list[KeyedPick], joining: int) -> None:
-        """Each key has several messages, so that a consumer has one of a key, and another one of that is put aside."""
+        """Each key has several messages, so that a consumer has one of a key and another one is in the replay queue."""
         self.join(1)
         self.join(100)
         self.send_entries([*picks, *picks])
@@ -237,13 +237,13 @@ class KeysAgainMachine(KeysMachine):
 
     @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]), delays=DELAYS)
     def begin(self, picks: list[KeyedPick], permits: int, out_of_order: bool, delays: Delays = ()) -> None:
-        """As there; in few examples, consumers allow messages of a key out of order."""
+        """As in the base class; in few examples, consumers allow out-of-order delivery."""
         self.out_of_order = out_of_order
         super().begin(picks, permits, is_empty=False, delays=delays)
 
     @rule(index=INDEXES, nth=st.none() | NTH, permits=PERMITS)
     def fail(self, index: int, nth: tuple[int, ...] | None, permits: int) -> None:
-        """A consumer fails with some of its messages, or all; then it is ready for some."""
+        """A consumer nacks some of its messages, or all, then adds permits."""
         consumer = self.consumer(index)
         self.do(Nack(consumer=consumer, nth=nth))
         self.gather()
@@ -251,7 +251,7 @@ class KeysAgainMachine(KeysMachine):
 
     @rule(index=INDEXES, nth=st.none() | NTH, permits=PERMITS)
     def fail_and_hand_over(self, index: int, nth: tuple[int, ...] | None, permits: int) -> None:
-        """A consumer fails, another joins, and more comes."""
+        """A consumer nacks, another joins, and more messages are sent."""
         consumer = self.consumer(index)
         self.do(Nack(consumer=consumer, nth=nth))
         self.join(permits)
@@ -259,7 +259,7 @@ class KeysAgainMachine(KeysMachine):
 
     @rule(index=INDEXES, picks=PICKS, nth=NEWEST)
     def hand_over_and_fail(self, index: int, picks: list[KeyedPick], nth: tuple[int, ...]) -> None:
-        """A consumer is alone with several messages of each key when another joins, and fails with some of them."""
+        """A consumer has several messages of each key when another joins, and nacks some of them."""
         consumer = self.consumer(index)
         for other in [name for name in self.plan.consumers if name != consumer]:
             self.leave(other, crashes=False)
@@ -299,7 +299,7 @@ class KeysAgainMachine(KeysMachine):
 
     @rule(permits=PERMITS, out_of_order=st.booleans())
     def others_take_over(self, permits: int, out_of_order: bool) -> None:
-        """All leave, and others come, who may want it otherwise: then the broker makes a new dispatcher for them."""
+        """All consumers leave, and others join, perhaps with another policy: then the broker makes a new dispatcher."""
         for consumer in list(self.plan.consumers):
             self.leave(consumer, crashes=False)
         self.out_of_order = out_of_order

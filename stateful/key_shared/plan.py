@@ -1,4 +1,4 @@
-"""What a machine of document 004 plans: messages with keys, and who should be there; nothing that was answered."""
+"""The plan of a machine of document 004: messages with keys, and its consumers, without the broker's answers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class KeyPlan:
         return f"c{self._names}"
 
     def may_join(self, claims: Claims) -> bool:
-        """Whether a consumer with these claims fits those that are there: all claim ranges, or none does."""
+        """Whether a consumer with these claims fits the others: all claim ranges, or none does."""
         if any(bool(own) != bool(claims) for own in self.claims.values()):
             return False
         taken = [one for own in self.claims.values() for one in own]

@@ -1,4 +1,4 @@
-"""More machines of document 004: claimed hash ranges, calls that race, pulsar-client among the consumers, kills."""
+"""More machines of document 004: claimed hash ranges, races, consumers of pulsar-client, kills."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
 
 
 class KeysClaimedMachine(OnKeys):
-    """Consumers claim hash ranges for themselves, with gaps between them; who claims another one's is not let in.
+    """Consumers claim hash ranges, with gaps between them; the broker refuses overlapping claims.
 
-    Nor is who claims none while others do, or the other way round.
+    It also refuses a consumer without claims among consumers with claims, and the reverse.
     """
 
     def join_for(self, claims: Claims, permits: int) -> None:
-        """A consumer asks for ranges."""
+        """A consumer claims ranges."""
         name = self.plan.fresh_name()
         self.subscribe(name, sticky=claims)
         if self.plan.may_join(claims):
@@ -68,18 +68,18 @@ class KeysClaimedMachine(OnKeys):
 
     @rule(claims=CLAIMS, permits=PERMITS)
     def another_joins(self, claims: Claims, permits: int) -> None:
-        """A consumer asks for ranges, whether or not they are free."""
+        """A consumer claims ranges, free or not."""
         self.join_for(claims, permits)
 
     @rule(picks=PICKS)
     def send(self, picks: list[KeyedPick]) -> None:
-        """Messages are sent, for somebody's ranges or for nobody's."""
+        """Send messages, of claimed ranges or of gaps."""
         self.send_entries(picks)
         self.gather()
 
     @rule(index=INDEXES, nth=NTH, permits=PERMITS)
     def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
-        """A consumer acknowledges some of what it received, and is ready for more."""
+        """A consumer acknowledges some messages and adds permits."""
         if self.plan.consumers:
             consumer = self.consumer(index)
             self.do(Acknowledge(consumer=consumer, nth=nth))
@@ -87,7 +87,7 @@ class KeysClaimedMachine(OnKeys):
 
     @rule(index=INDEXES, nth=st.none() | NTH)
     def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
-        """A consumer fails with some of its messages, or all."""
+        """A consumer nacks some of its messages, or all."""
         if self.plan.consumers:
             self.do(Nack(consumer=self.consumer(index), nth=nth))
             self.gather()
@@ -102,7 +102,7 @@ class KeysClaimedMachine(OnKeys):
 
 
 class KeysRacesMachine(OnKeys):
-    """Consumers come, go, acknowledge and fail while the broker is made slow between two steps of sending."""
+    """Consumers join, leave, ack and nack while a failpoint slows the broker down between two steps of dispatching."""
 
     @initialize(picks=SINGLES, permits=PERMITS)
     def begin(self, picks: list[KeyedPick], permits: int) -> None:
@@ -137,7 +137,7 @@ class KeysRacesMachine(OnKeys):
         nth: tuple[int, ...],
         meanwhile: list[str],
     ) -> None:
-        """Messages are about to be sent, slowly; meanwhile consumers do something."""
+        """While a failpoint delays the dispatch of messages, consumers act."""
         receiver = self.consumer(index)
         self.do(SetFailpoint(topic=TOPIC, kind=kind, count=count, delay_ms=delay_ms))
         self.send_entries(picks)
@@ -168,14 +168,14 @@ class KeysRacesMachine(OnKeys):
 
     @rule(index=INDEXES, nth=NTH, permits=PERMITS)
     def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
-        """A consumer acknowledges some of what it received, and is ready for more."""
+        """A consumer acknowledges some messages and adds permits."""
         consumer = self.consumer(index)
         self.do(Acknowledge(consumer=consumer, nth=nth))
         self.permit(consumer, permits)
 
 
 class KeysClientsMachine(OnKeys):
-    """Consumers of pulsar-client among those of the wire client; what is in their queues is known when they take it."""
+    """Consumers of pulsar-client beside consumers of the wire client; their queues are known only when they receive."""
 
     @initialize(picks=PICKS, queue=st.sampled_from([1, 3, 100]), delays=DELAYS)
     def begin(self, picks: list[KeyedPick], queue: int, delays: Delays) -> None:
@@ -221,7 +221,7 @@ class KeysClientsMachine(OnKeys):
 
     @rule(index=INDEXES, nth=NTH, permits=PERMITS)
     def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
-        """A consumer of the wire client acknowledges some of what it received, and is ready for more."""
+        """A consumer of the wire client acknowledges some messages and adds permits."""
         consumer = self.consumer(index)
         self.do(Acknowledge(consumer=consumer, nth=nth))
         self.permit(consumer, permits)
@@ -255,7 +255,7 @@ class KeysKillsMachine(OnKeys):
 
     @rule(picks=PICKS, permits=PERMITS, nth=NTH, crash=CRASHES)
     def live_and_die(self, picks: list[KeyedPick], permits: int, nth: tuple[int, ...], crash: int) -> None:
-        """Consumers come, get messages and acknowledge some, and the broker dies; then others do the same."""
+        """Consumers join, receive and acknowledge some messages, and the broker is killed; then others do the same."""
         first = self.join(100)
         second = self.join(permits)
         self.send_entries(picks)
@@ -273,9 +273,9 @@ class KeysKillsMachine(OnKeys):
 class KeysSwitchedMachine(OnKeys):
     """The topic is unloaded between the implementation with draining hashes and the classic one, if both exist.
 
-    One consumer joins at a time, and before the next one does, everything is acknowledged: the classic implementation
-    is known to break the invariant where something was put aside when a consumer joins. All other machines have it too
-    where the broker was given it.
+    One consumer joins at a time, and everything is acknowledged before the next one joins: the classic implementation
+    is known to break the invariant if the replay queue has messages when a consumer joins. All other machines use it,
+    too, on a broker that has it.
     """
 
     @initialize(picks=PICKS, classic=st.booleans())
@@ -288,7 +288,7 @@ class KeysSwitchedMachine(OnKeys):
 
     @rule(has=PICKS, comes=PICKS, nth=NTH)
     def one_joins(self, has: list[KeyedPick], comes: list[KeyedPick], nth: tuple[int, ...]) -> None:
-        """A consumer joins while others have messages; more come, and then all is acknowledged bit by bit."""
+        """A consumer joins while others have messages; more are sent, and then all are acknowledged step by step."""
         self.send_entries(has)
         self.gather()
         self.join(100)
@@ -299,7 +299,7 @@ class KeysSwitchedMachine(OnKeys):
 
     @rule(picks=PICKS, index=INDEXES, crashes=st.booleans())
     def one_leaves(self, picks: list[KeyedPick], index: int, crashes: bool) -> None:
-        """A consumer leaves with what it has."""
+        """A consumer leaves with its pending messages."""
         leaver = self.consumer(index)
         self.send_entries(picks)
         self.gather()
@@ -308,7 +308,7 @@ class KeysSwitchedMachine(OnKeys):
 
     @rule(picks=PICKS, index=INDEXES, nth=NTH, leaves=st.booleans())
     def drain(self, picks: list[KeyedPick], index: int, nth: tuple[int, ...], leaves: bool) -> None:
-        """With draining hashes, a consumer joins while another has messages, and more come; it may leave again."""
+        """With draining hashes, a consumer joins while another has messages, and more are sent; it may leave again."""
         if self.is_classic:
             return
         self.send_entries(picks)
@@ -330,12 +330,12 @@ class KeysSwitchedMachine(OnKeys):
         self.join(100)
 
     def acknowledge(self, nth: tuple[int, ...]) -> None:
-        """Everybody acknowledges some of what it received."""
+        """Every consumer acknowledges some of its messages."""
         for consumer in self.plan.consumers:
             self.do(Acknowledge(consumer=consumer, nth=nth))
         self.gather()
 
     def acknowledge_all(self) -> None:
-        """Everybody acknowledges everything, also what comes then, and what comes of that."""
+        """Every consumer acknowledges everything, until nothing more is dispatched."""
         for _ in range(3):
             self.acknowledge(tuple(range(100)))

@@ -1,7 +1,6 @@
-"""The machines of document 001: messages and subscriptions at several clusters, whose links are cut and healed.
+"""The machines of document 001: messages and subscriptions in several clusters whose links are cut and healed.
 
-A machine knows what it published, and never what came where: who acknowledges a message that it was not given does
-nothing.
+A machine knows what it published, but not what was delivered: the ack of a message that was not delivered is skipped.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ class ClustersMachine(LockstepMachine):
 
     @rule(place=PLACES, count=COUNTS, only_to=st.sets(PLACES, max_size=2))
     def publish_restricted(self, place: int, count: int, only_to: set[int]) -> None:
-        """Messages that only some clusters are to have, and one that all are to have."""
+        """Publish messages that are restricted to some clusters, and one for all clusters."""
         self.publish_at(self.at(place), count, only_to=tuple(sorted({self.at(one) for one in only_to})))
         self.publish_at(self.at(place), 1)
 
@@ -184,7 +183,7 @@ class ClustersMachine(LockstepMachine):
 
     @rule(place=PLACES)
     def consume_what_is_not_replicated(self, place: int) -> None:
-        """A subscription that no other cluster is to have."""
+        """Consume from a subscription that is not replicated."""
         if ("own", self.at(place)) not in self.consumers:
             self.subscribe(self.at(place), "own", is_replicated=False)
         self.do(Receive(self.consumers["own", self.at(place)], 100))
@@ -226,7 +225,7 @@ class ClustersMachine(LockstepMachine):
 
     @rule(here=PLACES, there=PLACES, count=COUNTS)
     def outlast(self, here: int, there: int, count: int) -> None:
-        """A cluster's responses arrive only after the snapshot has timed out, and after a later message shows that."""
+        """Delay a cluster's responses until the snapshot has timed out and a later message shows that."""
         if self.at(here) != self.at(there) and self.are_subscriptions_replicated:
             self.consumer("s0", here)  # without a subscription there is no snapshot
             self.do(CutLink(self.at(there), self.at(here)))
@@ -302,7 +301,7 @@ class ClustersMachine(LockstepMachine):
     @precondition(lambda self: not self.has_just_read)
     @rule()
     def read(self) -> None:
-        """Everything is read back; not again at once, which an example without any choice would do all the time."""
+        """Read everything back, but not twice in a row, which an example without choices would do all the time."""
         self.do(ReadClusters(TOPIC))
 
     @precondition(lambda self: not self.has_just_read)
@@ -394,12 +393,12 @@ class ClustersMachine(LockstepMachine):
 
 
 class ClustersKillsMachine(ClustersMachine):
-    """Besides, clusters go away and come back; in half of the examples at once."""
+    """In addition, clusters are lost and recover, in half of the examples at the beginning."""
 
     numbers_of_clusters = st.sampled_from([2, 3, 3])  # only a third cluster can come back empty
 
     def begun(self, data: st.DataObject) -> None:
-        """A cluster is lost while only little has happened, the last one in most cases: it may come back empty."""
+        """Lose a cluster at the beginning, mostly the last one, which may recover without data."""
         if data.draw(st.booleans()):
             place = data.draw(st.sampled_from([-1, -1, 0]))
             self.lose(place, data.draw(HOW_LOST), 1, data.draw(st.booleans()), data.draw(RETURNS))
@@ -419,9 +418,9 @@ class ClustersKillsMachine(ClustersMachine):
         returns=RETURNS,
     )
     def lose(self, place: int, how: Literal["kill", "freeze"], count: int, moves: bool, returns: Returns) -> None:
-        """A cluster is gone, or frozen for a moment, while the others go on; in some examples to the end.
+        """Kill a cluster, or freeze it for a moment, while the others go on; in some examples to the end.
 
-        A cluster that was killed may come back empty.
+        A cluster that was killed may recover without data.
         """
         lost = self.at(place)
         self.do(LoseCluster(lost, how))

@@ -1,4 +1,4 @@
-"""The machine of SERVE-07: one of the bookies is lost, and comes back; producers and readers go on."""
+"""The machine of SERVE-07: a bookie is lost and comes back while producers and readers go on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEW = st.lists(st.sampled_from([Pick(), Pick(), Pick(size=3)]), min_size=1, max_
 
 
 class BookiesMachine(OnTopics):
-    """A topic that is on two or three bookies, of which one is killed or frozen."""
+    """A topic on two or three bookies, one of which is killed or frozen."""
 
     clients = ("wire",)
     goes_on = True
@@ -59,7 +59,7 @@ class BookiesMachine(OnTopics):
         unloads: bool,
         again: list[Pick],
     ) -> None:
-        """A bookie is lost while messages are in flight or not; the topic is written to, read, unloaded meanwhile."""
+        """Lose a bookie, perhaps with messages in flight; meanwhile write to the topic, read and unload it."""
         session = self.producer()
         if in_flight is not None:
             self.do(Send(session=session.name, entries=self.plan.entries(session, in_flight), wait=False))
@@ -67,7 +67,7 @@ class BookiesMachine(OnTopics):
         for burst in bursts:
             self.send(burst)
             self.do(ReadLog(topic=TOPIC))
-        if unloads and self.goes_on:  # with too few bookies, nobody is let in before the lost one is back
+        if unloads and self.goes_on:  # with too few bookies, no client can connect before the lost one is back
             self.do(Unload(topic=TOPIC))
             self.plan.drop_wire_sessions(TOPIC)
             self.send(bursts[0])
@@ -85,6 +85,6 @@ class BookiesMachine(OnTopics):
         self.do(Send(session=session.name, entries=self.plan.entries(session, burst)))
 
     def reopen(self) -> None:
-        """The producer comes back: without enough bookies, the broker may have closed it."""
+        """Reopen the producer: without enough bookies, the broker may have closed it."""
         self.plan.drop_wire_sessions(TOPIC)
         self.open(TOPIC, "p0", "wire")

@@ -1,7 +1,7 @@
-"""The machine of the family SERVE: requests that conflict, and everything read back after each of them.
+"""The machine of the SERVE family: conflicting requests, each followed by reading everything back.
 
 The other machines exercise these rules as well; this one makes the conflicts that they avoid. Consumers of all types
-ask for the same subscriptions, producers for the same name, and administrators for what is in use.
+request the same subscriptions, producers the same name, and administrators change what is in use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s1"])
 
 
 class ServiceMachine(OnSubscriptions):
-    """Requests that must be refused, requests that must not be, and what consumers get after each of them."""
+    """Requests that the broker must refuse or accept, and what consumers receive after each of them."""
 
     limits: Limits | None = None
 
@@ -76,8 +76,8 @@ class ServiceMachine(OnSubscriptions):
     @precondition(lambda self: self.counts_unacknowledged)
     @rule(index=INDEXES, nth=NTH)
     def take_up_to_the_limit(self, index: int, nth: tuple[int, ...]) -> None:
-        """A consumer asks for more than it, or its subscription, may have, twice, acknowledges some or all, and asks
-        again."""
+        """A consumer adds more permits than the limit allows, twice, acknowledges some or all, and adds
+        permits again."""
         shares = [one for one in self.plan.consumers if self.plan.kinds[one.subscription] in SHARED]
         consumer = shares[index % len(shares)] if shares else self.consumer(index)
         self.send_entries([1] * 4)
@@ -93,7 +93,7 @@ class ServiceMachine(OnSubscriptions):
 
     @rule(subscription=SUBSCRIPTIONS, kind=KINDS, count=COUNTS)
     def subscribe_as(self, subscription: str, kind: SubscriptionType, count: int) -> None:
-        """A consumer asks for a subscription as one of any type, and receives if it is let in."""
+        """A consumer subscribes with any type, and receives if the broker accepts it."""
         name = self.plan.fresh_name()
         others = [one for one in self.plan.consumers if one.subscription == subscription]
         if not others:
@@ -108,7 +108,7 @@ class ServiceMachine(OnSubscriptions):
 
     @rule(again=st.booleans(), crashes=st.booleans(), sizes=SIZES)
     def share_a_name(self, again: bool, crashes: bool, sizes: list[int]) -> None:
-        """Another session asks for the producer's name, also after the one that has it has left."""
+        """Another session opens the producer's name, also after its holder has left."""
         self.do(OpenProducer(session="other", topic=TOPIC, producer="p"))
         if again:
             leave = CrashProducer(f"p-{TOPIC}") if crashes else CloseProducer(f"p-{TOPIC}")
@@ -128,14 +128,14 @@ class ServiceMachine(OnSubscriptions):
 
     @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
     def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
-        """A consumer fails with some of its messages, or all, and takes what it is given."""
+        """A consumer nacks some of its messages, or all, and receives."""
         consumer = self.consumer(index)
         self.do(Nack(consumer=consumer.name, nth=nth))
         self.do(Receive(consumer=consumer.name, count=count))
 
     @rule(index=INDEXES, waits=st.booleans(), crashes=st.booleans(), sizes=SIZES, count=COUNTS)
     def leave(self, index: int, waits: bool, crashes: bool, sizes: list[int], count: int) -> None:
-        """A consumer leaves; another one of its subscription, or a new one, takes what there is.
+        """A consumer leaves; another one of its subscription, or a new one, receives.
 
         It may leave while it waits for messages and has acknowledged all; then more are sent.
         """
@@ -156,7 +156,7 @@ class ServiceMachine(OnSubscriptions):
 
     @rule(index=INDEXES, count=COUNTS)
     def unload(self, index: int, count: int) -> None:
-        """The topic is unloaded; producers and consumers come back."""
+        """Unload the topic; producers and consumers reconnect."""
         self.do(Unload(topic=TOPIC))
         self.plan.drop_wire()
         self.produce_again()
@@ -185,7 +185,7 @@ class ServiceMachine(OnSubscriptions):
 
     @rule(subscription=SUBSCRIPTIONS, which=st.none() | INDEXES, count=COUNTS)
     def reset(self, subscription: str, which: int | None, count: int) -> None:
-        """An administrator resets a cursor, which closes the consumers; one comes back and takes what is due."""
+        """An administrator resets a cursor, which disconnects the consumers; one returns and receives what is due."""
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(ResetCursor(topic=TOPIC, subscription=subscription, to=to))
         self.plan.drop_wire(subscription)
@@ -206,5 +206,5 @@ class ServiceMachine(OnSubscriptions):
         self.look(subscription)
 
     def look(self, subscription: str) -> None:
-        """Compare what the broker counts."""
+        """Compare the broker's stats."""
         self.do(ReadCursor(topic=TOPIC, subscription=subscription))

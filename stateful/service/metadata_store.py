@@ -1,4 +1,4 @@
-"""The machine in which the metadata store is away for a moment, while clients and administrators go on."""
+"""The machine in which the metadata store fails for a moment while clients and administrators go on."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stateful.cursors.machines import SIZES, TOPIC, AcknowledgmentMachine
 class MetadataStoreMachine(AcknowledgmentMachine):
     """All operations on a topic and its subscriptions, of which some begin while the store is frozen or restarts.
 
-    None of them may fail, nor be without effect, and the topic stays loaded.
+    Each of them must succeed and have its effect, and the topic stays loaded.
     """
 
     @rule(how=st.sampled_from(["freeze", "restart", "expire"]), in_flight=st.none() | SIZES)
     def disturb_the_store(self, how: Disturbance, in_flight: list[int] | None) -> None:
-        """The store goes away, maybe with messages in flight, of which some need another ledger."""
+        """Freeze or restart the store, maybe with messages in flight, some of which need another ledger."""
         if in_flight is not None:
             self.do(Send(session=f"p-{TOPIC}", entries=self.plan.entries(in_flight), wait=False))
         self.do(DisturbMetadataStore(how))

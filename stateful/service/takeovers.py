@@ -1,4 +1,4 @@
-"""Machines of SERVE-06: what other documents' machines do while a broker is killed goes on while another takes over.
+"""Machines of SERVE-06: those of other documents, with a takeover by another broker instead of a kill.
 
 Clients produce, consume and acknowledge on one broker, lose it, and go on at the other one. What they must find there
 is what the rules of their documents say of a kill or a graceful unload. That nothing confirmed is lost, or stored
@@ -26,7 +26,7 @@ class DeduplicationTakeoversMachine(KillsMachine):
 
 
 class AcknowledgmentTakeoversMachine(AcknowledgmentKillsMachine):
-    """Consumers acknowledge, at once or so that it must have been persisted, and come back at the other broker."""
+    """Consumers acknowledge, the acks are persisted or not, and consumers reconnect to the other broker."""
 
     crashes = takeovers(TOPIC)
 
@@ -48,6 +48,6 @@ class KeysTakeoversMachine(KeysKillsMachine):
 
 
 class EffectivelyOnceTakeoversMachine(ApplicationsKillsMachine):
-    """Sources and consumers are in the middle of something, and find the other broker by themselves."""
+    """Sources and consumers are at work, and find the other broker by themselves."""
 
     crashes = takeovers(SOURCES)

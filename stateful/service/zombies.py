@@ -1,4 +1,4 @@
-"""The machine of SERVE-06 in which an owner is frozen for longer than its session lasts, and then goes on.
+"""The machine of SERVE-06 in which an owner is frozen for longer than its session, and then thawed.
 
 Clients stay connected to it, and others find the broker that took over. Both produce, consume and acknowledge on both.
 """
@@ -45,7 +45,7 @@ class ZombiesMachine(OnSubscriptions):
         later_acks: tuple[int, ...] | None,
         how: Isolation,
     ) -> None:
-        """The owner is frozen, or cut off from the metadata store, maybe with messages in flight.
+        """Freeze the owner, or disconnect it from the metadata store, maybe with messages in flight.
 
         Both brokers are used; the former owner goes on, and so do all.
         """
