@@ -104,50 +104,54 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A subscription.
-
-    ``possible``: its possible states. ``grouped``: by consumer, the acks that its client may not have sent yet.
-    ``stray``: such acks of consumers that are gone. ``past``: the states since the last one that is surely persisted,
-    with that one. ``since``: the rules that operations exercised since the last read. ``is_flushed``: nothing changed
-    since it was persisted. ``is_unloaded``: nothing changed since the topic was unloaded. ``had_ledger``: the cursor
-    had its own ledger then. ``was_opening``: that ledger may not have been open yet, and may have the state now.
-
-    For releases that deviate: ``miscounted``: by how many entries the backlog may be too small,
-    ``was_reset_among_markers``: also by acknowledged markers, ``is_last_not_counted``: by the last one, where it began.
-    ``begins_after``: the last entries of the ledgers that were deleted, perhaps, when it was created.
-    ``deleted_in_backlog``: how many entries too many its backlog may have until a reload, because a ledger was deleted;
-    0 if that is unknown.
-    ``deviating``: states possible by deviations only, and these. ``ledger_since_ms``: since when the cursor has its
-    own ledger, or opens it (None: it has none). ``by_administrators``: how many changes since then were no acks, which
-    the rate limit does not cover. ``opens_ms``: the latest time at which that ledger was requested, and
-    ``is_requested``: it surely was. ``lost_before``: ``deviating`` when the topic was loaded.
-    ``taken_back``: the states that were assumed until a deviation took an ack back; messages of such acks may be
-    pending. ``stays_at``: where mark-delete stays, recovered so, although later entries are acknowledged.
-    """
+    """A subscription."""
 
     possible: frozenset[Acked]
+    """The possible states."""
     durable: bool = True
     grouped: Map[str, tuple[Ack, ...]] = Map()
+    """By consumer, the acks that its client may not have sent yet."""
     stray: tuple[Ack, ...] = ()
+    """Such acks of consumers that disconnected."""
     past: Row[Moment] = Row()
+    """The states since the last one that is surely persisted, with that one."""
     since: frozenset[str] = frozenset()
+    """The rules that operations exercised since the last read."""
     is_flushed: bool = False
+    """Nothing changed since it was persisted."""
     is_unloaded: bool = False
+    """Nothing changed since the topic was unloaded."""
     had_ledger: bool = True
+    """The cursor had its own ledger then."""
     was_opening: bool = False
+    """That ledger may not have been open yet, and may have the state now."""
     miscounted: int = 0
+    """By a deviation: by how many entries the backlog may be too small."""
     was_reset_among_markers: bool = False
+    """By a deviation: the backlog may be too small by acknowledged markers, too."""
     deviating: Map[Acked, Ways] = Map()
+    """States possible by deviations only, and these."""
     ledger_since_ms: float | None = None
+    """Since when the cursor has its own ledger, or opens it; None: it has none."""
     by_administrators: int = 0
+    """How many changes since then were no acks, which the rate limit does not cover."""
     opens_ms: float | None = None
+    """The latest time at which that ledger was requested."""
     is_requested: bool = False
+    """It surely was requested."""
     lost_before: Map[Acked, Ways] = Map()
+    """``deviating`` when the topic was loaded."""
     taken_back: frozenset[Acked] = frozenset()
+    """The states that were assumed until a deviation took an ack back; messages of such acks may be pending."""
     stays_at: Position | None = None
+    """Where mark-delete stays, recovered so, although later entries are acknowledged."""
     is_last_not_counted: bool = False
+    """By a deviation: the backlog may lack the last entry, where the cursor began."""
     begins_after: frozenset[Position] = frozenset()
+    """The last entries of the ledgers that were deleted, perhaps, when it was created."""
     deleted_in_backlog: int | None = None
+    """How many entries too many its backlog may have until a reload, because a ledger was deleted; 0 if that is
+    unknown."""
 
     def labelled(self) -> Iterator[Labelled]:
         """The possible states, with those by deviations."""

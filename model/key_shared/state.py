@@ -60,89 +60,89 @@ class Keyed:
     """The state since the dispatcher last began to read: after a reset, an unload, or the leave of the last consumer.
 
     A *look* is the operation that receives everything in flight and reads the stats.
-
-    ``got``: the delivered entries, and the last consumer of each. ``nacked``: what the keys of redelivery requests are
-    hashed by; their delivered messages have no guaranteed order. ``replays``: entries of consumers that left or nacked,
-    which are in the replay queue; false while an earlier dispatch may be in flight. ``joined``: the consumers that
-    joined while there were others. ``is_gathered``: no operation since the last look. ``unread``: the consumers that
-    left since the last look without pending messages, and perhaps without permits, if nothing triggered a read since.
-    ``may_be_read_to``: the last entry of the log when the last consumer left, if a read may have been pending then and
-    nothing was delivered since, or its result may be left in the replay queue. ``may_be_replay_read``: it may have been
-    a replay read. ``had_leavers``: another consumer had left before the last one.
-    ``leavers``: the consumers that left since the last look, in this order. A hash may have moved to another consumer
-    and back.
-    ``reading_at_leave``: a consumer left and nothing was delivered since, so a read of entries up to this one may have
-    been pending.
-
-    As of the last look: ``draining``, the draining hashes and their consumers. ``back``, hashes that the stats still
-    show as draining although they returned to their consumer. ``blocked``, hashes that blocked a message. ``cleared``,
-    how many cleared hashes the stats show by consumer. ``ranges``, those of each consumer.
-
-    ``passed``: entries that were acknowledged while they were in the replay queue. ``acked_by_others``: those that were
-    delivered all the same, and to which consumer. The broker counts them as pending there until the consumer leaves or
-    acknowledges them too.
-
-    ``counted_twice``: hashes that a deviation counts twice, so they never drain at their consumer. ``uncounted``:
-    hashes that returned to this consumer without being counted as cleared, by another deviation. ``stalled``: due
-    entries that are not dispatched, and the deviation that stalls each.
-
-    ``read_to``: the last entry of the log at the last look at which the broker had read all and waited for a new entry.
-    Since the last look: ``is_woken``, a permit, a leave, an ack or a redelivery request triggered a read of the replay
-    queue; ``permitted``, the consumers that sent permits.
-    ``skipped_to``: the mark-delete position after an administrator skipped messages that a recently joined consumer may
-    wait for. Since then no consumer left or was sent a message, and only recently joined ones sent permits.
-
-    ``joined_until_leave``: the only consumer left, if it was in ``joined`` until the last other one left, and nothing
-    was delivered since. ``is_left_unread``: it was recently joined until then, and nothing triggered a read since.
-
-    ``permits``: those of each consumer at the last look. ``is_last_gone``: the last consumer with permits left, and no
-    consumer had permits at a look since. ``is_skip_kept``: it left while the replay queue had messages, or after a
-    redelivery request. If the broker had set its flag to skip the next replay, no read has cleared it.
-
-    ``recent``: the consumers that were recently joined at the last look, in the classic implementation.
-    ``replayed``: the entries that were delivered from the replay queue since the last look. ``last``: the last entry of
-    the log at the last look with deliveries. ``read_twice``: entries that were replayed together with new messages.
-    They may have been read twice, and the second copy waits until their consumer has permits.
     """
 
     got: Map[Position, str] = Map()
+    """The delivered entries, and the last consumer of each."""
     nacked: Map[bytes, None] = Map()
+    """The hashed keys of redelivery requests: their delivered messages have no guaranteed order."""
     replays: Map[Position, bool] = Map()
+    """Entries of consumers that left or nacked, which are in the replay queue; false while an earlier dispatch may be
+    in flight."""
     joined: Map[str, Joined] = Map()
+    """The consumers that joined while there were others."""
     is_gathered: bool = False
+    """No operation happened since the last look."""
     unread: tuple[Unread, ...] = ()
+    """The consumers that left since the last look without pending messages, and perhaps without permits, if nothing
+    triggered a read since."""
     may_be_read_to: Position | None = None
+    """The last entry of the log when the last consumer left, if a read may have been pending then and nothing was
+    delivered since, or its result may be left in the replay queue."""
     may_be_replay_read: bool = False
+    """That read may have been a replay read."""
     had_leavers: bool = False
+    """Another consumer had left before the last one."""
     leavers: tuple[Leaver, ...] = ()
+    """The consumers that left since the last look, in this order. A hash may have moved to another consumer and
+    back."""
     reading_at_leave: Position | None = None
+    """A consumer left and nothing was delivered since, so a read of entries up to this one may have been pending."""
     joined_until_leave: Map[str, Joined] = Map()
+    """The only consumer left, if it was in ``joined`` until the last other one left, and nothing was delivered
+    since."""
     has_replays: bool = False
     """Whether messages were in the replay queue at the last look."""
     draining: Map[int, str] = Map()
+    """As of the last look: the draining hashes and their consumers."""
     back: Map[int, str] = Map()
+    """As of the last look: hashes that the stats still show as draining although they returned to their consumer."""
     blocked: frozenset[int] = frozenset()
+    """As of the last look: hashes that blocked a message."""
     cleared: Map[str, int] = Map()
+    """As of the last look: how many cleared hashes the stats show by consumer."""
     ranges: Map[str, tuple[HashRange, ...]] = Map()
+    """As of the last look: the ranges of each consumer."""
     passed: frozenset[Position] = frozenset()
+    """Entries that were acknowledged while they were in the replay queue."""
     acked_by_others: Map[Position, str] = Map()
+    """Those that were delivered all the same, and to which consumer. The broker counts them as pending there until the
+    consumer leaves or acknowledges them too."""
     counted_twice: Map[int, CountedTwice] = Map()
+    """Hashes that a deviation counts twice, so they never drain at their consumer."""
     uncounted: frozenset[tuple[int, str]] = frozenset()
+    """Hashes that returned to this consumer without being counted as cleared, by another deviation."""
     stalled: Map[Position, str] = Map()
+    """Due entries that are not dispatched, and the deviation that stalls each."""
     read_to: Position | None = None
+    """The last entry of the log at the last look at which the broker had read all and waited for a new entry."""
     is_woken: bool = False
+    """Since the last look, a permit, a leave, an ack or a redelivery request triggered a read of the replay queue."""
     permitted: frozenset[str] = frozenset()
+    """The consumers that sent permits since the last look."""
     skipped_to: Position | None = None
+    """The mark-delete position after an administrator skipped messages that a recently joined consumer may wait for.
+    Since then no consumer left or was sent a message, and only recently joined ones sent permits."""
     dropped: frozenset[Position] = frozenset()
     """Entries that may have been read for the first time while no consumer claimed their hash."""
     is_left_unread: bool = False
+    """The consumer was recently joined until the last other one left, and nothing triggered a read since."""
     permits: Map[str, int] = Map()
+    """Those of each consumer at the last look."""
     is_last_gone: bool = False
+    """The last consumer with permits left, and no consumer had permits at a look since."""
     is_skip_kept: bool = False
+    """It left while the replay queue had messages, or after a redelivery request. If the broker had set its flag to
+    skip the next replay, no read has cleared it."""
     recent: frozenset[str] = frozenset()
+    """The consumers that were recently joined at the last look, in the classic implementation."""
     replayed: frozenset[Position] = frozenset()
+    """The entries that were delivered from the replay queue since the last look."""
     read_twice: frozenset[Position] = frozenset()
+    """Entries that were replayed together with new messages. They may have been read twice, and the second copy
+    waits until their consumer has permits."""
     last: Position | None = None
+    """The last entry of the log at the last look with deliveries."""
     is_asked: bool = False
     """A consumer requested redelivery since the last look."""
     is_replaying: bool = False

@@ -28,43 +28,42 @@ RedeliveryReason = Literal["nacked", "left", "unloaded"]
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer that is subscribed.
-
-    ``unacknowledged``: its pending acks. They are the keys of a map, because a set is copied whole for each message.
-    ``seen``: by topic, the possible states when the consumer last had nothing in flight. ``is_settled``: it has nothing
-    in flight now.
-    ``rewinds``: how often it may still receive everything again, in order. A single active consumer does so after a
-    redelivery request, and when another consumer joins or leaves, which may make it the active one.
-    ``may_repeat``: it requested redelivery while messages may have been in flight, or it belongs to pulsar-client and
-    was disconnected. It receives messages in flight as well as their redelivery. ``keeps_keys``: it does not allow
-    out-of-order delivery. ``claims``: the hash ranges that it claims.
-    ``requested_twice``: messages whose redelivery it requested while they may have been in flight to it. Until they
-    are acknowledged the broker may send them at any time, and may or may not count them as pending here.
-    ``acked_by_others``: messages that others acknowledged while they were pending here, or before they arrived. A
-    broker may count them until this consumer acknowledges them too.
-    ``skipped``: messages that an administrator acknowledged while they were pending here. No broker should count them.
-    ``never_disconnected``: otherwise it may not have reconnected, and then cannot send its grouped acks.
-    ``had_permits_left``: a receive may have left it permits, or it may have had some without one.
-    """
+    """A consumer that is subscribed."""
 
     topics: tuple[str, ...]
     subscription: str
     kind: SubscriptionType
     client: Client
     seen: Map[str, frozenset[Acked]]
+    """By topic, the possible states when the consumer last had nothing in flight."""
     unacknowledged: Map[Message, None] = Map()
+    """Its pending acks. They are the keys of a map, because a set is copied whole for each message."""
     is_settled: bool = True
+    """It has nothing in flight now."""
     rewinds: int = 0
+    """How often it may still receive everything again, in order. A single active consumer does so after a redelivery
+    request, and when another consumer joins or leaves, which may make it the active one."""
     may_repeat: bool = False
+    """It requested redelivery while messages may have been in flight, or it belongs to pulsar-client and was
+    disconnected. It receives messages in flight as well as their redelivery."""
     requested_twice: frozenset[Message] = frozenset()
+    """Messages whose redelivery it requested while they may have been in flight to it. Until they are acknowledged the
+    broker may send them at any time, and may or may not count them as pending here."""
     keeps_keys: bool = True
+    """It does not allow out-of-order delivery."""
     claims: tuple[HashRange, ...] = ()
+    """The hash ranges that it claims."""
     never_disconnected: bool = True
+    """Otherwise it may not have reconnected, and then cannot send its grouped acks."""
     had_permits_left: bool = True
+    """A receive may have left it permits, or it may have had some without one."""
     acked_not_pending: int = 0
     """How many messages it acknowledged individually that were pending at no consumer."""
     acked_by_others: frozenset[Message] = frozenset()
+    """Messages that others acknowledged while they were pending here, or before they arrived. A broker may count them
+    until this consumer acknowledges them too."""
     skipped: frozenset[Message] = frozenset()
+    """Messages that an administrator acknowledged while they were pending here. No broker should count them."""
     acked_again: int = 0
     """How many messages it acknowledged after others had."""
     sent_twice: int = 0

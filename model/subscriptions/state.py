@@ -25,46 +25,49 @@ NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class TrackedTopic:
-    """A topic whose subscriptions are tracked: its log, and how often its cursors are persisted.
-
-    ``is_trimmed``: ledgers that all subscriptions acknowledged are deleted at some time. ``deleted``: ledgers that were
-    seen to be deleted. ``is_terminated``: no more writes. ``is_reopened``: it was reloaded since it was terminated.
-    ``drains``: its Key_Shared subscriptions have draining hashes; otherwise they have the classic implementation.
-    ``look_ahead``: the limit on their replay queue.
-    ``is_sure``: every message sent to it was confirmed or read back, so the log is known. ``is_lost``: an operation on
-    subscriptions happened while the log was unsure, so none is tracked until the log is read back.
-    ``has_untracked``: subscriptions of that time exist and are no longer tracked. ``has_chunks``: chunks were sent to
-    it, which need not be in the log that is known. ``in_doubt``: producers that may have
-    an unanswered write in flight. ``reopened``: those of them that reconnected since.
-    ``trimmable``: how far all durable subscriptions may have been at any time, of a topic that is trimmed. ``closed``:
-    the ledger that a reload closed.
-    ``limits``: on the consumers of its subscriptions. ``replica``: the positions in the other cluster of the entries at
-    home, when it was read last.
-    ``delay_tick_ms``: how exactly the broker keeps the time of delayed messages (None: it delivers them at once).
-    ``delayed``: the delayed messages. ``not_due``: those whose time may not have come, and when it has come for sure.
-    """
+    """A topic whose subscriptions are tracked: its log, and how often its cursors are persisted."""
 
     log: TopicLog
     persisting: Persisting
     is_trimmed: bool = False
+    """Ledgers that all subscriptions acknowledged are deleted at some time."""
     deleted: frozenset[int] = frozenset()
+    """Ledgers that were seen to be deleted."""
     drains: bool = True
+    """Its Key_Shared subscriptions have draining hashes; otherwise they have the classic implementation."""
     look_ahead: LookAhead = NO_LIMITS
+    """The limit on their replay queue."""
     is_sure: bool = True
+    """Every message sent to it was confirmed or read back, so the log is known."""
     is_lost: bool = False
+    """An operation on subscriptions happened while the log was unsure, so none is tracked until the log is read
+    back."""
     has_untracked: bool = False
+    """Subscriptions of that time exist and are no longer tracked."""
     has_chunks: bool = False
+    """Chunks were sent to it, which need not be in the log that is known."""
     in_doubt: frozenset[str] = frozenset()
+    """Producers that may have an unanswered write in flight."""
     reopened: frozenset[str] = frozenset()
+    """Those of them that reconnected since."""
     replica: tuple[Position, ...] | None = None
+    """The positions in the other cluster of the entries at home, when it was read last."""
     is_terminated: bool = False
+    """No more writes are possible."""
     is_reopened: bool = False
+    """It was reloaded since it was terminated."""
     trimmable: Position = EARLIEST
+    """How far all durable subscriptions may have been at any time, of a topic that is trimmed."""
     closed: int = -1
+    """The ledger that a reload closed."""
     limits: Limits = NO_LIMITS_ON_CONSUMERS
+    """The limits on the consumers of its subscriptions."""
     delay_tick_ms: float | None = None
+    """How exactly the broker keeps the time of delayed messages; None: it delivers them at once."""
     delayed: frozenset[str] = frozenset()
+    """The delayed messages."""
     not_due: Map[str, float] = Map()
+    """Those whose time may not have come, and when it has come for sure."""
 
     @property
     def is_unlimited_in_all(self) -> bool:
