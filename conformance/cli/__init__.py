@@ -28,6 +28,7 @@ from conformance.cli.parameters.output import NAME
 from conformance.cli.releases import releases
 from conformance.cli.replay import replay
 from conformance.cli.report import report
+from conformance.cli.reproduce import reproduce
 from conformance.cli.rules import rules
 from conformance.cli.soak import soak
 from conformance.cli.verify import verify
@@ -67,6 +68,7 @@ for command in (
     releases,
     replay,
     report,
+    reproduce,
     rules,
     soak,
     verify,

@@ -6,9 +6,7 @@ types of operations and outcomes. Long recordings for Spark have another format 
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from statistics import NormalDist
 from typing import Final, Literal
 
 import msgspec
@@ -18,6 +16,7 @@ from conformance.brokers.size import SMALLEST, Size
 from conformance.files import content, write_whole
 from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
+from conformance.rates import wilson
 from model.example.step import Step as Step
 
 FORMAT: Final = 5
@@ -57,18 +56,8 @@ class Replays(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The share of replays in which it comes back, as a 95 % confidence interval.
-
-        This is Wilson's score interval (Journal of the American Statistical Association 22, 1927), which also holds
-        for shares of 0 and 1.
-        """
-        if not self.tries:
-            return 0.0, 1.0
-        z, n, rate = NormalDist().inv_cdf(0.975), self.tries, self.came_back / self.tries
-        middle = rate + z * z / (2 * n)
-        spread = z * math.sqrt(rate * (1 - rate) / n + (z / (2 * n)) ** 2)
-        low, high = ((middle + side * spread) / (1 + z * z / n) for side in (-1, 1))
-        return max(0.0, low), min(1.0, high)
+        """The share of replays in which it comes back, as a 95 % confidence interval."""
+        return wilson(self.came_back, self.tries)
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from conformance.cli import cli
 from conformance.commands.known import was_looked_at
+from model.deviation import Deviation
 from model.deviations import DEVIATIONS
-from model.deviations.symptoms import SYMPTOMS
+from model.deviations.symptoms import EXCEPTIONS, OF_RULES, SYMPTOMS, symptom_of
+from model.rules.catalogue import RULES
 
 
 def printed(*arguments: str) -> str:
@@ -50,3 +53,37 @@ def test_a_release_on_which_nobody_looked_for_deviations_is_said_to_be_one() -> 
     assert printed("--release", "4.1.2").endswith(
         "No deviation was looked for on 4.1.2; these were seen on releases before and after it.\n"
     )
+
+
+@pytest.mark.parametrize("deviation", DEVIATIONS.values(), ids=lambda one: one.name)
+def test_every_deviation_has_a_symptom(deviation: Deviation) -> None:
+    assert symptom_of(deviation) in SYMPTOMS
+
+
+def test_the_tables_name_only_rules_and_deviations_that_exist() -> None:
+    assert OF_RULES.keys() <= RULES.keys()
+    assert EXCEPTIONS.keys() <= DEVIATIONS.keys()
+
+
+def test_an_exception_has_another_symptom_than_its_rule() -> None:
+    assert [name for name, symptom in EXCEPTIONS.items() if OF_RULES[DEVIATIONS[name].rule] == symptom] == []
+
+
+def test_grave_symptoms_are_first_and_slight_ones_last() -> None:
+    order = ("grave", "moderate", "slight")
+    ranks = [order.index(symptom.severity) for symptom in SYMPTOMS]
+    assert ranks == sorted(ranks)
+
+
+@pytest.mark.parametrize(
+    ("name", "symptom"),
+    [
+        ("snapshot-position-ahead", "twice"),
+        ("too-large-to-replicate", "lost"),
+        ("replay-hash-kept-after-ack", "starved"),
+        ("ack-below-mark-delete-refused", "internal-error"),
+        ("unread-markers-count", "wrong-count"),
+    ],
+)
+def test_well_known_deviations_have_the_symptom_that_users_report(name: str, symptom: str) -> None:
+    assert symptom_of(DEVIATIONS[name]).name == symptom

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.size import Size
+from conformance.commands.comparison.replays import ALIKE
 from conformance.history import document
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation, shipped
@@ -22,13 +23,6 @@ TRIES = 150
 """A real broker is not deterministic; most histories come back nearly always, those of races every third time, and some
 on busy cores every fifth to tenth (`rewind-skipped-after-replay-read`: three of four plays on quiet ones, three of
 sixteen), or less: `chunk-assigned-beyond-permits` in none of 120, where 15 of 21 broke its rule on quiet ones."""
-
-ALIKE = {
-    "replay-hash-kept-after-ack": {"look-ahead-skips-replay"},
-    "replay-head-of-line-blocking": {"look-ahead-skips-replay", "look-ahead-skips-unordered-replay"},
-    "skipped-parts-counted-off-again": {"unacked-count-lowered-by-any-ack"},
-}
-"""Deviations that explain a replay of another one as well."""
 
 FURTHER = Path(__file__).parents[2] / "docs/histories"
 

@@ -225,6 +225,12 @@ def _defects() -> list[str]:
     return [defect.name for defect in catalogue.defects()]
 
 
+def _deviations() -> list[str]:
+    from model.deviations import DEVIATIONS
+
+    return list(DEVIATIONS)
+
+
 def _faults() -> tuple[str, ...]:
     from conformance.soak.plan import FaultName
 
@@ -246,6 +252,7 @@ def _variants() -> list[str]:
 CLIENT = ReleaseParameter("pulsar-client", "3.12.0")
 DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
 DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
+DEVIATION = Name("deviation", _deviations, listed_by="pulsar-conformance known")
 FAULTS = Names(Name("fault", _faults, also=(NONE,)))
 MACHINES = Names(Name("machine", _machines, listed_by="pulsar-conformance machines"))
 VARIANT = Name("variant", _variants, listed_by="pulsar-conformance explore --list")
