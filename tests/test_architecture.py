@@ -21,7 +21,6 @@ MODULES_OF_A_LARGE_FOLDER = 16
 LARGE = {
     "conformance/brokers/deployment.py": "one deployment: its processes, their starts and their faults",
     "conformance/engine/catalogue.py": "a table of all machines",
-    "conformance/engine/run.py": "the run: which machine is next, for how long, and on which broker",
     "conformance/lockstep/chunking/performer.py": "one performer of a document",
     "conformance/lockstep/real.py": "one match over all operations",
     "conformance/verdicts.py": "all verdicts, and their JSON",
@@ -34,7 +33,6 @@ LARGE = {
     "stateful/cursors/machines.py": "one machine and its rules",
     "tests/lockstep/simulated/cursors.py": "one performer, as the real one",
     "tests/lockstep/simulated/world.py": "one match over all operations",
-    "tests/model": "a module for each part of the model",
     "tests/model/key_shared/test_order.py": "small histories of one document",
     "tests/model/test_ended_excuses.py": "small histories of one kind",
     "tests/model/test_subscriptions.py": "small histories of one kind",

@@ -31,6 +31,7 @@ from conformance.engine.lanes.turns import groups, with_further_clusters
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.rounds import REPEATED, ExampleEnded, Rounds
+from conformance.engine.served_broker import ServedBroker
 from conformance.engine.shortener.attempt import Attempt, Operations, Replayer, one_by_one
 from conformance.engine.undecidable import undecidable
 from conformance.faults.seeded_defect import SeededDefect
@@ -40,13 +41,6 @@ from conformance.lockstep.capabilities import family
 from conformance.lockstep.world import World
 from model.operations import AnyOperation
 
-LEAST_FOR_START_S = 12.0
-"""The least remaining time for another start of the broker."""
-STARTS_ON_SHIPPED = 3
-"""The least remaining time in multiples of the first start. On a loaded machine a start takes most of a minute, and the
-broker must be stopped before, and leave time for examples after it."""
-START_AT_MOST_S = 150.0
-"""How long a start may take that hangs, with the stop before it. A run may take as much time beyond its budget."""
 STARTS_OF_CLUSTERS = 4
 """The least remaining time in multiples of the first start, for three more clusters and examples on them."""
 OF_REPLICATION = frozenset(family("REPL"))
@@ -86,13 +80,10 @@ class Run:
         ``on_new_broker``: the same with the base settings that it had.
         """
         self.plan = plan
-        self._on_shipped = on_shipped
-        self._on_new_broker = on_new_broker
-        self._is_broker_lost = False
         self._emit = emit
         self._began = began
-        self._start_took_s = time.monotonic() - began
-        self._bounce_s = expected_bounce_s(self._start_took_s)
+        start_took_s = time.monotonic() - began
+        self._bounce_s = expected_bounce_s(start_took_s)
         self._interrupted = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._undecidable: dict[str, str] = {}
@@ -111,7 +102,7 @@ class Run:
             seed=plan.seed,
             known=plan.known,
             deadline=self._deadline,
-            replaced=self._replaced,
+            replaced=lambda: self._broker.replaced(),
             bounce_s=self._bounce_s,
             coverage=coverage,
         )
@@ -124,8 +115,17 @@ class Run:
             base=base,
             seeded=seeded,
             is_interrupted=lambda: self._interrupted,
-            on_failure=self._is_served_after,
+            on_failure=lambda failure: self._broker.is_served_after(failure),
             replayer_of=self._replayer_of,
+        )
+        self._broker = ServedBroker(
+            self._rounds,
+            self._findings,
+            deadline=self._deadline,
+            start_took_s=start_took_s,
+            is_interrupted=lambda: self._interrupted,
+            on_shipped=on_shipped,
+            on_new_broker=on_new_broker,
         )
 
     @property
@@ -168,12 +168,12 @@ class Run:
         if not self._is_of_use(machine):
             return []
         found = self._concluded(self._explore_again(self._again_until(machine)))
-        if self._is_broker_lost:
+        if self._broker.is_lost:
             return [one.violation for one in found]
         if self._is_too_late_for(machine):
             what = f"nothing is run by {machine.title}: no time is left"
             self._findings.emit_phase(what)
-        elif not machine.on_shipped or self._move_to_shipped():
+        elif not machine.on_shipped or self._broker.move_to_shipped():
             explore = self._explore_in_lanes if machine.title in self._groups else self._explore_alone
             found += self._concluded(explore(machine))
         elif not self._findings.are_doubted:
@@ -230,12 +230,12 @@ class Run:
         """Run rounds of a machine, and once more after a harness error, until a time or until it is enough."""
         found: list[FoundViolation] = []
         failure = self._explore_once(machine, rounds, until, found, is_enough)
-        if failure is not None and self._is_served_after(failure):
+        if failure is not None and self._broker.is_served_after(failure):
             what = f"{machine.title} once more, which failed: {failure}"
             self._findings.emit_phase(what)
             failure = self._explore_once(machine, rounds, until, found, is_enough)
             if failure is not None:
-                self._is_served_after(failure)
+                self._broker.is_served_after(failure)
         if failure is not None and not self._interrupted:
             self._emit_failed_twice(machine, failure)
         return found
@@ -277,7 +277,7 @@ class Run:
         for number, machine in enumerate(machines):
             now = time.monotonic()
             its = frozenset(self._findings.unexercised(rules & set(machine.decides)))
-            if not its or now >= until or self._interrupted or self._is_broker_lost or self._is_too_late_for(machine):
+            if not its or now >= until or self._interrupted or self._broker.is_lost or self._is_too_late_for(machine):
                 continue
             its_until = now + (until - now) / (len(machines) - number)
             if its_until - now < self._findings.longest_s(machine):
@@ -305,9 +305,9 @@ class Run:
                 lambda: self._open_lanes(lanes),
                 until=self._until(group),
                 deadline=self._deadline,
-                has_to_end=lambda: self._interrupted or self._is_broker_lost,
+                has_to_end=lambda: self._interrupted or self._broker.is_lost,
                 is_serving=self._world.is_serving,
-                is_served_after=self._is_served_after,
+                is_served_after=self._broker.is_served_after,
                 give_up=self._emit_failed_twice,
                 is_missing=lambda one: lacks(one, self._missing()),
             )
@@ -352,7 +352,8 @@ class Run:
             if lanes is None:
                 yield one_by_one(self._rounds.attempt)
             else:
-                starts_s = self._starts_s(STARTS_OF_CLUSTERS * lanes.count) if has_further_clusters(operations) else 0.0
+                starts = STARTS_OF_CLUSTERS * lanes.count if has_further_clusters(operations) else 0
+                starts_s = self._broker.starts_s(starts) if starts else 0.0
                 yield Replayer(partial(self._attempts, lanes, until), at_once=lanes.count, starts_in_s=starts_s)
 
     def _attempts(self, lanes: Lanes, until: float, histories: Sequence[Operations]) -> list[Attempt | None]:
@@ -360,7 +361,7 @@ class Run:
         return [None if one is None else one.attempt for one in replayed]
 
     def _emit_failed_twice(self, machine: Machine, failure: HarnessError) -> None:
-        how = "could not go on" if self._is_broker_lost else "failed twice"
+        how = "could not go on" if self._broker.is_lost else "failed twice"
         self._findings.emit_harness_error(f"{machine.title} {how}: {failure}{self._findings.undecided(machine)}")
 
     def _explore_once(
@@ -397,46 +398,9 @@ class Run:
             return crashed(machine.title, crash)
         return self._rounds.failure
 
-    def _is_served_after(self, failure: HarnessError) -> bool:
-        """Whether the broker serves after an example failed; starts it again if not."""
-        if self._world.is_serving():
-            return True
-        if self._is_too_late_to_start(1):
-            return self._end_without_broker()
-        self._findings.emit_phase(
-            f"starting the broker again, which does not serve: {failure}", within_s=START_AT_MOST_S
-        )
-        try:
-            self._world.start_again()
-        except HarnessError as harness_error:
-            if self._is_too_late_to_start(1):
-                return self._end_without_broker()
-            if self._replaced() is None:
-                self._is_broker_lost = True
-                self._findings.emit_harness_error(f"The broker does not start again, so the run ends: {harness_error}")
-        return not self._is_broker_lost
-
-    def _end_without_broker(self) -> bool:
-        """End a run with what it has found; the broker does not serve any more."""
-        self._is_broker_lost = True
-        what = "the run ends here: the broker does not serve, and no time is left to start it again"
-        self._findings.emit_phase(what)
-        return False
-
-    def _replaced(self) -> World | None:
-        """A world on a new broker, in place of one that does not start again on its data; None if that fails, too."""
-        if self._on_new_broker is None:
-            return None
-        self._findings.emit_phase("starting a new broker, without the data of the former", within_s=START_AT_MOST_S)
-        try:
-            self._rounds.world = self._on_new_broker(self._findings.base)
-        except HarnessError:
-            return None
-        return self._rounds.world
-
     def settle_doubts(self) -> None:
         """Replay the violations that have not come back, if there is a broker."""
-        if not self._is_broker_lost:
+        if not self._broker.is_lost:
             self._findings.settle_doubts()
 
     def _is_of_use(self, machine: Machine) -> bool:
@@ -456,37 +420,7 @@ class Run:
         if self._deadline is not None and budget_s and self._deadline - time.monotonic() < least_s(budget_s):
             return True
         starts = machine.has_further_clusters and not self._world.has_clusters
-        return starts and self._is_too_late_to_start(STARTS_OF_CLUSTERS)
-
-    def _is_too_late_to_start(self, brokers: int) -> bool:
-        """Whether less time is left than so many starts take."""
-        return self._deadline is not None and self._deadline - time.monotonic() < self._starts_s(brokers)
-
-    def _starts_s(self, brokers: int) -> float:
-        """How long so many starts take."""
-        return max(LEAST_FOR_START_S, brokers * self._start_took_s)
-
-    def _move_to_shipped(self) -> bool:
-        """Continue on a broker with the shipped settings; whether it starts in time."""
-        if self._findings.base == "shipped":
-            return True
-        if self._on_shipped is None or self._interrupted:
-            return False
-        # A violation is replayed on the settings that it was found with.
-        if self._is_too_late_to_start(STARTS_ON_SHIPPED) or self._findings.are_doubted:
-            self._on_shipped = None
-            why = "a violation is replayed first" if self._findings.are_doubted else "no time is left"
-            what = f"nothing is run on the settings that are shipped: {why}"
-            self._findings.emit_phase(what)
-            return False
-        self._findings.emit_phase("starting the broker on the settings that are shipped")
-        try:
-            self._rounds.world, self._findings.base = self._on_shipped(), "shipped"
-        except HarnessError as harness_error:
-            self._is_broker_lost = True
-            self._findings.emit_harness_error(str(harness_error))
-            return False
-        return True
+        return starts and self._broker.is_too_late_to_start(STARTS_OF_CLUSTERS)
 
     def replay(self, history: History, *, times: int) -> list[Violation]:
         """Perform a saved history ``times`` times, or until the budget is used up; returns the violations.

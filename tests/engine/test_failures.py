@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import plugin, rounds, run
+from conformance.engine import plugin, rounds, run, served_broker
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
@@ -188,7 +188,7 @@ def test_a_broker_that_no_time_is_left_to_start_ends_the_run_with_what_it_found(
     at = stage(HarnessError("the broker is gone"), is_replaceable=True)
     at.is_serving = at.comes_back = False
     late = iter([at_once, True])
-    monkeypatch.setattr(at.run, "_is_too_late_to_start", lambda _: next(late))
+    monkeypatch.setattr(at.run._broker, "is_too_late_to_start", lambda _: next(late))
     at.run.explore(SOUND)
     at.run.explore(SOUND)
     assert (at.starts, at.new_brokers, at.performed) == (0 if at_once else 1, 0, 0)
@@ -200,7 +200,7 @@ def test_a_start_that_hangs_may_take_longer_than_the_budget(stage: Callable[...,
     at.is_serving = False
     at.run.explore(SOUND)
     (start,) = (one for one in at.phases if one.what.startswith("starting the broker again"))
-    assert start.until_s == pytest.approx(start.at_s + run.START_AT_MOST_S, abs=0.01)
+    assert start.until_s == pytest.approx(start.at_s + served_broker.START_AT_MOST_S, abs=0.01)
 
 
 def test_a_broker_that_cannot_be_restarted_on_its_data_is_replaced_and_the_run_goes_on(

@@ -15,7 +15,7 @@ from hypothesis.stateful import rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import rounds, run
+from conformance.engine import rounds, run, served_broker
 from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.engine.plan import Plan
 from conformance.harness_error import HarnessError
@@ -107,7 +107,7 @@ def test_a_broker_that_the_suite_did_not_start_keeps_its_settings(performed: Per
 
 
 def test_without_time_left_the_broker_is_not_restarted(performed: Performed, tmp_path: Path) -> None:
-    one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=run.LEAST_FOR_START_S)
+    one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=served_broker.LEAST_FOR_START_S)
     one.explore(SHIPPED)
     assert performed == []
 
@@ -130,7 +130,7 @@ def test_more_clusters_are_not_started_near_the_end(
     *,
     is_run: bool,
 ) -> None:
-    monkeypatch.setattr(run, "LEAST_FOR_START_S", 0.1)
+    monkeypatch.setattr(served_broker, "LEAST_FOR_START_S", 0.1)
     one = a_run(tmp_path, None, at=at, budget_s=2.0 + start_took_s, start_took_s=start_took_s)
     one.explore(ON_CLUSTERS)
     assert bool(performed) == is_run
