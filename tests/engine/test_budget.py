@@ -227,8 +227,37 @@ AWAITING = machine("awaiting", "DEDUP-02", "DEDUP-11a", share=NO_TIME)
 AGAIN = "awaiting again, which has not exercised DEDUP-11a"
 
 
+OPERATION_S = 0.02
+LOOK_S = 0.0001
+
+
+class Timed(SimulatedPerformer):
+    """Each operation takes the same time on a clock of its own, however slow the machine is."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(random.Random(1))
+        self._clock = clock
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        self._clock.now_s += OPERATION_S
+        return super().perform(operation)
+
+
+class Clock:
+    """The monotonic clock of a simulated run. It advances whenever it is read, so that every wait ends."""
+
+    def __init__(self) -> None:
+        self.now_s = time.monotonic()
+
+    def __call__(self) -> float:
+        self.now_s += LOOK_S
+        return self.now_s
+
+
 def simulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "RealPerformer", lambda _: SimulatedPerformer(random.Random(1)))
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    monkeypatch.setattr(rounds, "RealPerformer", lambda _: Timed(clock))
 
 
 def test_a_machine_with_a_missing_rule_runs_again_in_the_time_of_one_whose_rules_are_exercised(
