@@ -1,4 +1,4 @@
-"""Shared by the tests of the explorations: each exploration runs once."""
+"""Shared by the tests of the explorations: each exploration runs once, and its results are remembered."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+import msgspec
+
 from model.explorations import explorations
 from model.explore import Exploration
 from model.rules.catalogue import PLACES
+from tests.model.remembered import remembered
 
 
 @cache
@@ -21,9 +24,41 @@ def explored(name: str) -> Exploration[Any, Any]:
     return named.run()
 
 
-def broken(name: str) -> dict[str, int]:
-    """The statements that an exploration breaks, with the lengths of the shortest paths."""
-    return {c.broken.says: len(c.path.labels) for c in explored(name).counterexamples}
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """What an exploration found, without its states.
+
+    ``stated``: the rules of each statement; ``broken``: the lengths of the shortest paths to what breaks a statement.
+    """
+
+    states: int
+    transitions: int
+    holds: bool
+    has_dead_end: bool
+    knows_endings: bool
+    untaken: list[str]
+    unexercised: list[str]
+    stated: dict[str, list[str]]
+    broken: dict[str, int]
+
+
+@cache
+def results(name: str) -> Results:
+    """What the exploration of a configuration, or of a variant, found, now or before the model was the same."""
+    return remembered(name, Results, lambda: _results(explored(name)))
+
+
+def _results(found: Exploration[Any, Any]) -> Results:
+    return Results(
+        states=found.states,
+        transitions=found.transitions,
+        holds=found.holds,
+        has_dead_end=found.dead_end is not None,
+        knows_endings=found.knows_endings,
+        untaken=sorted(found.untaken),
+        unexercised=[statement.says for statement in found.unexercised],
+        stated={statement.says: list(statement.rules) for statement in found.statements},
+        broken={c.broken.says: len(c.path.labels) for c in found.counterexamples},
+    )
 
 
 def words(name: str, says: str) -> list[str]:

@@ -31,7 +31,7 @@ from model.explore import NamedExploration, System, explore
 from model.replication.entries import Request
 from model.rules.catalogue import CATALOGUE
 from model.variants import Origin
-from tests.model.explored import broken, dead_end, explored, words
+from tests.model.explored import dead_end, explored, results, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exploration.md"
 
@@ -135,13 +135,13 @@ def broken_statements() -> dict[str, set[str]]:
 
 @of_each
 def test_every_rule_of_the_document_holds_in_every_state(named: NamedExploration[Any, Any]) -> None:
-    found = explored(named.name)
+    found = results(named.name)
     assert (found.states, found.transitions) == SIZES[named.name]
-    assert found.untaken == frozenset()
+    assert found.untaken == []
     assert found.holds is named.must_hold
     if named.must_hold:
-        assert found.unexercised == ()
-        assert found.dead_end is None
+        assert found.unexercised == []
+        assert not found.has_dead_end
         assert found.knows_endings is (named.name not in UNENDING)
 
 
@@ -155,9 +155,9 @@ def test_every_variant_breaks_a_statement() -> None:
 
 
 def test_every_statement_is_broken_by_something_and_all_rules_are_stated() -> None:
-    stated = {each.says: each.rules for name in SIZES for each in explored(name).statements}
+    stated = {says: rules for name in SIZES for says, rules in results(name).stated.items()}
     by_variants = set().union(*broken_statements().values())
-    assert set(stated) - by_variants - {says for name in SIZES for says in broken(name)} == UNBROKEN
+    assert set(stated) - by_variants - {says for name in SIZES for says in results(name).broken} == UNBROKEN
     rules = {rule.id for rule in CATALOGUE if rule.family != "SERVE"}
     assert rules - {rule for some in stated.values() for rule in some} == UNSHOWN
 
@@ -238,7 +238,7 @@ def test_a_producer_that_a_full_snapshot_leaves_out_is_forgotten_in_a_crash() ->
 
 
 def test_a_source_that_replays_in_other_batches_loses_messages() -> None:
-    assert broken("other-batches") == {IN_ORDER: 7}
+    assert results("other-batches").broken == {IN_ORDER: 7}
 
 
 def test_option_1_dispatches_a_chunk_to_a_consumer_without_the_earlier_ones() -> None:
