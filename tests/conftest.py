@@ -13,7 +13,7 @@ from xdist.workermanage import WorkerController
 from conformance.brokers.interface import Broker
 from conformance.engine.execution import spare_the_collector
 from tests.scheduling import WITH_BROKERS, ShareScheduling, check_shares, share_of
-from tests.tiers import DAYS, divided, today
+from tests.tiers import DAYS, RATE, divided, today
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("slow days")
@@ -78,6 +78,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """What was collected stays, and need not be scanned for garbage in each test."""
     spare_the_collector()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How often races came back: figures, which fail nothing."""
+    rates = [
+        f"{report.nodeid}: {value}"
+        for report in terminalreporter.getreports("passed")
+        for name, value in getattr(report, "user_properties", ())
+        if name == RATE and report.when == "call"
+    ]
+    if rates:
+        terminalreporter.section("rates of races")
+        for rate in rates:
+            terminalreporter.write_line(rate)
 
 
 class _Failures:

@@ -1,10 +1,10 @@
 """The scheduling of tests to the processes of ``make test`` (``-n``, pytest-xdist).
 
 The tests that start brokers are four shares, because they wait more than they compute: those that replay the
-histories of deviations, those that perform others and seeded defects, those of brokers themselves, and those of what
-uses brokers. So at most four brokers (or sets of clusters) run at a time. Tests that start Spark are another share,
-because starting it takes seconds. Every other module is a share, because each process sets up the fixtures of a module
-again.
+histories of deviations in lanes, or run whole commands; those that perform other histories and seeded defects; those of
+brokers themselves; and those of what uses brokers. So at most four brokers (or sets of clusters) run at a time. Tests
+that start Spark are another share, because starting it takes seconds. Every other module is a share, because each
+process sets up the fixtures of a module again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 BROKERS = "brokers"
 USERS = "users of brokers"
 HISTORIES = "histories"
-DEVIATIONS = "deviations"
+COMMANDS = "deviations and commands"
 SPARK = "spark"
 
 SHARES = {
@@ -28,16 +28,16 @@ SHARES = {
     "tests/faults": HISTORIES,
     "tests/lockstep": HISTORIES,
     "tests/replays": HISTORIES,
-    "tests/replays/test_deviations.py": DEVIATIONS,
+    "tests/replays/test_deviations.py": COMMANDS,
     "tests/security": USERS,
     "tests/soak": USERS,
     "tests/clients": USERS,
     "tests/proxy": USERS,
-    "tests/documented": BROKERS,
-    "tests/package": BROKERS,
-    "tests/test_actions.py": BROKERS,
+    "tests/documented": COMMANDS,
+    "tests/package": COMMANDS,
+    "tests/test_actions.py": COMMANDS,
     "tests/test_pytest_plugin.py": BROKERS,
-    "tests/test_working_directory.py": BROKERS,
+    "tests/test_working_directory.py": COMMANDS,
     "tests/pipeline/test_cluster.py": SPARK,
     "tests/pipeline/test_follower.py": SPARK,
     "tests/pipeline/test_known.py": SPARK,
@@ -49,7 +49,7 @@ SHARES = {
 }
 """The share of the tests in a folder or a module."""
 
-WITH_BROKERS = {BROKERS, USERS, HISTORIES, DEVIATIONS}
+WITH_BROKERS = {BROKERS, USERS, HISTORIES, COMMANDS}
 """The shares whose tests may start brokers."""
 
 ASKING = {

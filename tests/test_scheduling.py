@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 
 from tests.conftest import ALL_COLLECTED
-from tests.scheduling import BROKERS, DEVIATIONS, HISTORIES, SPARK, USERS, WITH_BROKERS, share_of
+from tests.scheduling import BROKERS, COMMANDS, HISTORIES, SPARK, USERS, WITH_BROKERS, share_of
 from tests.test_pytest_plugin import pytest_run
 from tests.tiers import DAYS, WEEKLY, day_of, divided
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
         ("tests/brokers/test_external.py::TestContract::test_it_is_alive[tests/pipeline]", BROKERS),
         ("tests/test_pytest_plugin.py::test_the_shared_broker", BROKERS),
         ("tests/replays/test_defects.py::test_found[ack-dropped]", HISTORIES),
-        ("tests/replays/test_deviations.py::test_it_comes_back[one]", DEVIATIONS),
+        ("tests/replays/test_deviations.py::test_it_comes_back[one]", COMMANDS),
         ("tests/pipeline/test_summary.py::test_rules", SPARK),
         ("tests/pipeline/test_anomalies.py::test_an_anomaly[tests/soak]", "tests/pipeline/test_anomalies.py"),
         ("tests/model/key_shared/test_selectors.py::test_one", "tests/model/key_shared/test_selectors.py"),

@@ -14,6 +14,9 @@ from zlib import crc32
 import pytest
 
 DAYS: Final = 7
+RATE: Final = "rate of a race"
+"""The property of a test's report that the summary of all tests prints. It is a figure, and fails nothing."""
+
 MARKERS: Final = ("weekly", "as_typed")
 
 WEEKLY: Final = (

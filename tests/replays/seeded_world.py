@@ -5,8 +5,10 @@ Clusters for histories of replicated topics are started when the first of them i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Final
 
 from conformance.brokers.interface import AgentAddress, Broker
 from conformance.brokers.select import parse_broker
@@ -24,7 +26,9 @@ from conformance.known import shipped
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
+from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.place import RunPlace
+from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from model.example import Example
 from model.operations import AnyOperation
 
@@ -40,9 +44,11 @@ class SeededWorld:
         self._stack.callback(broker.stop)
         broker.start()
         self._started = [broker]
+        self.footprint: Final = Footprint(name=RunName.new(at_most_s=UNLIMITED_S))
+        self.lane_numbers: Final = itertools.count(1)
         self.world = World(
             broker,
-            place=self._stack.enter_context(RunPlace(broker)),
+            place=self._stack.enter_context(RunPlace(broker, self.footprint)),
             on_start=self._on_start,
             further=FurtherClusters(brokers=(name,), settings=SUITE_SETTINGS),
         )
@@ -57,14 +63,8 @@ class SeededWorld:
 
     def perform(self, operations: Sequence[AnyOperation], known: frozenset[str] | None = None) -> Attempt:
         """What these operations come to now, as one example; ``known``: other deviations than those of the broker."""
-        return self.performed(operations, known)[0]
-
-    def performed(
-        self, operations: Sequence[AnyOperation], known: frozenset[str] | None = None
-    ) -> tuple[Attempt, Lockstep]:
-        """The same, with all that was judged."""
         lockstep = Lockstep(RealPerformer(self.world), Example(known=self.known if known is None else known))
-        return perform(operations, lockstep), lockstep
+        return perform(operations, lockstep)
 
     @contextmanager
     def defective(self, defect: Defect) -> Iterator[None]:

@@ -5,6 +5,7 @@ So a defect is real, and the machines' model notices it. ``defects --hunt`` show
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,24 +38,27 @@ ALSO = {"ledger-deleted-too-soon": ("ACK-01", "SERVE-03")}
 
 @each
 def test_a_defect_breaks_the_rule_of_its_history_and_without_it_no_rule_is_broken(
-    seeded: SeededWorld, path: Path
+    seeded: SeededWorld, path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     history, broker = document.read(path), seeded.world.broker
     assert history.violation is not None
-    assert history.replays is not None
     if Capability.DEFECTS not in broker.capabilities:
         pytest.skip(f"{broker.name} has no agent inside, which a defect needs")
     operations = [step.operation for step in history.steps]
     if history.violation.rule.startswith("KEY") and not seeded.world.key_shared.can_drain:
         pytest.skip(f"{broker.name} is from before document 004")
-    violation: Violation | None = None
+    violations: list[Violation] = []
     with seeded.defective(catalogue.find(path.stem)):
-        for _ in range(stored.tries(history.replays)):
-            violation = seeded.perform(operations).violation
-            if violation is not None:
+        for _ in range(stored.TRIES):
+            if (violation := seeded.perform(operations).violation) is not None:
+                violations.append(violation)
+            if violations and not stored.is_race(history):
                 break
-    assert violation is not None
-    assert violation.rule in {history.violation.rule, *ALSO.get(path.stem, ())}, violation
+    if stored.is_race(history):
+        stored.record_rate(record_property, history, len(violations), stored.TRIES)
+    else:
+        assert violations
+    assert {one.rule for one in violations} <= {history.violation.rule, *ALSO.get(path.stem, ())}, violations
     assert seeded.perform(operations).violation is None
 
 

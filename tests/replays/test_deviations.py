@@ -10,44 +10,21 @@ import pytest
 from conformance.brokers.size import Size
 from conformance.commands.comparison.replays import ALIKE
 from conformance.history import document
-from conformance.history.document import Violation
+from conformance.history.document import History
 from conformance.known import KnownDeviation, shipped
-from conformance.lockstep.lockstep import Lockstep
 from model.deviations import DEVIATIONS
 from model.judgement import Broken
 from tests.replays import stored
+from tests.replays.in_lanes import Replays
 from tests.replays.seeded_world import SeededWorld
 from tests.verdicts import judged
-
-TRIES = 150
-"""A real broker is not deterministic; most histories come back nearly always, those of races every third time, and some
-on busy cores every fifth to tenth (`rewind-skipped-after-replay-read`: three of four plays on quiet ones, three of
-sixteen), or less: `chunk-assigned-beyond-permits` in none of 120, where 15 of 21 broke its rule on quiet ones."""
 
 FURTHER = Path(__file__).parents[2] / "docs/histories"
 
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
 
 
-def replayed(
-    deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld], *known: str
-) -> tuple[Violation | None, Lockstep]:
-    """What a replay came to: the rule that it broke, and all that was done."""
-    assert deviation.history is not None
-    history = document.read(Path(deviation.history))
-    seeded = seeded_of(history.size)
-    broker = seeded.world.broker
-    version, clients = broker.version, seeded.world.clients
-    # One of a setting shows where it is set, or where its history was recorded, which then sets it.
-    if not deviation.comes_back_on(version, clients, broker.configuration) and (
-        history.release != version or not deviation.comes_back_on(version, clients)
-    ):
-        pytest.skip(f"{version} is not known to deviate so with these clients")
-    attempt, lockstep = seeded.performed([step.operation for step in history.steps], frozenset(known))
-    return attempt.violation, lockstep
-
-
-def _others(name: str) -> frozenset[str]:
+def others(name: str) -> frozenset[str]:
     """The deviations that do not explain what ``name`` explains."""
     return frozenset(DEVIATIONS.keys() - {name} - ALIKE.get(name, set()))
 
@@ -56,28 +33,56 @@ def test_every_deviation_of_the_model_is_in_the_list() -> None:
     assert {deviation.name for deviation in shipped()} == set(DEVIATIONS)
 
 
+@pytest.fixture(scope="module")
+def replays(
+    request: pytest.FixtureRequest,
+    seeded_of: Callable[[Size], SeededWorld],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Replays:
+    """The replays of the histories that the tests of this session are about, side by side."""
+    parameters = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    chosen = [one.params["deviation"] for one in parameters if one is not None and "deviation" in one.params]
+    coming_back = [one for one in chosen if comes_back(one, seeded_of(history_of(one).size))]
+    return Replays(coming_back, seeded_of, others, tmp_path_factory.mktemp("replays"))
+
+
+def history_of(deviation: KnownDeviation) -> History:
+    return document.read(Path(str(deviation.history)))
+
+
+def comes_back(deviation: KnownDeviation, seeded: SeededWorld) -> bool:
+    """Whether a deviation shows on this broker: one of a setting where it is set, or where its history, which then sets
+    it, was recorded."""
+    broker, clients = seeded.world.broker, seeded.world.clients
+    return deviation.comes_back_on(broker.version, clients, broker.configuration) or (
+        history_of(deviation).release == broker.version and deviation.comes_back_on(broker.version, clients)
+    )
+
+
 @pytest.mark.parametrize(
     "deviation", [pytest.param(one, id=one.name, marks=stored.tier(Path(str(one.history)))) for one in SHOWN]
 )
 def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
-    deviation: KnownDeviation, seeded_of: Callable[[Size], SeededWorld]
+    deviation: KnownDeviation, replays: Replays, record_property: Callable[[str, object], None]
 ) -> None:
-    others = _others(deviation.name)
-    for _ in range(TRIES):
-        violation, lockstep = replayed(deviation, seeded_of, *DEVIATIONS)
-        assert violation is None, violation
-        broken = judged(*lockstep.steps, known=others)
-        if isinstance(broken, Broken):  # otherwise it did not come back, or others explain what came instead
-            break
-    assert deviation.name in lockstep.deviations
-    assert isinstance(broken, Broken)
-    assert broken.deviation == deviation.name
-    assert broken.rule in (deviation.rule, *DEVIATIONS[deviation.name].also)
+    if deviation.name not in replays.names:
+        pytest.skip("the release is not known to deviate so with these clients")
+    replayed, history = replays.of(deviation.name), history_of(deviation)
+    if replayed.failure is not None:
+        raise replayed.failure
+    assert replayed.violations == []
+    if stored.is_race(history):
+        stored.record_rate(record_property, history, len(replayed.broken), replayed.tries)
+    else:
+        assert replayed.broken, f"did not come back in {replayed.tries} replays"
+    for broken in replayed.broken:
+        assert broken.deviation == deviation.name
+        assert broken.rule in (deviation.rule, *DEVIATIONS[deviation.name].also)
 
 
 def test_the_shipped_histories_were_recorded_by_the_suite() -> None:
     for deviation in SHOWN:
-        history = document.read(Path(str(deviation.history)))
+        history = history_of(deviation)
         assert history.violation is not None
         assert history.replays is not None, deviation.name
         assert (history.violation.rule, history.violation.deviation) == (deviation.rule, deviation.name)
@@ -93,7 +98,7 @@ def test_a_further_history_of_a_deviation_breaks_a_rule_only_if_that_is_not_know
     assert isinstance(judged(*history.steps, known=DEVIATIONS), Broken) == (history.violation.deviation is None)
     if history.violation.deviation is not None:
         # With the others known it breaks, unless one of them explains it as well: then it is the first that is named.
-        broken = judged(*history.steps, known=_others(history.violation.deviation))
+        broken = judged(*history.steps, known=others(history.violation.deviation))
         if not isinstance(broken, Broken):
             broken = judged(*history.steps)
         assert isinstance(broken, Broken)
