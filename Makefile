@@ -69,7 +69,7 @@ reproduce-%: $(VENV)/.run
 # date chooses, or DAY=0 to 6 (tests/tiers.py). Four processes, all of which may have brokers (tests/scheduling.py).
 test: lint
 	@echo "== tests"
-	@$(BIN)/python -m pytest tests -m "" --tier change $(DAY:%=--day %) -n 4 --durations=20
+	@$(BIN)/python -m pytest tests --tier change $(DAY:%=--day %) -n 4 --durations=20
 
 # Both tiers, documented commands as they are written and containers included: an hour and more.
 test-all: lint test-container

@@ -1,7 +1,11 @@
 """The two tiers of the tests.
 
 ``make test`` runs the first tier and a seventh of the second, which the date chooses, so that every test runs within a
-week. ``make test-all`` runs both. A test is of the second tier if it has the marker ``weekly`` or ``as_typed``.
+week. ``make test-all`` runs both.
+
+A test belongs to the second tier if ``WEEKLY`` lists its folder, module or function, or if it has the marker ``weekly``
+(some histories of a test that performs each of them) or ``as_typed`` (commands of the documentation, which take minutes
+each; only ``make test-all`` selects these).
 """
 
 from __future__ import annotations
