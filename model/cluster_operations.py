@@ -6,7 +6,7 @@ go by their business ids, which are the same in every cluster.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from model.vocabulary import Operation
 
@@ -20,6 +20,8 @@ AWAY: Final = LABELS[1]
 
 class CutLink(Operation, frozen=True):
     """Cut the link from one cluster to another, in this direction. LinkCut, once the replicator is disconnected."""
+
+    may_be_cause: ClassVar = True
 
     source: str
     target: str
@@ -39,6 +41,8 @@ class HealLink(Operation, frozen=True):
 class HoldLink(Operation, frozen=True):
     """Hold messages from one cluster to another, or their receipts, from now on. The link stays connected. Done."""
 
+    may_be_cause: ClassVar = True
+
     source: str
     target: str
     what: Literal["messages", "receipts"] = "messages"
@@ -46,6 +50,8 @@ class HoldLink(Operation, frozen=True):
 
 class SlowLink(Operation, frozen=True):
     """Delay every message from one cluster to another from now on. Done."""
+
+    may_be_cause: ClassVar = True
 
     source: str
     target: str
@@ -79,6 +85,8 @@ class LoseCluster(Operation, frozen=True):
     according to their stats; Done for a frozen one, which they do not notice for a while.
     """
 
+    may_be_cause: ClassVar = True
+
     cluster: str
     how: Literal["kill", "freeze"] = "kill"
 
@@ -100,6 +108,8 @@ class RecoverCluster(Operation, frozen=True):
 class AwaitMessage(Operation, frozen=True):
     """Wait until a message is in a cluster's log. Done, or Skipped if it is not in time."""
 
+    is_look: ClassVar = True
+
     cluster: str
     topic: str
     message: str
@@ -112,6 +122,8 @@ class AwaitAnswered(Operation, frozen=True):
     log. Done, or Skipped if neither happens in time.
     """
 
+    is_look: ClassVar = True
+
     cluster: str
     topic: str
     by: tuple[str, ...]
@@ -123,6 +135,8 @@ class AwaitTimedOut(Operation, frozen=True):
 
     Done, or Skipped if none times out in time.
     """
+
+    is_look: ClassVar = True
 
     cluster: str
 
@@ -158,6 +172,8 @@ class ReadClusters(Operation, frozen=True):
 
     ClustersRead, or Skipped if the logs are too long to be read in time.
     """
+
+    is_look: ClassVar = True
 
     topic: str
 

@@ -10,7 +10,7 @@ subscribed. So a shortened history still means something. What is done to subscr
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -57,6 +57,8 @@ class CreateTopic(Operation, frozen=True):
     Without ``is_timed``, a policy of its namespace switches off the timer of deduplication snapshots.
     """
 
+    request: ClassVar = "create topic"
+
     topic: str
     deduplication: Switch = "namespace-on"
     persistence: Persistence | None = None
@@ -78,6 +80,9 @@ class SetDeduplication(Operation, frozen=True):
     Answers that were not awaited are collected first, unless it is enabled with ``in_flight`` sends.
     """
 
+    request: ClassVar = "set deduplication"
+    may_be_cause: ClassVar = True
+
     topic: str
     scope: Scope
     on: bool
@@ -91,6 +96,8 @@ class Unload(Operation, frozen=True):
     hashes. Only for brokers whose setting can change while they run. At one ``cluster``, where several have the topic.
     """
 
+    may_be_cause: ClassVar = True
+
     topic: str
     classic: bool | None = None
     cluster: str | None = None
@@ -99,17 +106,26 @@ class Unload(Operation, frozen=True):
 class Terminate(Operation, frozen=True):
     """Terminate a topic: nothing more is written to it."""
 
+    request: ClassVar = "terminate"
+    may_be_cause: ClassVar = True
+
     topic: str
 
 
 class Trim(Operation, frozen=True):
     """Have the broker delete the ledgers that it may delete. Trimmed."""
 
+    request: ClassVar = "trim"
+    may_be_cause: ClassVar = True
+
     topic: str
 
 
 class ReadSnapshot(Operation, frozen=True):
     """Read the stored deduplication snapshot, with ``due`` after one that is due had time to be taken. SnapshotRead."""
+
+    request: ClassVar = "read snapshot"
+    is_look: ClassVar = True
 
     topic: str
     due: bool = False
@@ -120,6 +136,9 @@ class ReadChunkRate(Operation, frozen=True):
 
     Meanwhile a session sends ``message`` again and again, under rising sequence ids.
     """
+
+    request: ClassVar = "read stats"
+    is_look: ClassVar = True
 
     topic: str
     session: str
@@ -132,6 +151,9 @@ class ReadLog(Operation, frozen=True):
     At another ``cluster`` than the topic's home: all links are healed, and everything is replicated to it before. At
     home by its name: the same for the link to it. LogRead or ReplicatorStalled.
     """
+
+    request: ClassVar = "read log"
+    is_look: ClassVar = True
 
     topic: str
     cluster: str | None = None
@@ -147,6 +169,8 @@ class OpenProducer(Operation, frozen=True, omit_defaults=True):
     pulsar-client's may chunk and compress on a chunked topic.
     """
 
+    request: ClassVar = "open"
+
     session: str
     topic: str
     producer: str
@@ -159,11 +183,15 @@ class OpenProducer(Operation, frozen=True, omit_defaults=True):
 class CloseProducer(Operation, frozen=True):
     """Close a session's producer."""
 
+    request: ClassVar = "close"
+
     session: str
 
 
 class CrashProducer(Operation, frozen=True):
     """Cut a session's connection without closing it, with its writes in flight."""
+
+    may_be_cause: ClassVar = True
 
     session: str
 
@@ -215,12 +243,16 @@ class Restart(Operation, frozen=True):
     ``cluster``: of several, the one whose broker it is.
     """
 
+    may_be_cause: ClassVar = True
+
     deduplication: bool | None = None
     cluster: str | None = None
 
 
 class Kill(Operation, frozen=True):
     """Kill the broker, of several clusters that of ``cluster``, with SIGKILL and start it again on the same data."""
+
+    may_be_cause: ClassVar = True
 
     cluster: str | None = None
 
@@ -234,6 +266,8 @@ class TakeOver(Operation, frozen=True):
 
     An owner that unloads gives away the topics of the namespace only.
     """
+
+    may_be_cause: ClassVar = True
 
     topic: str
     how: Departure = "kill"
@@ -250,12 +284,16 @@ class FreezeOwner(Operation, frozen=True):
     of being frozen, the owner may be cut off from the metadata store: then it answers its clients meanwhile.
     """
 
+    may_be_cause: ClassVar = True
+
     topic: str
     how: Isolation = "freeze"
 
 
 class SendToFrozen(Operation, frozen=True):
     """A session of the wire client sends on its open connection to a frozen broker, which lost its topic. Done."""
+
+    may_be_cause: ClassVar = True
 
     session: str
     entries: tuple[Entry, ...]
@@ -267,6 +305,8 @@ class AcknowledgeAtFrozen(Operation, frozen=True):
     Acknowledged, without a receipt. In older histories, Done.
     """
 
+    may_be_cause: ClassVar = True
+
     consumer: str
     nth: tuple[int, ...]
 
@@ -274,9 +314,13 @@ class AcknowledgeAtFrozen(Operation, frozen=True):
 class ThawOwners(Operation, frozen=True):
     """Let the frozen brokers go on, and await what they answer to what was sent to them. Thawed."""
 
+    may_be_cause: ClassVar = True
+
 
 class LoseBookie(Operation, frozen=True):
     """Kill a bookie, or freeze it and end its session; its number is counted round and round. BookiesLeft."""
+
+    may_be_cause: ClassVar = True
 
     number: int
     how: Literal["kill", "freeze"] = "kill"
@@ -284,6 +328,8 @@ class LoseBookie(Operation, frozen=True):
 
 class RestoreBookies(Operation, frozen=True):
     """Have the lost bookie back, on the data that it has. BookiesLeft."""
+
+    may_be_cause: ClassVar = True
 
 
 Disturbance = Literal["freeze", "restart", "expire"]
@@ -296,6 +342,8 @@ class DisturbMetadataStore(Operation, frozen=True):
     The next operations begin at once, before it is back.
     """
 
+    may_be_cause: ClassVar = True
+
     how: Disturbance = "freeze"
 
 
@@ -304,6 +352,8 @@ class SetFailpoint(Operation, frozen=True):
 
     ``spared``: how many writes succeed before that.
     """
+
+    may_be_cause: ClassVar = True
 
     topic: str
     kind: FailpointKind
@@ -325,6 +375,8 @@ class UseProxy(Operation, frozen=True):
 
 class InjectNetworkFault(Operation, frozen=True):
     """Inject a fault, once, for producers of this topic; for any producers where it counts no commands. Done."""
+
+    may_be_cause: ClassVar = True
 
     topic: str
     fault: NetworkFault
@@ -382,6 +434,8 @@ class FinishSource(Operation, frozen=True):
 class CrashSource(Operation, frozen=True):
     """A source crashes once so many entries of this life have been confirmed to it. SourceEnded."""
 
+    may_be_cause: ClassVar = True
+
     source: str
     confirmed: int = 0
 
@@ -434,6 +488,8 @@ class RunSubscriber(Operation, frozen=True):
 
 class ReadDatabase(Operation, frozen=True):
     """Read a program's database: what it applied to its state, in that order. DatabaseRead."""
+
+    is_look: ClassVar = True
 
     program: str
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, Start, SubscriptionType
 
 # ------------------------------------------------------------------------------------------------------- subscriptions
@@ -9,6 +11,8 @@ from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, St
 
 class CreateSubscription(Operation, frozen=True):
     """Create a durable subscription through the admin API. Done, or Refused (it exists)."""
+
+    request: ClassVar = "create subscription"
 
     topic: str
     subscription: str
@@ -18,12 +22,18 @@ class CreateSubscription(Operation, frozen=True):
 class DeleteSubscription(Operation, frozen=True):
     """Delete a subscription through the admin API. Done, or Refused while consumers are connected to it."""
 
+    request: ClassVar = "delete subscription"
+    may_be_cause: ClassVar = True
+
     topic: str
     subscription: str
 
 
 class Skip(Operation, frozen=True):
     """Skip the next ``count`` unacknowledged entries. Done."""
+
+    request: ClassVar = "skip"
+    may_be_cause: ClassVar = True
 
     topic: str
     subscription: str
@@ -32,6 +42,9 @@ class Skip(Operation, frozen=True):
 
 class SkipAll(Operation, frozen=True):
     """Skip all entries of the log. Done."""
+
+    request: ClassVar = "skip all"
+    may_be_cause: ClassVar = True
 
     topic: str
     subscription: str
@@ -43,6 +56,9 @@ class Expire(Operation, frozen=True):
     On a chunked topic ``up_to`` is the number of an entry in the log, round and round; the outcome is CursorMoved.
     The broker is asked by position (``expireMessages`` with a message id), and works in the background.
     """
+
+    request: ClassVar = "expire"
+    may_be_cause: ClassVar = True
 
     topic: str
     subscription: str
@@ -56,6 +72,9 @@ class ResetCursor(Operation, frozen=True):
     chunked topic ``to`` is the number of an entry in the log, round and round; the outcome is CursorMoved.
     """
 
+    request: ClassVar = "reset cursor"
+    may_be_cause: ClassVar = True
+
     topic: str
     subscription: str
     to: str | int | None
@@ -68,6 +87,9 @@ class ReadCursor(Operation, frozen=True):
     ``after_delays``: when all delayed messages have come, too. CursorRead.
     """
 
+    request: ClassVar = "read cursor"
+    is_look: ClassVar = True
+
     topic: str
     subscription: str
     after_delays: bool = False
@@ -75,6 +97,8 @@ class ReadCursor(Operation, frozen=True):
 
 class PeekMessage(Operation, frozen=True):
     """Read the ``nth`` unacknowledged entry of a subscription, counted from 1, through the admin API. MessagePeeked."""
+
+    request: ClassVar = "peek"
 
     topic: str
     subscription: str
@@ -84,12 +108,17 @@ class PeekMessage(Operation, frozen=True):
 class ReadStoredCursor(Operation, frozen=True):
     """Read a subscription's cursor from the metadata store. StoredCursorRead."""
 
+    request: ClassVar = "read stored cursor"
+    is_look: ClassVar = True
+
     topic: str
     subscription: str
 
 
 class AwaitPersisted(Operation, frozen=True):
     """Wait until a cursor's state is persisted: at the latest after the flush interval. Persisted, or NotPersisted."""
+
+    is_look: ClassVar = True
 
     topic: str
     subscription: str
@@ -130,6 +159,8 @@ class Subscribe(Operation, frozen=True):
     beyond that it discards the oldest, or, with ``acks_oldest_chunked``, acknowledges it.
     """
 
+    request: ClassVar = "subscribe"
+
     consumer: str
     topic: str
     subscription: str
@@ -151,17 +182,23 @@ class Subscribe(Operation, frozen=True):
 class CloseConsumer(Operation, frozen=True):
     """Close a consumer; grouped acks that its client holds are sent first (ACK-11)."""
 
+    request: ClassVar = "close"
+
     consumer: str
 
 
 class CrashConsumer(Operation, frozen=True):
     """Cut a consumer's connection without closing it; grouped acks that its client holds are lost."""
 
+    may_be_cause: ClassVar = True
+
     consumer: str
 
 
 class Permit(Operation, frozen=True):
     """A consumer of the wire client sends a FLOW with so many more permits. Done."""
+
+    request: ClassVar = "permits"
 
     consumer: str
     count: int
@@ -183,6 +220,8 @@ class Acknowledge(Operation, frozen=True):
     ``cumulative`` takes one message, and acknowledges all up to it. A message of a batch is acknowledged alone.
     """
 
+    request: ClassVar = "ack"
+
     consumer: str
     nth: tuple[int, ...]
     cumulative: bool = False
@@ -194,6 +233,8 @@ class AckById(Operation, frozen=True):
     Where several clusters have the topic: only those that it received and did not acknowledge, at each position, as a
     replicator that reconnected may have stored some twice.
     """
+
+    request: ClassVar = "ack"
 
     consumer: str
     ids: tuple[str, ...]
@@ -223,6 +264,9 @@ class NackRepeatedly(Operation, frozen=True):
 class Seek(Operation, frozen=True):
     """Like :class:`ResetCursor`, requested by a consumer; the broker then disconnects all consumers. CursorReset."""
 
+    request: ClassVar = "seek"
+    may_be_cause: ClassVar = True
+
     consumer: str
     to: str | None
     by_time: bool = False
@@ -234,6 +278,8 @@ class CutDuring(Operation, frozen=True):
     The outcome is that of what it does, as far as the consumer learned it: fewer messages than were due, or an ack
     without a receipt, which the broker may or may not have got. It never starves.
     """
+
+    may_be_cause: ClassVar = True
 
     doing: Receive | Acknowledge
     fault: CutAt | CutAfter | LoseThenCut
@@ -249,6 +295,8 @@ class CutConnection(Operation, frozen=True):
 
     Grouped acks that its client holds are lost, were sent before, or are sent after it reconnects.
     """
+
+    may_be_cause: ClassVar = True
 
     consumer: str
 

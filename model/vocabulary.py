@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -99,8 +99,16 @@ class Operation(Struct, frozen=True, tag_field="op", tag=True):
     """An operation of a history: one command, or one step of an application.
 
     Every operation has a topic, subscription, actor and cluster: None where it has none, or where an earlier operation
-    of its actor named it. A field of that name is the answer.
+    of its actor named it. A field of that name is the answer. What else the suite needs to know of it are constants of
+    its class, so that no list elsewhere names it.
     """
+
+    request: ClassVar[str] = ""
+    """What a diagram calls it, if it is one request to the broker."""
+    is_look: ClassVar[bool] = False
+    """Whether the suite only observes by it, or waits: what follows it follows the operation before."""
+    may_be_cause: ClassVar[bool] = False
+    """Whether it is a fault or an administrator's change, which may be the cause of what breaks a rule later."""
 
     @property
     def topic(self) -> str | None:

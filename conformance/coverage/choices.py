@@ -2,7 +2,7 @@
 
 A choice is written ``Shared: Skip > Kill``, or ``Shared: Skip > Kill > Nack`` where a broker went away in between. It
 counts for each type of the subscriptions that both operations concern, and for each setting of their topic. Operations
-that only read count as nothing, and so do those that were skipped. Nothing here draws or judges.
+that only look count as nothing, and so do those that were skipped. Nothing here draws or judges.
 """
 
 from __future__ import annotations
@@ -11,14 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from typing import Final
 
-from model.cluster_operations import (
-    AwaitAnswered,
-    AwaitMessage,
-    AwaitTimedOut,
-    LoseCluster,
-    ReadClusters,
-    RecoverCluster,
-)
+from model.cluster_operations import LoseCluster, RecoverCluster
 from model.events import AnyOutcome, Created, Skipped
 from model.operations import (
     AnyOperation,
@@ -26,36 +19,13 @@ from model.operations import (
     FreezeOwner,
     InjectNetworkFault,
     Kill,
-    ReadChunkRate,
-    ReadDatabase,
-    ReadLog,
-    ReadSnapshot,
     Restart,
     SetFailpoint,
     TakeOver,
 )
-from model.subscription_operations import (
-    AwaitPersisted,
-    ReadCursor,
-    ReadStoredCursor,
-    Subscribe,
-)
+from model.subscription_operations import Subscribe
 from model.vocabulary import SubscriptionId
 
-READS: Final = (
-    AwaitAnswered,
-    AwaitMessage,
-    AwaitPersisted,
-    AwaitTimedOut,
-    ReadChunkRate,
-    ReadClusters,
-    ReadCursor,
-    ReadDatabase,
-    ReadLog,
-    ReadSnapshot,
-    ReadStoredCursor,
-)
-"""The operations that only look, or wait; what follows them follows the operation before."""
 KILLS: Final = (Kill, Restart, TakeOver, FreezeOwner, LoseCluster)
 """The operations that take a broker away."""
 _KILLS: Final = frozenset(one.__name__ for one in KILLS)
@@ -99,7 +69,7 @@ class Choices:
 
     def note(self, operation: AnyOperation, outcome: AnyOutcome) -> str | None:
         """Count an operation that was performed; its kind, or None if it counts as nothing."""
-        if isinstance(outcome, Skipped) or isinstance(operation, READS):
+        if isinstance(outcome, Skipped) or operation.is_look:
             return None
         if isinstance(operation, CreateTopic):
             self._create(operation, outcome)

@@ -6,9 +6,9 @@ the outcome: sends and their answers, deliveries, acknowledgments. A request has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import assert_never
 
 from conformance.history.document import Step
 from conformance.report.sentences.lists import count
@@ -32,36 +32,7 @@ from model.events import (
     Unknown,
 )
 from model.log import Position
-from model.operations import (
-    CloseProducer,
-    CreateTopic,
-    HoldAfterSends,
-    OpenProducer,
-    ReadChunkRate,
-    ReadLog,
-    ReadSnapshot,
-    Send,
-    SetDeduplication,
-    Terminate,
-    Trim,
-)
-from model.subscription_operations import (
-    AckById,
-    Acknowledge,
-    CloseConsumer,
-    CreateSubscription,
-    DeleteSubscription,
-    Expire,
-    PeekMessage,
-    Permit,
-    ReadCursor,
-    ReadStoredCursor,
-    ResetCursor,
-    Seek,
-    Skip,
-    SkipAll,
-    Subscribe,
-)
+from model.operations import HoldAfterSends, OpenProducer, Send
 from model.traffic import (
     CommandAck,
     CommandMessage,
@@ -76,34 +47,6 @@ ARROWS_AT_MOST = 8
 """How many arrows of one step are drawn: the first and the last ones."""
 
 _POSITIONS_AT_MOST = 3
-
-_REQUESTS: Final[Mapping[type, str]] = {
-    AckById: "ack",
-    Acknowledge: "ack",
-    CloseConsumer: "close",
-    CloseProducer: "close",
-    CreateSubscription: "create subscription",
-    CreateTopic: "create topic",
-    DeleteSubscription: "delete subscription",
-    Expire: "expire",
-    OpenProducer: "open",
-    PeekMessage: "peek",
-    Permit: "permits",
-    ReadChunkRate: "read stats",
-    ReadCursor: "read cursor",
-    ReadLog: "read log",
-    ReadSnapshot: "read snapshot",
-    ReadStoredCursor: "read stored cursor",
-    ResetCursor: "reset cursor",
-    Seek: "seek",
-    SetDeduplication: "set deduplication",
-    Skip: "skip",
-    SkipAll: "skip all",
-    Subscribe: "subscribe",
-    Terminate: "terminate",
-    Trim: "trim",
-}
-"""The operations that are a request to the broker, with what the request is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +77,8 @@ def arrows_of(step: Step, actor: str) -> tuple[Arrow, ...]:
 
 def _with_request(step: Step, actor: str, arrows: list[Arrow]) -> list[Arrow]:
     """These arrows, with that of the request if it is one and none of them is."""
-    request = _REQUESTS.get(type(step.operation))
-    if request is None or isinstance(step.outcome, Skipped):
+    request = step.operation.request
+    if not request or isinstance(step.outcome, Skipped):
         return arrows
     match [arrow for arrow in arrows if arrow.is_out]:
         case []:
