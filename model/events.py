@@ -11,6 +11,7 @@ from msgspec import Struct
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.failpoints import FailpointKind
 from model.log import Position
+from model.read_operations import ReadAnswer
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
 from model.vocabulary import Entry, HashRange, Outcome, SnapshotSchedule, Withheld
@@ -536,5 +537,6 @@ AnyOutcome = (
     | CursorMoved
     | UnacknowledgedRead
     | ChunkRate
+    | ReadAnswer
 )
 """Every outcome."""

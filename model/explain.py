@@ -25,6 +25,7 @@ from model.deviations import DEVIATIONS, EXPLANATIONS, Explanation, counted
 from model.events import AnyOutcome, Late
 from model.example.judge import NO_TIME
 from model.example.judge import judge as by_documents
+from model.example.reads import right_after_read
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.excuses.ways import required
@@ -62,7 +63,10 @@ def judge(
     )
     state = state.with_known(state.known)
     judged = _judged(state, step)
-    return _explained(state, step, judged) if isinstance(judged, Broken) else counted(judged)
+    if isinstance(judged, Allowed):
+        return counted(judged)
+    explained = _explained(state, step, judged)
+    return right_after_read(state, step, explained) if isinstance(explained, Broken) else explained
 
 
 def _judged(state: Example, step: Step) -> Judgement:

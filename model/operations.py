@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from model.cluster_operations import ReplicationOperation
 from model.failpoints import FailpointKind
+from model.read_operations import ReadRequest
 from model.subscription_operations import KeyOperation, SubscriptionOperation
 from model.vocabulary import (
     Client,
@@ -540,5 +541,6 @@ AnyOperation = (
     | ReplicationOperation
     | NetworkOperation
     | DeploymentOperation
+    | ReadRequest
 )
 """Every operation."""

@@ -20,6 +20,7 @@ import pulsar
 from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
 from conformance.tenancy.cluster_settings import CLASSIC
 from model.operations import AnyOperation, CreateTopic, SetDeduplication
+from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
 from model.subscription_operations import Expire, ResetCursor, Seek
@@ -165,7 +166,9 @@ def _is_topic_policy(operation: AnyOperation) -> bool:
             return False
 
 
-def _is_to_a_time(operation: AnyOperation) -> bool:
+def _reads_entry(operation: AnyOperation) -> bool:
+    if isinstance(operation, ReadMessage | FindByTime):
+        return True
     return isinstance(operation, Seek | ResetCursor) and operation.by_time and operation.to is not None
 
 
@@ -205,10 +208,28 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         withheld="nothing expires",
     ),
     Requirement(
+        name="analysis of a backlog",
+        asks=AdminRequest("subscription/s/analyzeBacklog"),
+        needs=lambda operation: isinstance(operation, AnalyzeBacklog),
+        withheld="no backlog is analyzed",
+    ),
+    Requirement(
+        name="examination of messages",
+        asks=AdminRequest("examinemessage"),
+        needs=lambda operation: isinstance(operation, ExamineMessage),
+        withheld="no message is examined",
+    ),
+    Requirement(
+        name="message ids by time",
+        asks=AdminRequest("messageid/0"),
+        needs=lambda operation: isinstance(operation, FindByTime),
+        withheld="no message id is asked for by time",
+    ),
+    Requirement(
         name="reading an entry",
         asks=AdminRequest("ledger/0/entry/0"),
         rules=family("REPL"),
-        needs=_is_to_a_time,
+        needs=_reads_entry,
         withheld="no subscription is reset to a time; markers cannot be read",
     ),
     Requirement(

@@ -36,6 +36,7 @@ from conformance.lockstep.network import Network
 from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Positions
+from conformance.lockstep.reads import Reads
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import ProducerSession, WireSession
@@ -83,6 +84,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.read_operations import ReadRequest
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
 
@@ -110,6 +112,7 @@ class RealPerformer:
         self._applications = ApplicationPerformer(world, self._example, self._topics, self._network)
         self._positions = Positions(delay_tick_ms=world.traits.delay_tick_ms)
         self._cursors = Cursors(world, self._topics, self._positions)
+        self._reads = Reads(world.admin, lambda: world.service, self._topics, self._positions)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
         self._owners = Owners(world, self._topics, self._answers)
         self._replication_performer: ReplicationPerformer | None = None
@@ -168,6 +171,9 @@ class RealPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
             self._network.release()
+        if isinstance(operation, ReadRequest):
+            late = self._collect(list(self._sessions))
+            return Performed(self._reads.perform(operation), late)
         if self._chunks.concerns(operation):
             return Performed(self._chunks.perform(operation))
         if self._replica is not None and isinstance(operation, ReadLog) and operation.cluster == HOME:

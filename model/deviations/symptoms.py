@@ -62,7 +62,7 @@ BY_NAME = {symptom.name: symptom for symptom in SYMPTOMS}
 
 _RULES = {
     "lost": "DEDUP-02 DEDUP-09 DEDUP-13 REPL-01 REPL-07 REPL-09 REPL-14 CHUNK-04 CHUNK-13 ACK-16",
-    "starved": "CHUNK-08 CHUNK-09 CHUNK-14 KEY-13 KEY-16 SERVE-03",
+    "starved": "CHUNK-08 CHUNK-09 CHUNK-14 KEY-13 KEY-16 SERVE-03 SERVE-08",
     "twice": "DEDUP-03 DEDUP-12 CHUNK-05 ACK-12",
     "out-of-order": "KEY-01 KEY-02 KEY-06 KEY-09",
     "ack-lost": "CHUNK-07 ACK-08 ACK-10 ACK-11 ACK-15 SERVE-06",
@@ -101,7 +101,7 @@ _EXCEPTIONS = {
     ),
     "twice": ("chunk-only-last-deduplicated", "recovery-ignores-replicator-positions"),
     "ack-lost": ("batch-index-acks-overwritten",),
-    "no-answer": ("reconnect-never-answered", "skip-past-terminated-end-loops"),
+    "no-answer": ("read-of-absent-entry-not-answered", "reconnect-never-answered", "skip-past-terminated-end-loops"),
     "refused": (
         "new-topic-unknown-to-other-broker",
         "terminated-empty-topic-refuses-subscriptions",

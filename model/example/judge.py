@@ -32,12 +32,13 @@ from model.events import (
     NetworkFaultsCleared,
     Opened,
     PolicyIgnored,
+    Refused,
     Sent,
     Skipped,
     SnapshotRead,
     Stored,
 )
-from model.example import deployment, elsewhere, replica
+from model.example import deployment, elsewhere, reads, replica
 from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.unexpected import failed_again
@@ -72,6 +73,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.read_operations import ReadRequest
 from model.replication import tracker as replication
 from model.service import confirmed
 from model.service import tracker as service
@@ -121,10 +123,12 @@ def judge(
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
     """Whether the operation changed no subscription, and everything in flight was received."""
     has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
-    return isinstance(operation, ReceiveDue) or (isinstance(outcome, CursorRead) and not has_arrived)
+    return isinstance(operation, ReceiveDue | ReadRequest) or (isinstance(outcome, CursorRead) and not has_arrived)
 
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    if isinstance(operation, ReadRequest) and isinstance(outcome, Refused):
+        return Allowed(state)  # judged as its answer
     is_disturbed = bool(state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
     is_certain = not is_disturbed and operation.topic not in state.fenced
     judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
@@ -148,6 +152,8 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
 def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
     if isinstance(outcome, Skipped):
         return Allowed(state)
+    if isinstance(operation, ReadRequest):
+        return reads.judge(state, operation, outcome)
     if isinstance(operation, ReadLog | ReceiveAll) and operation.cluster is not None:
         if operation.cluster == HOME and isinstance(operation, ReadLog) and isinstance(outcome, LogRead):
             return _home_read(state, operation.topic, outcome)

@@ -54,4 +54,11 @@ STATEMENTS = (
         (Decided.FAULT,),
         "Architecture: persistent storage",
     ),
+    Rule(
+        "SERVE-08",
+        "service",
+        "Reading is only reading: no request that asks (stats, internal stats, backlog analysis, a message by id or time, peek, look-ups) changes what clients get, and each is answered, also for what does not exist.",
+        (Decided.WIRE,),
+        "Admin API: topics; binary protocol: topic lookup",
+    ),
 )

@@ -36,6 +36,7 @@ from model.vocabulary import Client, Limits, Persistence, Start, SubscriptionTyp
 from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
 from stateful.delays import DELAYS, Delays
 from stateful.lockstep_machine import LockstepMachine, Performing
+from stateful.service.reads import READS, Asked
 
 TOPIC = "t0"
 INDEXES = st.integers(0, 63)
@@ -398,6 +399,14 @@ class AcknowledgmentMachine(OnSubscriptions):
         for subscription in self.plan.kinds:
             self.read(subscription)
 
+    @rule(asked=READS, index=INDEXES, which=INDEXES, count=COUNTS)
+    def only_read(self, asked: Asked, index: int, which: int, count: int) -> None:
+        """Somebody reads, and a consumer goes on to receive."""
+        consumer = self.consumer(index)
+        self.do(asked(TOPIC, consumer.subscription, self.plan.sent[which % len(self.plan.sent)]))
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.read(consumer.subscription)
+
     def read(self, subscription: str) -> None:
         """Read a subscription's state."""
         self.do(ReadCursor(topic=TOPIC, subscription=subscription))
@@ -495,6 +504,20 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         """A consumer nacks the same message repeatedly; once in an example."""
         self.is_patient = False
         self.do(NackRepeatedly(topic=self.topics[0], times=times))
+
+    @rule(asked=READS, index=INDEXES, which=INDEXES, count=COUNTS)
+    def only_read(self, asked: Asked, index: int, which: int, count: int) -> None:
+        """Somebody reads, and a consumer goes on to receive."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(
+            asked(
+                self.topics[which % len(self.topics)],
+                consumer.subscription,
+                self.plan.sent[which % len(self.plan.sent)],
+            )
+        )
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.read(consumer.subscription)
 
     def read(self, subscription: str) -> None:
         """Read a subscription's state on all partitions."""

@@ -28,6 +28,7 @@ from model.subscription_operations import (
 from stateful.delays import DELAYS, Delays
 from stateful.key_shared.plan import KEYS, Claims, KeyedPick, KeyPlan
 from stateful.lockstep_machine import LockstepMachine, Performing
+from stateful.service.reads import READS, Asked
 
 TOPIC, SUBSCRIPTION = "t0", "s0"
 NAMES = st.sampled_from([None, None, None, "x", "y"])
@@ -311,4 +312,11 @@ class KeysAgainMachine(KeysMachine):
         """An administrator skips entries, pending or not."""
         self.do(Skip(topic=TOPIC, subscription=SUBSCRIPTION, count=count))
         self.gather()
+        self.look()
+
+    @rule(asked=READS, which=INDEXES, index=INDEXES, permits=PERMITS)
+    def only_read(self, asked: Asked, which: int, index: int, permits: int) -> None:
+        """Somebody reads, and a consumer goes on to receive."""
+        self.do(asked(TOPIC, SUBSCRIPTION, self.plan.sent[which % len(self.plan.sent)]))
+        self.permit(self.consumer(index), permits)
         self.look()

@@ -29,6 +29,7 @@ from model.vocabulary import Limits, SubscriptionType
 from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
 from stateful.cursors.plan import PlannedConsumer
 from stateful.delays import DELAYS, Delays
+from stateful.service.reads import READS, Asked
 
 IN_ALL = Limits(in_all=3)
 LIMITS = st.sampled_from([None, None, Limits(consumers=2), Limits(unacknowledged=3), Limits(2, 4), IN_ALL, IN_ALL])
@@ -204,6 +205,14 @@ class ServiceMachine(OnSubscriptions):
             self.plan.kinds[subscription] = kind
             self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
         self.look(subscription)
+
+    @rule(asked=READS, index=INDEXES, which=INDEXES, count=COUNTS)
+    def only_read(self, asked: Asked, index: int, which: int, count: int) -> None:
+        """Somebody reads, and a consumer goes on to receive."""
+        consumer = self.consumer(index)
+        self.do(asked(TOPIC, consumer.subscription, self.plan.sent[which % len(self.plan.sent)]))
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.look(consumer.subscription)
 
     def look(self, subscription: str) -> None:
         """Compare the broker's stats."""

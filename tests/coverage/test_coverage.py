@@ -141,7 +141,7 @@ def test_a_run_prefers_what_no_run_before_it_has_drawn(
     machine: type[AcknowledgmentMachine | MixedMachine], seeds: Sequence[int]
 ) -> None:
     guided, aimless = (new_choices(machine, seeds, is_guided=is_guided) for is_guided in (True, False))
-    assert len(guided) > 1.05 * len(aimless)
+    assert len(guided) > 1.03 * len(aimless)  # a rule that reads draws several kinds, of which none is preferred
     if machine is MixedKillsMachine:
         assert len(before_kills(guided)) > 1.05 * len(before_kills(aimless))
 

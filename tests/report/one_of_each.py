@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from model import cluster_events, cluster_operations, events, operations, subscription_operations, traffic
+from model import (
+    cluster_events,
+    cluster_operations,
+    events,
+    operations,
+    read_operations,
+    subscription_operations,
+    traffic,
+)
 from model.events import AnyOutcome
 from model.log import Position
 from model.operations import AnyOperation
@@ -128,6 +136,14 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         "c1", "t0", "s0", "Failover", "official", queue=1, max_pending_chunked=2, acks_oldest_chunked=True
     ),
     subscription_operations.Expire("t0", "s0", 3),
+    read_operations.AnalyzeBacklog("t0", "s0"),
+    read_operations.ReadMessage("t0", "b1"),
+    read_operations.ReadMessage("t0", None),
+    read_operations.ExamineMessage("t0", 2, from_end=True),
+    read_operations.FindByTime("t0", "b1"),
+    read_operations.FindByTime("t0", None),
+    read_operations.ReadInternals("t0"),
+    read_operations.Inquire("t0", "bundle"),
     subscription_operations.ResetCursor("t0", "s0", 3),
     operations.ReadChunkRate("t0", "p1", LARGE),
     operations.TakeOver("t0", "kill"),
@@ -232,6 +248,14 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
         )
     ),
     events.BookiesLeft(2),
+    read_operations.BacklogAnalyzed(3, 5),
+    read_operations.BacklogAnalyzed(1, 1, is_aborted=True),
+    read_operations.EntryRead(Position(3, 1)),
+    read_operations.MessageIdRead(Position(3, 1), Position(3, 1)),
+    read_operations.InternalsRead(4, Position(3, 3), ("s0", "s1")),
+    read_operations.Answered(),
+    read_operations.Answered(("s0", "s1")),
+    read_operations.Answered(position=Position(3, 3)),
 )
 
 SILENT = (cluster_events.LinkCut(1), cluster_events.LinkHealed(2), cluster_events.ReplicatorsClosed(3))

@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from conformance.clients.admin.http import DEFAULT_TIMEOUT_S, AdminError, AdminHttp, topic_path
+from conformance.clients.admin.http import DEFAULT_TIMEOUT_S, AdminError, AdminHttp, namespace_of, topic_path
 from conformance.clients.admin.types import (
+    AnalyzedBacklog,
     InactiveTopics,
     InternalInfo,
     InternalStats,
@@ -161,9 +162,10 @@ class Admin:
             raise
         return msgspec.json.decode(answer.data, type=kind | None) if answer.data else None
 
-    def internal_stats(self, topic: str) -> InternalStats:
-        """The state of a topic's ledgers and cursors in the broker's memory."""
-        return self._http.get(f"{topic_path(topic)}/internalStats", InternalStats)
+    def internal_stats(self, topic: str, *, with_metadata: bool = False) -> InternalStats:
+        """The state of a topic's ledgers and cursors in the broker's memory; the metadata of its ledgers is ignored."""
+        query = {"metadata": "true"} if with_metadata else None
+        return self._http.call("GET", f"{topic_path(topic)}/internalStats", InternalStats, query=query)
 
     def internal_info(self, topic: str) -> InternalInfo:
         """The same in the metadata store."""
@@ -176,6 +178,37 @@ class Admin:
     def read_entry(self, topic: str, position: Position) -> RestEntry:
         """Read one entry of the log; an error of status 404 (2.11: 500) if there is none."""
         return self._entry(f"{topic_path(topic)}/ledger/{position.ledger}/entry/{position.entry}")
+
+    def examine(self, topic: str, nth: int, *, from_end: bool) -> RestEntry:
+        """Read the ``nth`` entry of the log from its beginning or its end, from 1; status 412 if the log is empty."""
+        query = {"initialPosition": "latest" if from_end else "earliest", "messagePosition": str(nth)}
+        return self._entry(f"{topic_path(topic)}/examinemessage", query)
+
+    def find_by_time(self, topic: str, publish_time_ms: int) -> Position:
+        """The first position with this publish time or a later one; the next one to be written if there is none."""
+        return self._http.get(f"{topic_path(topic)}/messageid/{publish_time_ms}", StoredPosition).position
+
+    def subscriptions(self, topic: str) -> Sequence[str]:
+        """The names of a topic's subscriptions."""
+        return self._http.get(f"{topic_path(topic)}/subscriptions", list[str])
+
+    def inquire(self, topic: str, about: str) -> None:
+        """Send a request that only reads; its answer is ignored."""
+        path = topic_path(topic)
+        without_domain, namespace = path.partition("/")[2], namespace_of(topic)
+        paths = {
+            "look-up": f"../../lookup/v2/topic/{path}",
+            "bundle": f"../../lookup/v2/topic/{path}/bundle",
+            "schema": f"schemas/{without_domain}/schema",
+            "schema versions": f"schemas/{without_domain}/schemas",
+            "namespace policies": f"namespaces/{namespace}",
+            "topic policy": f"{path}/retention",
+            "permissions": f"{path}/permissions",
+            "stats": f"{path}/stats",
+            "topics": f"persistent/{namespace}",
+            "stored state": f"{path}/internal-info",
+        }
+        self._http.request("GET", paths[about])
 
     # ------------------------------------------------------------------------------------------------ subscriptions
 
@@ -193,6 +226,11 @@ class Admin:
     def peek(self, topic: str, subscription: str, nth: int) -> RestEntry:
         """Read the ``nth`` entry of a subscription's backlog, from 1, without a change to it."""
         return self._entry(f"{_subscription_path(topic, subscription)}/position/{nth}")
+
+    def analyze_backlog(self, topic: str, subscription: str) -> AnalyzedBacklog:
+        """Have the broker read a subscription's backlog and count it (from 2.11)."""
+        path = f"{_subscription_path(topic, subscription)}/analyzeBacklog"
+        return self._http.call("POST", path, AnalyzedBacklog)
 
     def skip(self, topic: str, subscription: str, count: int) -> None:
         """Acknowledge the next ``count`` entries of a subscription."""
@@ -366,8 +404,8 @@ class Admin:
         """Remove the change of a dynamic setting."""
         self._http.request("DELETE", f"brokers/configuration/{quote(name, safe='')}")
 
-    def _entry(self, path: str) -> RestEntry:
-        response = self._http.request("GET", path)
+    def _entry(self, path: str, query: Mapping[str, str] | None = None) -> RestEntry:
+        response = self._http.request("GET", path, query=query)
         try:
             return RestEntry.of(response.headers, response.data)
         except (KeyError, ValueError):

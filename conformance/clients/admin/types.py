@@ -186,6 +186,19 @@ class InternalStats(AdminAnswer, frozen=True):
     ledgers: tuple[LedgerStats, ...] = ()
     cursors: dict[str, CursorStats] = {}
 
+    @property
+    def last_position(self) -> Position:
+        """The position of the last entry; its entry is -1 if there is none."""
+        return Position.parse(self.last_confirmed_entry)
+
+
+class AnalyzedBacklog(AdminAnswer, frozen=True):
+    """``POST …/analyzeBacklog``: what a subscription's backlog has."""
+
+    entries: int
+    messages: int
+    aborted: bool = False
+
 
 class StoredPosition(AdminAnswer, frozen=True):
     """A position as two numbers."""

@@ -6,11 +6,13 @@ If the broker answers before it is done, they wait until its stats show the effe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
+from conformance.lockstep.positions import Positions
 from conformance.wait import retry, wait_until
 from model.events import (
     AnyOutcome,
@@ -44,7 +46,12 @@ def surely(request: Callable[[], T]) -> T | Refused:
         return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
 
 
-"""The position that resets a cursor to the first entry."""
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An entry, and its publish time."""
+
+    position: Position
+    time_ms: int
 
 
 class CursorAdmin:
@@ -134,3 +141,16 @@ class CursorAdmin:
 def _done(request: Callable[[], object]) -> Done | Refused:
     answer = surely(request)
     return answer if isinstance(answer, Refused) else Done()
+
+
+def first_published(admin: CursorAdmin, positions: Positions, topic: str, position: Position) -> Published | Refused:
+    """The first known entry with the publish time of this one, or a later time, and that time."""
+    time_ms = admin.publish_time_ms(topic, position)
+    if isinstance(time_ms, Refused):
+        return time_ms
+    for earlier in positions.entries_before(topic, position):
+        published_ms = admin.publish_time_ms(topic, earlier)
+        if isinstance(published_ms, Refused) or published_ms < time_ms:
+            break
+        position = earlier
+    return Published(position, time_ms)

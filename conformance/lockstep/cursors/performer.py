@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.consumer import PartOfBatch
-from conformance.lockstep.cursors.admin import CursorAdmin
+from conformance.lockstep.cursors.admin import CursorAdmin, first_published
 from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursors.key_shared import KeyShares
@@ -392,19 +392,10 @@ class Cursors:
         found = self._positions.find(to, topic=topic)
         if found is None:
             return _NO_MESSAGE
-        return self._target_by_time(topic, found.position) if by_time else Target(found.position)
-
-    def _target_by_time(self, topic: str, position: Position) -> Target | AnyOutcome:
-        """The publish time of an entry, and the first entry with this or a later time."""
-        time_ms = self._admin.publish_time_ms(topic, position)
-        if isinstance(time_ms, Refused):
-            return time_ms
-        for earlier in self._positions.entries_before(topic, position):
-            published_ms = self._admin.publish_time_ms(topic, earlier)
-            if isinstance(published_ms, Refused) or published_ms < time_ms:
-                break
-            position = earlier
-        return Target(position, time_ms)
+        if not by_time:
+            return Target(found.position)
+        first = first_published(self._admin, self._positions, topic, found.position)
+        return first if isinstance(first, Refused) else Target(first.position, first.time_ms)
 
     def _was_reset(self, topic: str, subscription: str, target: Target) -> CursorReset:
         """A reset disconnects all consumers."""

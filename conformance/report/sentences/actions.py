@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report.sentences import deployment, key_shared, network, replication
+from conformance.report.sentences import deployment, key_shared, network, reads, replication
 from conformance.report.sentences.consumption import action
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
@@ -52,6 +52,7 @@ from model.operations import (
     Then,
     Unload,
 )
+from model.read_operations import ReadRequest
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Entry, Limits, Persistence, Quorum
 
@@ -74,6 +75,8 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return replication.action(operation)
     if isinstance(operation, DeploymentOperation):
         return deployment.action(operation)
+    if isinstance(operation, ReadRequest):
+        return SUITE, "the suite", reads.action(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, participants.producer(session), _action_of_producer(operation)

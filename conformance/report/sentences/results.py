@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec import structs
 
-from conformance.report.sentences import chunking, deployment, key_shared, replication
+from conformance.report.sentences import chunking, deployment, key_shared, reads, replication
 from conformance.report.sentences.consumption import outcome_in_words
 from conformance.report.sentences.lists import count, ends, joined, times
 from model.cluster_events import ReplicationOutcome
@@ -53,6 +53,7 @@ from model.events import (
     Unknown,
 )
 from model.operations import AnyOperation, Send
+from model.read_operations import ReadAnswer
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.traffic import Delivery
 from model.vocabulary import Entry
@@ -147,6 +148,8 @@ def _plain(outcome: AnyOutcome) -> str:
         return key_shared.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):
         return outcome_in_words(outcome)
+    if isinstance(outcome, ReadAnswer):
+        return reads.outcome_in_words(outcome)
     if isinstance(outcome, TakenOver | Thawed | BookiesLeft):
         return deployment.outcome_in_words(outcome)
     match outcome:

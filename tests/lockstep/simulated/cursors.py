@@ -34,6 +34,7 @@ from model.events import (
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import EARLIEST, Ledgers, Position
 from model.operations import CursorOperation, Terminate, Trim
+from model.read_operations import BacklogAnalyzed
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -219,6 +220,13 @@ class SimulatedCursors:
                 return Skipped("there is no such topic")
             case _:
                 return self._on_topic(operation)
+
+    def analyze(self, topic: str, name: str) -> AnyOutcome:
+        """The entries and messages of a subscription's backlog."""
+        if (subscription := self._subscriptions.get((topic, name))) is None:
+            return NO_SUBSCRIPTION
+        left = subscription.left()
+        return BacklogAnalyzed(len(left), sum(subscription.log.of_model.size(position) for position in left))
 
     def _drift(self) -> None:
         """Let some time pass: the broker dispatches, clients flush grouped acks, or nothing happens."""

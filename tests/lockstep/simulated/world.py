@@ -76,11 +76,13 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.read_operations import AnalyzeBacklog, ReadRequest
 from model.service.unexpected import Closed
 from model.subscription_operations import KeyOperation, ReceiveAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
 from tests.lockstep.simulated.cursors import SimulatedCursors
+from tests.lockstep.simulated.reads import perform_read
 from tests.lockstep.simulated.replica import Replicate, SimulatedReplica, as_it_is
 from tests.lockstep.simulated.subscription import Clock
 from tests.lockstep.simulated.variants import AS_DOCUMENTED, SimulatedVariant
@@ -189,6 +191,8 @@ class SimulatedPerformer:
                 yield Closed(name, "the broker closed the producer", session.topic)
 
     def _perform(self, operation: AnyOperation) -> Performed:
+        if isinstance(operation, ReadRequest):
+            return Performed(self._read(operation), self._collect(list(self._sessions)))
         if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
@@ -243,6 +247,13 @@ class SimulatedPerformer:
                 return Performed(Skipped("there is no such topic"))
             case _:
                 return self._on_topic(operation)
+
+    def _read(self, operation: ReadRequest) -> AnyOutcome:
+        if operation.topic not in self._cursors.topics:
+            return Skipped("there is no such topic")
+        if isinstance(operation, AnalyzeBacklog):
+            return self._cursors.analyze(operation.topic, operation.subscription)
+        return perform_read(operation, self.broker.topic(operation.topic).log)
 
     def _on_network(self, operation: NetworkOperation) -> AnyOutcome:
         """All faults are of one kind here: some time after the next send to the topic its connection is cut."""
