@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from conformance.coverage.coverage import Drawn
-from conformance.history.document import Violation
+from conformance.history.document import Replays, Violation
 from conformance.known import KnownDeviation
 from conformance.load import Load
 
@@ -150,6 +150,42 @@ class ReplayedSoundly(Event, frozen=True, kw_only=True):
     came_back: Count
 
 
+BaselineResult = Literal["new", "there-before", "undecided"]
+
+
+class ComparedWithBaseline(Event, frozen=True, kw_only=True):
+    """A violation was compared with the baseline of the run; ``original`` is the file of its whole history.
+
+    ``candidate`` and ``before``: how often it came back on each. ``p`` is Fisher's probability, and ``interval`` that
+    of the difference of the two rates (Newcombe, 95 %). ``because``: why it is undecided, or what a file says.
+    """
+
+    original: str
+    baseline: str
+    result: BaselineResult
+    candidate: Replays | None = None
+    before: Replays | None = None
+    p: float | None = None
+    interval: tuple[float, float] | None = None
+    because: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The result, as the end of a sentence."""
+        what = {
+            "new": f"new against {self.baseline}",
+            "there-before": f"in {self.baseline}, too",
+            "undecided": f"only suspected to be new against {self.baseline}",
+        }[self.result]
+        if self.p is None or self.candidate is None or self.before is None:
+            return f"{what}: {self.because}."
+        rates = (
+            f"it came back in {self.candidate.came_back} of {self.candidate.tries} replays here, and in "
+            f"{self.before.came_back} of {self.before.tries} there (p = {self.p:.2g})"
+        )
+        return f"{what}: {rates}{f'; {self.because}' if self.because else ''}."
+
+
 class NotExercisable(Event, frozen=True, kw_only=True):
     """A rule that this run cannot exercise, for example because the broker allows no fault, and why."""
 
@@ -211,6 +247,7 @@ AnyEvent = (
     | ViolationFound
     | ViolationMinimised
     | ReplayedSoundly
+    | ComparedWithBaseline
     | NotExercisable
     | HarnessErrorHappened
     | RunStopped

@@ -120,12 +120,10 @@ class Presence:
             return "gone"
         return None
 
-    def fewest_left(self, seen: Counts) -> int:
-        """How many more trials decide it at the earliest, whichever way it goes on."""
-        for more in range(1, MOST_TRIALS):
-            if any(self.decide(seen + Counts(times, more)) for times in (0, more)):
-                return more
-        return MOST_TRIALS
+    def left(self, seen: Counts) -> int:
+        """How many more trials decide it if it goes on as it began: in all of them, or in none."""
+        goes_on = 1 if seen.times else 0
+        return next((n for n in range(1, MOST_TRIALS) if self.decide(seen + Counts(goes_on * n, n))), MOST_TRIALS)
 
     def _evidence(self, seen: Counts) -> float:
         """The logarithm of how much likelier the trials are if it is there."""

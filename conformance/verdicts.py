@@ -11,6 +11,7 @@ The exit status is the smallest of these above zero:
 3. A violation is only *suspected*: it came back in none of at least thirty replays; or it is overdue (something did not
    happen before a wait ended), and came back in no replay, however few there were, because a slow machine looks the
    same. A gate that accepts this must not accept an unfinished run.
+   With a baseline, it is suspected instead if the comparison is undecided, and fails nothing if the baseline has it.
 4. Otherwise 0: every wanted rule was exercised and held. A *known* deviation is reported apart and fails nothing.
 
 A process of the release that ended although the suite did not end it breaks SERVE-02, and this is certain: it needs no
@@ -29,6 +30,7 @@ from typing import Literal, assert_never, get_args
 
 from conformance.events import (
     AnyEvent,
+    ComparedWithBaseline,
     ExampleFinished,
     HarnessErrorHappened,
     LoadMeasured,
@@ -98,10 +100,22 @@ class Finding:
     whole: str = ""
     stages: tuple[Stage, ...] = ()
     load: Load | None = None
+    compared: ComparedWithBaseline | None = None
+    """What came of the comparison with the baseline, if the run had one."""
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether it fails nothing: it is known, or the baseline has it, too."""
+        return self.known or (self.compared is not None and self.compared.result == "there-before")
 
     @property
     def is_suspected(self) -> bool:
-        """Whether it never came back, in enough replays to say so, or in any number if it was overdue."""
+        """Whether it never came back, in enough replays to say so, or in any number if it was overdue.
+
+        With a baseline: whether the comparison is undecided.
+        """
+        if self.compared is not None:
+            return self.compared.result == "undecided"
         replays = self.replays or Replays(tries=0, came_back=0)
         return not self.known and (replays.are_in_vain or (self.violation.is_overdue and not replays.came_back))
 
@@ -141,7 +155,7 @@ class Contradicted:
     @property
     def by_weight(self) -> list[Finding]:
         """The findings, those that came back before those that are suspected, and the known ones last."""
-        return sorted(self.findings, key=lambda finding: (finding.known, finding.is_suspected))
+        return sorted(self.findings, key=lambda finding: (finding.is_excused, finding.is_suspected))
 
     @property
     def deviation(self) -> str | None:
@@ -347,6 +361,7 @@ class _RunSummary:
         self._load_of: dict[str, Load | None] = {}
         self._found: list[ViolationFound] = []
         self._minimised: dict[str, ViolationMinimised] = {}
+        self._compared: dict[str, ComparedWithBaseline] = {}
 
     def is_concerned_by(self, deviation: KnownDeviation) -> bool:
         started = self.started
@@ -381,6 +396,8 @@ class _RunSummary:
                 self._minimised[event.original] = event
             case ReplayedSoundly():
                 pass
+            case ComparedWithBaseline():
+                self._compared[event.original] = event
             case NotExercisable():
                 self.not_exercisable.setdefault(event.rule, event.why)
             case LoadMeasured(load=load):
@@ -433,6 +450,7 @@ class _RunSummary:
             operations=found.operations,
             known=found.violation.deviation in in_force,
             load=self._load_of.get(found.history),
+            compared=self._compared.get(found.history),
         )
         minimised = self._minimised.get(found.history)
         if minimised is None:
@@ -495,7 +513,7 @@ def _contradicted(
     crashes = summary.crashes if rule.id == OF_CRASHES else ()
     if not (findings or occurrences or crashes):
         return None
-    new = [finding for finding in findings if not finding.known]
+    new = [finding for finding in findings if not finding.is_excused]
     kind: type[Violated | Suspected | Deviated]
     if crashes or not set(occurrences) <= in_force or any(not finding.is_suspected for finding in new):
         kind = Violated

@@ -22,6 +22,8 @@ LARGE = {
     "conformance/brokers/deployment.py": "one deployment: its processes, their starts and their faults",
     "conformance/engine/catalogue.py": "a table of all machines",
     "conformance/lockstep/chunking/performer.py": "one performer of a document",
+    "conformance/cli": "a module for each command",
+    "conformance/cli/check.py: check": "a parameter for each option",
     "conformance/lockstep/real.py": "one match over all operations",
     "conformance/verdicts.py": "all verdicts, and their JSON",
     "model": "the operations, the outcomes and the judgement, beside a package for each document",
@@ -37,6 +39,7 @@ LARGE = {
     "tests/lockstep/simulated/world.py": "one match over all operations",
     "tests/model/key_shared/test_order.py": "small histories of one document",
     "tests/model/test_ended_excuses.py": "small histories of one kind",
+    "tests/cli": "a module for each command or part of the command line",
     "tests/model/test_subscriptions.py": "small histories of one kind",
     "tests/model/test_topics_with_markers.py": "small histories of one kind",
 }

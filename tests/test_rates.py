@@ -150,7 +150,8 @@ def test_what_is_there_or_gone_is_taken_for_the_other_less_often_than_stated(rat
 
 def test_what_always_happens_is_decided_by_few_trials() -> None:
     test = Presence(1.0)
-    assert test.fewest_left(Counts()) == 2
+    assert test.left(Counts()) == 7
+    assert test.left(Counts(1, 1)) == 1
     assert test.decide(Counts(0, 7)) == "gone"
     assert test.decide(Counts(0, 6)) is None
     assert test.decide(Counts(2, 2)) == "there"

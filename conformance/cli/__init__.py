@@ -14,9 +14,11 @@ from typing import NoReturn
 
 import click
 
+from conformance.cli.bisect import bisect
 from conformance.cli.check import check
 from conformance.cli.clean import clean
 from conformance.cli.compact import compact
+from conformance.cli.compare import compare
 from conformance.cli.defects import defects
 from conformance.cli.explore import explore
 from conformance.cli.fetch import fetch
@@ -57,9 +59,11 @@ def cli() -> None:
 
 
 for command in (
+    bisect,
     check,
     clean,
     compact,
+    compare,
     defects,
     explore,
     fetch,

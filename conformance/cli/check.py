@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +19,11 @@ from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
 from conformance.commands.supervision.engine import Engine
 from model.rules.catalogue import FAMILIES, Selection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.commands.check import CheckOptions
 
 LANES = 8
 """On a broker of its own. A running cluster has other users, and what a run leaves there takes time to remove."""
@@ -33,6 +40,11 @@ LANES = 8
 @options.json_file_option
 @options.coverage_option
 @options.folder_option("--history", "Folder for a history to `verify`.")
+@click.option(
+    "--baseline",
+    metavar="BROKER|FILE",
+    help="Fail only for violations that are new against this broker, or the verdicts.json of a check.",
+)
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
 @options.lanes_option(f"How many examples run at once.  [default: {LANES}; on a running cluster 1]")
@@ -60,6 +72,7 @@ def check(
     json_: Path | None,
     coverage: Path | None,
     history: Path | None,
+    baseline: str | None,
     defect: str | None,
     machines: tuple[str, ...],
     lanes: int | None,
@@ -113,4 +126,25 @@ def check(
         from conformance.commands.dry_run import dry_run as only_say
 
         return only_say(asked, engine.secured(security), out=out)
-    return checking.check(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)
+    engine = options.with_client(engine.secured(security), client, err)
+    if baseline is None:
+        return checking.check(asked, engine, out=out, err=err)
+    return _against(baseline, asked, engine, out, err)
+
+
+def _against(baseline: str, asked: CheckOptions, engine: Engine, out: Console, err: Console) -> int:
+    """Check, and compare what is found with a baseline that is known to be there before the check begins."""
+    from conformance.brokers.name import exact_name
+    from conformance.commands.check import check as check_it
+    from conformance.commands.comparison.baseline import Baseline, compare
+
+    against = Baseline.read(baseline)
+    if against.verdicts is None:
+        against = replace(against, name=exact_name(against.name))
+        engine.demand(against.name, asked.settings, asked.choice, asked.size)
+        engine.obtain(against.name, engine.security)
+
+    def compared(done: CheckOptions, folder: Path) -> None:
+        compare(against, done, folder, engine, out=out, err=err)
+
+    return check_it(asked, engine, out=out, err=err, afterwards=compared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,13 @@ class CheckOptions:
     """The folder for a history of all examples, for ``verify``."""
 
 
-def check(asked: CheckOptions, engine: Engine, *, out: Console, err: Console) -> int:
+Afterwards = Callable[[CheckOptions, Path], None]
+"""What is done with the options and the folder of a run before its reports, such as a comparison with a baseline."""
+
+
+def check(
+    asked: CheckOptions, engine: Engine, *, out: Console, err: Console, afterwards: Afterwards | None = None
+) -> int:
     """Run, show progress on ``err``, print the table on ``out``, write the reports; returns the exit status."""
     demand_open_files()
     _demand_decided(asked)
@@ -84,7 +90,7 @@ def check(asked: CheckOptions, engine: Engine, *, out: Console, err: Console) ->
     engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
-        return _check(asked, folder, engine, out=out, err=err)
+        return _check(asked, folder, engine, out=out, err=err, afterwards=afterwards)
 
 
 def _demand_decided(asked: CheckOptions) -> None:
@@ -99,7 +105,9 @@ def _demand_decided(asked: CheckOptions) -> None:
             )
 
 
-def _check(asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
+def _check(
+    asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, err: Console, afterwards: Afterwards | None
+) -> int:
     command = [*engine.command, *_order(asked, folder, engine.security).options()]
     with (
         on_cluster(asked.broker, asked.footprint, engine.security, err=err),
@@ -113,6 +121,8 @@ def _check(asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, e
             asked=_run_asked(asked),
             security=engine.security,
         )
+    if afterwards is not None and ending is not Ending.INTERRUPTED:
+        afterwards(asked, folder)
     data = read(folder)
     report(data, folder, out, verbose=asked.verbose)
     github.publish(data)

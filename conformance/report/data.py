@@ -277,7 +277,9 @@ def diagnosis(verdict: Contradicted, data: ReportData) -> str:
     if verdict.crashes:
         return " ".join(crash.sentence for crash in verdict.crashes[:FINDINGS_AT_MOST])
     if verdict.worst is not None:
-        return verdict.worst.violation.because + (f" (deviation {name})" if name else "")
+        compared = verdict.worst.compared
+        against = "" if compared is None else f". It is {compared.sentence.removesuffix('.')}"
+        return verdict.worst.violation.because + (f" (deviation {name})" if name else "") + against
     return " ".join(_met(name, times, data) for name, times in verdict.occurrences.items())
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from conformance.events import (
     AnyEvent,
+    ComparedWithBaseline,
     ExampleFinished,
     HarnessErrorHappened,
     LoadMeasured,
@@ -122,6 +123,8 @@ class _State:
                 return f"its history was shortened to {steps} steps; it came back in {came_back} of {tries} replays"
             case ReplayedSoundly(tries=tries, came_back=came_back):
                 return f"without the defect a rule broke in {came_back} of {tries} replays"
+            case ComparedWithBaseline():
+                return f"the violation is {event.sentence}"
             case NotExercisable(rule=rule, why=why):
                 return f"{rule} cannot be exercised: {why}"
             case HarnessErrorHappened(sentence=sentence):

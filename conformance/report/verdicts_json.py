@@ -6,10 +6,10 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from conformance.events import ProcessEnded
+from conformance.events import ComparedWithBaseline, ProcessEnded
 from conformance.files import write_whole
 from conformance.report.data import ReportData, diagnosis
-from conformance.report.sentences.forms import CheckForm, EndedForm, RuleForm, encode, utc
+from conformance.report.sentences.forms import BaselineForm, CheckForm, EndedForm, RuleForm, encode, utc
 from conformance.verdicts import (
     Contradicted,
     NotDecidable,
@@ -90,9 +90,22 @@ def _rule(verdict: RuleVerdict, data: ReportData, folder: Path) -> RuleForm:
                 shortening=() if worst is None else worst.stages,
                 overdue=worst is not None and worst.violation.is_overdue,
                 load=None if worst is None else worst.load,
+                baseline=None if worst is None or worst.compared is None else _baseline(worst.compared),
             )
         case _:
             return plain
+
+
+def _baseline(compared: ComparedWithBaseline) -> BaselineForm:
+    return BaselineForm(
+        broker=compared.baseline,
+        result=compared.result,
+        candidate=compared.candidate,
+        before=compared.before,
+        p=compared.p,
+        interval=None if compared.interval is None else _rounded(compared.interval),
+        because=compared.because,
+    )
 
 
 def _rounded(interval: tuple[float, float]) -> tuple[float, float]:

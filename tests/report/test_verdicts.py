@@ -13,6 +13,8 @@ from rich.console import Console
 
 from conformance.events import (
     AnyEvent,
+    BaselineResult,
+    ComparedWithBaseline,
     HarnessErrorHappened,
     LoadMeasured,
     NotExercisable,
@@ -38,6 +40,7 @@ from conformance.verdicts import (
     Suspected,
     Verdicts,
     Violated,
+    name_of,
     seconds_of,
     times_exercised,
     verdicts,
@@ -365,3 +368,34 @@ def test_every_report_says_how_busy_the_machine_was_beside_what_was_overdue(tmp_
     encoded = json.loads(encode(verdicts_json.form(data, folder=tmp_path, when=WHEN)))
     (rule,) = [rule for rule in encoded["rules"] if rule["verdict"] == "suspected"]
     assert (rule["overdue"], rule["load"]["waited"], encoded["load"]["waited"]) == (True, 0.9, 0.9)
+
+
+def compared(result: BaselineResult) -> ComparedWithBaseline:
+    return ComparedWithBaseline(
+        at_s=15.0,
+        original=FOUND.history,
+        baseline="4.0.7",
+        result=result,
+        candidate=Replays(tries=6, came_back=6),
+        before=Replays(tries=6, came_back=0 if result == "new" else 6),
+        p=0.001,
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "status"),
+    [("new", "violated", 1), ("there-before", "known-deviation", 0), ("undecided", "suspected", 3)],
+)
+def test_a_violation_fails_a_run_with_a_baseline_only_if_it_is_new(
+    result: BaselineResult, verdict: str, status: int
+) -> None:
+    rules = (RULES["DEDUP-03"],)
+    judged = verdicts(run(example(DEDUP_03=3), FOUND, MINIMISED, compared(result)), rules)
+    assert [name_of(one) for one in judged.rules] == [verdict]
+    assert judged.exit_status == status
+
+
+def test_another_violation_of_the_rule_fails_although_the_baseline_has_the_first() -> None:
+    other = FOUND.__replace__(history="histories/2.json")
+    judged = verdicts(run(FOUND, MINIMISED, other, compared("there-before")), (RULES["DEDUP-03"],))
+    assert judged.exit_status == 1

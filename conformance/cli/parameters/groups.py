@@ -13,6 +13,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Broker and client": ("broker", "brokers", "bookies", "settings", "setting", "defect", "client"),
     "What to run": (
         *("rules", "machines", "budget", "times", "shorten", "lanes", "seed", "known", "coverage", "dry-run"),
+        *("good", "bad", "releases", "command", "baseline"),
         *("minutes", "hours", "clients", "topics", "clusters", "rate", "fault-every", "faults"),
     ),
     "Output": ("report", "json", "history", "verbose"),

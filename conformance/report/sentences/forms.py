@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from conformance.events import Stage
+from conformance.events import BaselineResult, Stage
 from conformance.history.document import Replays
 from conformance.load import Load
 from conformance.verdicts import Rate, VerdictName
@@ -23,6 +23,22 @@ that only a known deviation passed as exercised."""
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
+
+
+class BaselineForm(Struct, frozen=True, kw_only=True):
+    """The comparison of a violation with the ``broker``, or the file of verdicts, that was the baseline.
+
+    ``candidate`` and ``before``: how often it came back on each. ``p``: Fisher's probability. ``interval``: of the
+    difference of the rates (95 %). ``because``: why it is undecided, or what the file says.
+    """
+
+    broker: str
+    result: BaselineResult
+    candidate: Replays | None = None
+    before: Replays | None = None
+    p: float | None = None
+    interval: tuple[float, float] | None = None
+    because: str = ""
 
 
 class RuleForm(Struct, frozen=True, kw_only=True):
@@ -36,7 +52,7 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     folder of this file; ``left_out`` counts the steps of the recording that it lacks, ``replay`` is the file to replay
     (the history, or the whole recording if steps are left out), and ``shortening`` has the stages of its shortening.
     ``because`` says why the rule did not simply hold. ``overdue``: something did not happen
-    before a wait ended; ``load`` is that of the machine meanwhile.
+    before a wait ended; ``load`` is that of the machine meanwhile. ``baseline``: its comparison with that of the run.
     """
 
     id: str
@@ -56,6 +72,7 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     shortening: tuple[Stage, ...] = ()
     overdue: bool = False
     load: Load | None = None
+    baseline: BaselineForm | None = None
 
 
 class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):
