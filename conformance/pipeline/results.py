@@ -40,7 +40,7 @@ from conformance.pipeline.topic import (
     topics,
 )
 
-NEEDED = [name for name in SCHEMA.names if name not in {"lane", "highest_sequence_id", "redeliveries"}]
+NEEDED = [name for name in SCHEMA.names if name not in {"highest_sequence_id", "redeliveries"}]
 """The columns that invariants use, or that explain a case; the others are not read."""
 
 READINGS = frozenset({Kind.LOG, Kind.LOG_END, Kind.CURSOR, Kind.PASSED_ON, Kind.DRAINED})

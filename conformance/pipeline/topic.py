@@ -161,6 +161,17 @@ class TopicEvents:
         flags: Flags = both & (values[these] != values[those])
         return flags
 
+    def keeps(self, name: str, these: Ints, those: Ints) -> Flags:
+        """Row by row, whether two events have the same value in a column, or both have none.
+
+        If none of these or none of those has a value, it was not recorded there, and all keep it.
+        """
+        here, there = self.present(name)[these], self.present(name)[those]
+        if not (here.any() and there.any()):
+            return np.ones(len(these), dtype=np.bool_)
+        flags: Flags = ~self.differ(name, these, those) & (here == there)
+        return flags
+
     @property
     def invoked(self) -> Ints:
         """When each began, in ns; :data:`UNKNOWN_TIME` if unknown."""
@@ -210,6 +221,16 @@ class TopicEvents:
         order = np.argsort(self.kinds, kind="stable")
         bounds = np.searchsorted(self.kinds[order], np.arange(len(_KINDS) + 1))
         return [order[first:end] for first, end in itertools.pairwise(bounds)]
+
+    @cached_property
+    def sent_as(self) -> Ints:
+        """A number for each row, equal for the same producer and sequence id."""
+        producer, ids = self.codes("producer") + 1, self.numbers("sequence_id", -1) + 1
+        width = int(ids.max()) + 1
+        if (int(producer.max()) + 1) * width >= NEVER:
+            values, ids = np.unique(ids, return_inverse=True)
+            width = len(values)
+        return producer * width + ids
 
     def are(self, kind: Kind, rows: Ints) -> Flags:
         """Which of the rows are of this kind."""

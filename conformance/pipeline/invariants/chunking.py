@@ -8,12 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.history.recorded import CallOutcome, Kind
-from conformance.pipeline.invariants.order import are_of_type, given_late
+from conformance.pipeline.invariants.order import are_of_type, given_late, starts
 from conformance.pipeline.topic import NOTHING, Evidence, Flags, Ints, TopicEvents, found
 
 
 def chunks_agree(topic: TopicEvents) -> Evidence:
-    """CHUNK-02: the chunks of one uuid agree in number, producer and sequence id; chunk ids are below the number."""
+    """CHUNK-02: the chunks of one uuid agree in number, producer and sequence id; chunk ids are below the number.
+
+    The number is that of the send that was confirmed at the last one.
+    """
     logs = _chunks(topic)
     order = logs[np.argsort(topic.codes("chunk_uuid")[logs], kind="stable")]
     one, other = order[:-1], order[1:]
@@ -26,8 +29,16 @@ def chunks_agree(topic: TopicEvents) -> Evidence:
     outside = logs[(chunk < 0) | (chunk >= topic.numbers("chunks", 0)[logs])]
     contradict = "two chunks of one message contradict each other"
     no_room = "a chunk id is not below the number of chunks"
-    return found(len(logs), bad, contradict, lambda index: (one[index], other[index])) + found(
-        0, outside, no_room, lambda row: (row,)
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[CallOutcome.OK]))
+    there = np.full(topic.messages, -1)
+    there[topic.message[logs]] = logs
+    sends = sends[there[topic.message[sends]] >= 0]
+    announced = sends[topic.differ("chunks", sends, there[topic.message[sends]])]
+    another = "a message has another number of chunks in the log than its producer sent"
+    return (
+        found(len(logs), bad, contradict, lambda index: (one[index], other[index]))
+        + found(0, outside, no_room, lambda row: (row,))
+        + found(0, announced, another, lambda row: (row, there[topic.message[row]]))
     )
 
 
@@ -87,16 +98,84 @@ def stored_whole(topic: TopicEvents) -> Evidence:
     logs = _chunks(topic)
     last = logs[topic.numbers("chunk_id", -1)[logs] == topic.numbers("chunks", 0)[logs] - 1]
     whole = last[_are_whole(topic, last)]
-    values = np.unique(ids)
-    bad = sends[~np.isin(_identity(producer, ids, values)[sends], _identity(producer, ids, values)[whole])]
+    bad = sends[~np.isin(topic.sent_as[sends], topic.sent_as[whole])]
     because = "a chunked message was confirmed, but its chunks are not all in the log"
     return found(len(sends), bad, because, lambda row: (row, topic.read_back))
 
 
-def _identity(producer: Ints, ids: Ints, values: Ints) -> Ints:
-    """Each row's producer and sequence id as one number."""
-    identity: Ints = producer * len(values) + np.searchsorted(values, ids)
-    return identity
+def lost_in_part(topic: TopicEvents) -> Evidence:
+    """DEDUP-15: without deduplication, too, a confirmed chunked message is in the log with all of its chunks."""
+    if topic.read_back is None or topic.is_deduplicated:
+        return NOTHING
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[CallOutcome.OK]))
+    sends = sends[topic.completed[sends] <= topic.invoked[topic.read_back]]
+    logs = _chunks(topic)
+    there = np.full(topic.messages, -1)
+    there[topic.message[logs]] = logs
+    sends = sends[there[topic.message[sends]] >= 0]
+    there = there[topic.message[sends]]
+    is_last = topic.numbers("chunk_id", -1)[there] == topic.numbers("chunks", 0)[there] - 1
+    bad = np.flatnonzero(~(is_last & _are_whole(topic, there)))
+    because = "a chunked message was confirmed, but its chunks are not all in the log"
+    return found(len(sends), bad, because, lambda index: (sends[index], there[index]))
+
+
+def chunked_missed(topic: TopicEvents) -> Evidence:
+    """DEDUP-16: a drained Exclusive or Failover subscription has received all whole chunked messages.
+
+    Not those with a cumulative ack between their chunks: a consumer that reconnects then lacks the first ones.
+    """
+    return _chunked_missed(topic, is_shared=False)
+
+
+def chunked_missed_by_all(topic: TopicEvents) -> Evidence:
+    """CHUNK-14: the consumers of a drained Shared or Key_Shared subscription received all whole chunked messages."""
+    return _chunked_missed(topic, is_shared=True)
+
+
+def _chunked_missed(topic: TopicEvents, *, is_shared: bool) -> Evidence:
+    chunks, lasts = whole_chunks(topic)
+    is_first = topic.numbers("chunk_id", -1)[chunks] == 0
+    firsts, lasts = chunks[is_first], lasts[is_first]
+    if not len(lasts):
+        return NOTHING
+
+    def decide(topic: TopicEvents, subscription: int) -> Evidence:
+        begins = topic.of(subscription, topic.rows(Kind.BEGIN))
+        drained = topic.of(subscription, topic.rows(Kind.DRAINED, outcomes=[CallOutcome.OK]))
+        moved = topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))
+        dispatches = topic.of(subscription, topic.rows(Kind.DISPATCH))
+        of_type = are_of_type(topic, dispatches, "Shared", "Key_Shared")
+        if len(begins) != 1 or not len(drained) or len(moved) or bool(of_type.any()) != is_shared:
+            return NOTHING
+        place = topic.place
+        acks = np.sort(place[topic.at_a_position(topic.of(subscription, topic.rows(Kind.ACK_CUMULATIVE)))])
+        is_cut = np.searchsorted(acks, place[firsts]) < np.searchsorted(acks, place[lasts])
+        due = lasts[~is_cut & (place[firsts] > place[begins[0]]) & (place[lasts] <= place[drained[-1]])]
+        given = np.zeros(topic.messages, dtype=np.bool_)
+        given[topic.message[dispatches[starts(topic, dispatches) <= topic.completed[drained[-1]]]]] = True
+        bad = due[~given[topic.message[due]]]
+        because = "a chunked message was never delivered to a subscription that has nothing left"
+        return found(len(due), bad, because, lambda row: (row, drained[-1]))
+
+    return topic.over_own_subscriptions(decide)
+
+
+def whole_chunks(topic: TopicEvents) -> tuple[Ints, Ints]:
+    """The chunks of the messages that the log has whole, in order and each chunk once; for each, its message's last."""
+    logs = _chunks(topic)
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    order = logs[np.argsort(uuid[logs], kind="stable")]
+    if not len(order):
+        return order, order
+    begins = np.flatnonzero(np.append(True, uuid[order][1:] != uuid[order][:-1]))
+    ends = np.append(begins[1:], len(order)) - 1
+    is_next = np.append(chunk[order][1:] == chunk[order][:-1] + 1, True)
+    is_next[ends] = chunk[order[ends]] == topic.numbers("chunks", 0)[order[ends]] - 1
+    is_whole = np.logical_and.reduceat(is_next, begins) & (chunk[order[begins]] == 0)
+    lengths = ends + 1 - begins
+    keep = np.repeat(is_whole, lengths)
+    return order[keep], np.repeat(order[ends], lengths)[keep]
 
 
 def given_in_order(topic: TopicEvents) -> Evidence:

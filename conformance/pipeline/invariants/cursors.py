@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.history.recorded import CallOutcome, Kind
+from conformance.history.recorded import RELOADS, CallOutcome, Kind
+from conformance.pipeline.invariants.chunking import whole_chunks
 from conformance.pipeline.invariants.order import are_of_type
 from conformance.pipeline.invariants.pending_acks import at_one_consumer
 from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Flags, Ints, TopicEvents, found
@@ -85,6 +86,37 @@ def shared_one_at_a_time(topic: TopicEvents) -> Evidence:
     return at_one_consumer(topic, dispatches, topic.message[dispatches], because)
 
 
+def redelivered_without_request(topic: TopicEvents) -> Evidence:
+    """ACK-13: a message that is pending at a consumer is dispatched to it again only if its redelivery is requested.
+
+    On ordered subscriptions a request of one message redelivers all. Clients request chunks by themselves.
+    """
+    dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
+    dispatches = dispatches[are_of_type(topic, dispatches, "Shared", "Key_Shared")]
+    dispatches = dispatches[~topic.present("chunk_uuid")[dispatches]]
+    consumer = topic.codes("consumer") + 1
+    at = (topic.message * (int(consumer.max()) + 1) + consumer)[dispatches]
+    because = "a message was dispatched again to the consumer at which it was pending"
+    return at_one_consumer(topic, dispatches, at, because, is_once=True)
+
+
+def delivered_before_beginning(topic: TopicEvents) -> Evidence:
+    """ACK-01: a subscription is given no message that its first mark-delete covers, unless it is reset."""
+    return topic.over_own_subscriptions(_before_beginning)
+
+
+def _before_beginning(topic: TopicEvents, subscription: int) -> Evidence:
+    begins = topic.of(subscription, topic.rows(Kind.BEGIN))
+    if len(begins) != 1 or len(topic.of(subscription, topic.rows(Kind.SEEK))):
+        return NOTHING
+    if not len(topic.at_a_position(begins)):
+        return NOTHING
+    dispatches = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
+    bad = dispatches[topic.place[dispatches] <= topic.place[begins[0]]]
+    because = "a message was dispatched to a subscription that begins after it"
+    return found(len(dispatches), bad, because, lambda row: (begins[0], row))
+
+
 def mark_delete_back(topic: TopicEvents) -> Evidence:
     """ACK-02: mark-delete only advances, except by a seek, and for changes that a kill may undo."""
     return topic.over_subscriptions(_mark_delete_back)
@@ -132,6 +164,40 @@ def _over_a_hole(topic: TopicEvents, subscription: int) -> Evidence:
     acknowledged = perhaps_acknowledged(topic, subscription)[topic.message[logs]]
     because = "mark-delete covers a message that was not acknowledged"
     return covering_holes(topic, logs, acknowledged, readings, because)
+
+
+def mark_delete_late(topic: TopicEvents) -> Evidence:
+    """ACK-02: mark-delete covers all messages from the subscription's beginning that are confirmed as acknowledged.
+
+    A reading is judged up to the first reload of the topic, which may lose what is not persisted (ACK-09).
+    """
+    return topic.over_own_subscriptions(_late)
+
+
+def _late(topic: TopicEvents, subscription: int) -> Evidence:
+    begins = topic.at_a_position(topic.of(subscription, topic.rows(Kind.BEGIN)))
+    if len(begins) != 1 or len(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))):
+        return NOTHING
+    reloaded_ns = min((invoked_ns for name, invoked_ns, _ in topic.faults if name in RELOADS), default=NEVER)
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[CallOutcome.OK])))
+    readings = readings[topic.completed[readings] < reloaded_ns]
+    acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[CallOutcome.OK])
+    acknowledged = _earliest(topic, topic.at_a_position(topic.of(subscription, acks)), topic.completed)
+    logs = topic.at_a_position(topic.rows(Kind.LOG))
+    logs = logs[topic.place[logs] > topic.place[begins[0]]]
+    if not len(logs) or not len(readings):
+        return NOTHING
+    by_entry = np.append(topic.place[logs][1:] != topic.place[logs][:-1], True)
+    chunks, lasts = whole_chunks(topic)
+    of_message = np.arange(len(topic))  # the row by which a message is acknowledged
+    of_message[chunks] = lasts
+    all_by = np.maximum.accumulate(acknowledged[topic.message[of_message[logs]]])[by_entry]
+    covered = np.searchsorted(all_by, topic.invoked[readings], side="left")
+    readings, covered = readings[covered > 0], covered[covered > 0]
+    demanded = logs[by_entry][covered - 1]
+    bad = np.flatnonzero(topic.place[readings] < topic.place[demanded])
+    because = "mark-delete does not cover a message that was acknowledged with all before it"
+    return found(len(readings), bad, because, lambda index: (demanded[index], readings[index]))
 
 
 def are_acknowledged_by(topic: TopicEvents, logs: Ints) -> Flags:

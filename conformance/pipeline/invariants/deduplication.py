@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.history.recorded import RELOADS, CallOutcome, Kind
+from conformance.pipeline.invariants.order import starts
 from conformance.pipeline.topic import NOTHING, Evidence, Flags, Ints, TopicEvents, found
 
 NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
@@ -17,7 +18,8 @@ NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
 def lost(topic: TopicEvents) -> Evidence:
     """DEDUP-15: a confirmed message is in the log at the confirmed position, if the log was read back later.
 
-    Another message at that position is a loss, too: another producer, sequence id or payload.
+    Another message at that position is a loss, too: another producer, sequence id, payload or key. A message that was
+    confirmed without a position is anywhere in the log.
     """
     if topic.read_back is None:
         return NOTHING
@@ -30,9 +32,21 @@ def lost(topic: TopicEvents) -> Evidence:
     others = known[_are_others(topic, sends[known], there[known])]
     nothing = "a message that was confirmed is not in the log: nothing is there"
     another = "a message that was confirmed is not in the log: another one is there"
-    return found(len(sends), missing, nothing, lambda index: (sends[index], topic.read_back)) + found(
-        0, others, another, lambda index: (sends[index], there[index])
+    nowhere = "a message that was confirmed is not in the log"
+    judged, unplaced = _lost_without_position(topic)
+    return (
+        found(len(sends), missing, nothing, lambda index: (sends[index], topic.read_back))
+        + found(0, others, another, lambda index: (sends[index], there[index]))
+        + found(judged, unplaced, nowhere, lambda row: (row, topic.read_back))
     )
+
+
+def _lost_without_position(topic: TopicEvents) -> tuple[int, Ints]:
+    """How many messages were confirmed without a position, and those that the log does not have."""
+    sends = topic.rows(Kind.SEND, outcomes=[CallOutcome.OK])
+    sends = sends[~topic.present("ledger")[sends] & (topic.completed[sends] <= topic.invoked[topic.read_back])]
+    sends = sends[(topic.codes("producer")[sends] >= 0) & (topic.numbers("sequence_id", -1)[sends] >= 0)]
+    return len(sends), sends[~np.isin(topic.sent_as[sends], topic.sent_as[topic.rows(Kind.LOG)])]
 
 
 def _are_others(topic: TopicEvents, sends: Ints, logs: Ints) -> Flags:
@@ -41,6 +55,7 @@ def _are_others(topic: TopicEvents, sends: Ints, logs: Ints) -> Flags:
         topic.differ("producer", sends, logs)
         | topic.differ("sequence_id", sends, logs)
         | (topic.differ("digest", sends, logs) & ~is_chunk)
+        | ~topic.keeps("key", sends, logs)
     )
 
 
@@ -115,9 +130,10 @@ def _highest_confirmed(topic: TopicEvents, sends: Ints, rows: Ints, before_ns: I
 
 
 def missed(topic: TopicEvents) -> Evidence:
-    """DEDUP-16: a drained subscription has received all messages after its beginning.
+    """DEDUP-16: a drained subscription has received all messages after its beginning by then.
 
-    A subscription that was created more than once, or set to another position, is not judged.
+    ``chunking`` judges chunked messages. A subscription that was created more than once, or set to another position, is
+    not judged.
     """
     return topic.over_own_subscriptions(_missed)
 
@@ -131,7 +147,8 @@ def _missed(topic: TopicEvents, subscription: int) -> Evidence:
     is_whole = ~topic.present("chunk_id")[logs]
     due = logs[is_whole & (place[logs] > place[begins[0]]) & (place[logs] <= place[drained[-1]])]
     given = np.zeros(topic.messages, dtype=np.bool_)
-    given[topic.message[topic.of(subscription, topic.rows(Kind.DISPATCH))]] = True
+    dispatches = topic.of(subscription, topic.rows(Kind.DISPATCH))
+    given[topic.message[dispatches[starts(topic, dispatches) <= topic.completed[drained[-1]]]]] = True
     bad = due[~given[topic.message[due]]]
     because = "a message was never delivered to a subscription that has nothing left"
     return found(len(due), bad, because, lambda row: (row, drained[-1]))

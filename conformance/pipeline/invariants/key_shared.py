@@ -20,7 +20,7 @@ KEY_SHARED = "Key_Shared"
 def one_consumer_at_a_time(topic: TopicEvents) -> Evidence:
     """KEY-01: messages of one key are pending at one consumer at a time."""
     because = "a message was dispatched to a consumer while one of the same key was pending at another"
-    dispatches = _of_keys(topic)
+    dispatches = of_keys(topic)
     return at_one_consumer(topic, dispatches, topic.codes("key")[dispatches], because)
 
 
@@ -30,7 +30,7 @@ def keys_in_order(topic: TopicEvents) -> Evidence:
     The first dispatch of each message counts, to any consumer. Delayed messages have no place in the order.
     """
     because = "a message was delivered only after a later one of the same key"
-    dispatches = _of_keys(topic)
+    dispatches = of_keys(topic)
     in_order = dispatches[topic.numbers("delayed", 0)[dispatches] == 0]
     return given_late(topic, in_order, "key", because, partial(_redelivery_requested, topic))
 
@@ -48,6 +48,7 @@ def _redelivery_requested(topic: TopicEvents, subscription: int, given: Ints) ->
     return until
 
 
-def _of_keys(topic: TopicEvents) -> Ints:
+def of_keys(topic: TopicEvents) -> Ints:
+    """The dispatches of messages with keys to Key_Shared subscriptions."""
     dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
     return dispatches[(topic.codes("key")[dispatches] >= 0) & are_of_type(topic, dispatches, KEY_SHARED)]

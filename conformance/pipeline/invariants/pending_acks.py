@@ -21,8 +21,14 @@ from conformance.pipeline.invariants.order import earliest_from_here, starts
 from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Evidence, Ints, TopicEvents, found
 
 
-def at_one_consumer(topic: TopicEvents, dispatches: Ints, group: Ints, because: str) -> Evidence:
-    """Whether, in each subscription, the messages of each group were pending at one consumer at a time."""
+def at_one_consumer(
+    topic: TopicEvents, dispatches: Ints, group: Ints, because: str, *, is_once: bool = False
+) -> Evidence:
+    """Whether, in each subscription, the messages of each group were pending at one consumer at a time.
+
+    ``is_once``: whether not even twice at one consumer. Only the last dispatch of an entry to a consumer has a recorded
+    time, so two at the same time are one.
+    """
     of_subscription = topic.codes("subscription")[dispatches]
 
     def decide(topic: TopicEvents, subscription: int) -> Evidence:
@@ -31,12 +37,14 @@ def at_one_consumer(topic: TopicEvents, dispatches: Ints, group: Ints, because: 
         if not len(rows):
             return NOTHING
         end = _surely_until(topic, subscription, rows)
-        return _overlaps(topic, rows, starts(topic, rows), end, group[own], because)
+        return _overlaps(topic, rows, starts(topic, rows), end, group[own], because, is_once=is_once)
 
     return topic.over_own_subscriptions(decide)
 
 
-def _overlaps(topic: TopicEvents, rows: Ints, start: Ints, end: Ints, group: Ints, because: str) -> Evidence:
+def _overlaps(
+    topic: TopicEvents, rows: Ints, start: Ints, end: Ints, group: Ints, because: str, *, is_once: bool
+) -> Evidence:
     """Compare each interval with the longest one of its group among those that began before it.
 
     If that one is at the same consumer, an overlap with another consumer was found earlier, at the beginning of the
@@ -54,7 +62,8 @@ def _overlaps(topic: TopicEvents, rows: Ints, start: Ints, end: Ints, group: Int
     longest = np.maximum.accumulate(lasting)
     holder = np.maximum.accumulate(np.where(lasting == longest, np.arange(len(rows)), 0))[:-1]
     later = np.arange(1, len(rows))
-    bad = later[(group[holder] == group[later]) & (start[later] < end[holder]) & (consumer[holder] != consumer[later])]
+    is_elsewhere = start[holder] < start[later] if is_once else consumer[holder] != consumer[later]
+    bad = later[(group[holder] == group[later]) & (start[later] < end[holder]) & is_elsewhere]
     return found(judged, bad, because, lambda index: (rows[holder[index - 1]], rows[index]))
 
 

@@ -223,9 +223,41 @@ def _replicated_otherwise(topic: Replicated, way: Way) -> Evidence:
     is_one = np.bincount(way.own, minlength=topic.different)[way.copies] == 1
     copies, there = way.targets[is_one], stored[way.copies[is_one]]
     pairs = np.column_stack([there, copies])
-    pairs = pairs[topic.differ("digest", there, copies) | topic.differ("key", there, copies)]
+    pairs = pairs[topic.differ("digest", there, copies) | ~topic.keeps("key", there, copies)]
     because = "a message has another payload or key in another cluster"
     return found(len(copies), pairs, because, lambda pair: pair)
+
+
+def from_no_cluster(topic: Replicated) -> Evidence:
+    """REPL-01: a message comes from another cluster of the topic."""
+    logs = topic.rows(Kind.LOG)
+    logs = logs[topic.present("replicated_from")[logs]]
+    here = topic.codes("cluster")[logs]
+    bad = np.ones(len(logs), dtype=np.bool_)
+    for number, one in enumerate(topic.clusters):
+        name = one.identity[2]
+        is_own = here == topic.code("cluster", name)
+        bad &= (topic.origin[logs] != number) | is_own
+    because = "a message was replicated from no other cluster of the topic"
+    return found(len(logs), logs[bad], because, lambda row: (row,))
+
+
+def without_original(topic: Replicated) -> Evidence:
+    """REPL-01: a message that was replicated is in the log of its own cluster, if that was read back whole.
+
+    A later message of the same cluster shows that its log was read far enough.
+    """
+    return _over_ways(topic, _without_original)
+
+
+def _without_original(topic: Replicated, way: Way) -> Evidence:
+    if topic.clusters[way.source].read_back is None:
+        return NOTHING
+    is_known = np.isin(way.copies, way.own)
+    last = int(np.flatnonzero(is_known)[-1]) if is_known.any() else 0
+    bad = way.targets[:last][~is_known[:last]]
+    because = "a message was replicated, but is not in the log of its own cluster"
+    return found(last, bad, because, lambda row: (row,))
 
 
 def _over_ways(topic: Replicated, decide: Callable[[Replicated, Way], Evidence]) -> Evidence:

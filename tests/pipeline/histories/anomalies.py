@@ -310,8 +310,8 @@ def _stuck(subscription: str, *, after: int, gives_back: bool = False) -> Plant:
     def plant(history: History, _: int) -> History:
         given = _rows(history, Kind.DISPATCH, subscription)
         gone = [one for one in history if one.subscription == subscription and one.kind is not Kind.BEGIN]
-        kept = [one for one in gone if (one.ledger, one.entry) < (given[after].ledger, given[after].entry)]
-        kept = [one for one in kept if one.kind in (Kind.DISPATCH, Kind.ACK, Kind.ACK_CUMULATIVE)]
+        kept = [one for one in gone if one.kind in (Kind.DISPATCH, Kind.ACK, Kind.ACK_CUMULATIVE)]
+        kept = [one for one in kept if (one.ledger, one.entry) < (given[after].ledger, given[after].entry)]
         last_ns = max(one.completed_ns for one in history)
         join = replace(given[0], kind=Kind.SUBSCRIBE, ledger=None, entry=None, invoked_ns=0, completed_ns=1)
         settles = Kind.ACK_CUMULATIVE if subscription == ORDERED else Kind.ACK
@@ -350,11 +350,186 @@ def _another_left(history: History, number: int) -> History:
     return [*history, replace(left, completed_ns=left_ns + 1), moved]
 
 
+def _key_moved(apart: int) -> Plant:
+    """A later message of the same key is dispatched to another consumer, after the first one was acknowledged."""
+
+    def plant(history: History, number: int) -> History:
+        rows = _rows(history, Kind.DISPATCH, KEYED)
+        first = number % (len(rows) - apart)
+        one, other = rows[first], rows[first + apart]
+        return changed(history, other, key=one.key, consumer="other")
+
+    return plant
+
+
+# ------------------------------------------------------------------------------------------------------------ contents
+
+
+def _chunked(plant: Plant) -> Plant:
+    """The same without deduplication."""
+    return lambda history, number: plant(changed(history, _topic_of(history), deduplication=False), number)
+
+
+def _of_chunked(of: str, **fields: Any) -> Plant:
+    """Other fields in a delivery of a chunked message; without any, none."""
+
+    def plant(history: History, _: int) -> History:
+        given = next(
+            one for one in history if one.kind is Kind.DISPATCH and one.subscription == of and one.chunks is not None
+        )
+        return changed(history, given, **fields) if fields else without(history, given)
+
+    return plant
+
+
+def _moved_to_the_end(kind: Kind, subscription: str | None = None) -> Plant:
+    return lambda history, number: _moved(history, pick(_rows(history, kind, subscription), number))
+
+
+def _past_the_end(history: History, number: int) -> History:
+    """When everything is acknowledged, mark-delete is after the end of the log."""
+    at_ns = next(one.invoked_ns or 0 for one in history if one.kind is Kind.LOG_END) - STEP_NS
+    reading = pick(_rows(history, Kind.CURSOR, KEYED), number)
+    return changed(history, reading, **after_the_log(history), invoked_ns=at_ns, completed_ns=at_ns)
+
+
+def _inner_send_without(count: int) -> Plant:
+    """Sends of one producer, neither its first nor its last ones, were never made."""
+
+    def plant(history: History, number: int) -> History:
+        rows = [one for one in _rows(history, Kind.SEND) if one.producer == f"p{number % 4}"]
+        first = 1 + number % (len(rows) - count - 1)
+        return without(history, *rows[first : first + count])
+
+    return plant
+
+
+def _refused(producer: str) -> Plant:
+    def plant(history: History, number: int) -> History:
+        rows = [one for one in history if one.kind is Kind.SEND and one.producer == producer]
+        return changed(history, pick(rows, number), outcome="failed", ledger=None, entry=None)
+
+    return plant
+
+
+def _sent_late(history: History, number: int) -> History:
+    late_ns = max(one.completed_ns for one in history) + 1
+    return changed(history, pick(_rows(history, Kind.SEND), number), invoked_ns=late_ns, completed_ns=late_ns)
+
+
+def _read_early(kind: Kind, subscription: str | None = None) -> Plant:
+    """A message is received, or read in the log, a moment before its send begins."""
+
+    def plant(history: History, number: int) -> History:
+        rows = _rows(history, kind, subscription)
+        read = rows[1 + number % (len(rows) - 1)]
+        at = (read.ledger, read.entry)
+        (send,) = (one for one in _rows(history, Kind.SEND) if (one.ledger, one.entry) == at)
+        early_ns = (send.invoked_ns or 0) - 1
+        return changed(history, read, invoked_ns=early_ns, completed_ns=early_ns)
+
+    return plant
+
+
+def _again_after(ns: int) -> Plant:
+    """A message is dispatched again to the consumer at which it is pending."""
+
+    def plant(history: History, number: int) -> History:
+        given = pick(_rows(history, Kind.DISPATCH, KEYED), number)
+        again_ns = (given.invoked_ns or 0) + ns
+        return [*history, replace(given, invoked_ns=again_ns, completed_ns=again_ns)]
+
+    return plant
+
+
+def _begins_at(share: float) -> Plant:
+    """A subscription begins after this share of the log."""
+
+    def plant(history: History, number: int) -> History:
+        begin = _rows(history, Kind.BEGIN, (KEYED, ORDERED)[number % 2])[0]
+        logs = _rows(history, Kind.LOG)
+        at = logs[int(share * (len(logs) - 1))]
+        return changed(history, begin, ledger=at.ledger, entry=at.entry)
+
+    return plant
+
+
+def _to_another_consumer(count: int, **fields: str) -> Plant:
+    def plant(history: History, number: int) -> History:
+        rows = _rows(history, Kind.DISPATCH, ORDERED)
+        first = number % (len(rows) - count)
+        for one in rows[first : first + count]:
+            history = changed(history, one, consumer="other")
+        return [replace(one, **fields) if one.subscription == ORDERED else one for one in history]
+
+    return plant
+
+
+def _both(one: Plant, other: Plant) -> Plant:
+    return lambda history, number: other(one(history, number), number)
+
+
 PLANTS: dict[str, tuple[Plant, ...]] = {
     "stored twice": (_again_at_the_end, _again_in_its_batch, _tail_again),
     "falsely confirmed": (_duplicate("p1", 1), _duplicate("nobody", 1), _duplicate("p2", 10**6)),
     "out of order": (_exchanged(Kind.LOG, "ledger", "entry"), _late, _late_old_id),
+    "sent by nobody": (
+        _inner_send_without(1),
+        _inner_send_without(4),
+        _another(Kind.LOG, "digest", 1),
+        _another(Kind.LOG, "key", "other"),
+    ),
+    "refused but stored": (_refused("p1"), _refused("p2"), _refused("p4")),
+    "delivered otherwise": (
+        _another(Kind.DISPATCH, "digest", 1, KEYED),
+        _another(Kind.DISPATCH, "key", "other", ORDERED),
+        _another(Kind.DISPATCH, "key", None, KEYED),
+        _another(Kind.DISPATCH, "producer", "other", ORDERED),
+        _another(Kind.DISPATCH, "sequence_id", 10**9, ORDERED),
+        _another(Kind.DISPATCH, "batch_index", 9, KEYED),
+        _of_chunked(KEYED, chunks=2),
+    ),
+    "read before sent": (_sent_late, _read_early(Kind.DISPATCH, KEYED), _read_early(Kind.LOG)),
+    "beyond the end": (
+        _moved_to_the_end(Kind.LOG),
+        _moved_to_the_end(Kind.DISPATCH, ORDERED),
+        _past_the_end,
+    ),
+    "from another cluster": (
+        _another(Kind.LOG, "replicated_from", "elsewhere"),
+        _chunk_changed(1, replicated_from="elsewhere"),
+        _both(_another(Kind.LOG, "replicated_from", "a"), _another(Kind.LOG, "replicated_from", "b")),
+    ),
+    "lost in part": (
+        _chunked(_chunk_dropped(0)),
+        _chunked(_chunk_dropped(1)),
+        _chunked(_chunk_changed(1, chunk_id=0)),
+    ),
+    "chunked missed": (
+        _of_chunked(ORDERED),
+        _of_chunked(ORDERED, subscription="other"),
+        _of_chunked(ORDERED, ledger=10**6),
+    ),
+    "chunked missed by all": (
+        _of_chunked(KEYED),
+        _of_chunked(KEYED, subscription="other"),
+        _of_chunked(KEYED, ledger=10**6),
+    ),
+    "mark delete late": (
+        _another(Kind.CURSOR, "entry", 0, KEYED),
+        _another(Kind.CURSOR, "entry", -1, ORDERED),
+        _another(Kind.CURSOR, "ledger", -1, KEYED),
+    ),
+    "redelivered without request": (_again_after(1), _again_after(5 * STEP_NS), _as_shared(_again_after(2))),
+    "delivered before beginning": (_begins_at(0.1), _begins_at(0.5), _begins_at(1)),
+    "one active consumer": (
+        _to_another_consumer(1),
+        _to_another_consumer(5),
+        _to_another_consumer(1, subscription_type="Failover"),
+    ),
+    "keys stay": (_key_moved(12), _key_moved(20), _key_moved(40)),
     "lost": (
+        _another(Kind.LOG, "key", "other"),
         _drop(Kind.LOG),
         _drop_many(Kind.LOG),
         _another(Kind.LOG, "digest", 1),

@@ -68,6 +68,30 @@ def _original_changed(history: History, number: int) -> History:
     return changed(history, original, digest=1)
 
 
+def _originals(history: History, number: int, count: int) -> History:
+    """Messages of one cluster that were replicated, without the last ones."""
+    copies = _copies(history, number)[:-2]
+    digests = {one.digest for one in copies[number % (len(copies) - count) :][:count]}
+    return [one for one in history if one.kind is Kind.LOG and one.digest in digests and not one.replicated_from]
+
+
+def _originals_without(count: int) -> Plant:
+    return lambda history, number: without(history, *_originals(history, number, count))
+
+
+def _original_of_another_producer(history: History, number: int) -> History:
+    return changed(history, *_originals(history, number, 1), producer="another")
+
+
+def _copy_of_its_own_cluster(history: History, number: int) -> History:
+    copy = pick(_copies(history, number), number)
+    return changed(history, copy, replicated_from=copy.cluster)
+
+
+def _original_from_elsewhere(history: History, number: int) -> History:
+    return changed(history, *_originals(history, number, 1), replicated_from="elsewhere")
+
+
 def _what_consumers_did(history: History, number: int, *kinds: Kind) -> History:
     """The events of consumers, of these kinds, for some message, at both clusters."""
     log = pick(_copies(history, number), number)
@@ -138,6 +162,12 @@ def _never_follows(history: History, _: int) -> History:
 
 PLANTS_OF_CLUSTERS: dict[str, tuple[Plant, ...]] = {
     "not replicated": (_copy_without, _copies_without, _copy_changed(replicated_from=None)),
+    "from no cluster": (
+        _copy_changed(replicated_from="elsewhere"),
+        _copy_of_its_own_cluster,
+        _original_from_elsewhere,
+    ),
+    "without original": (_originals_without(1), _originals_without(3), _original_of_another_producer),
     "replicated twice": (_copy_again, _copies_again, _copy_again_at_once),
     "replicated out of order": (_copies_swapped(1), _copies_swapped(6), _copy_late),
     "replicated otherwise": (_copy_changed(digest=1), _copy_changed(key="another"), _original_changed),

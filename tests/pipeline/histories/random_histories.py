@@ -60,6 +60,22 @@ RELEVANT: dict[str, tuple[Kind, ...]] = {
     "shared one at a time": (*6 * (Kind.DISPATCH,), Kind.ACK, Kind.NACK, Kind.UNSUBSCRIBE, Kind.REDELIVER),
     "stuck": (*3 * (Kind.SEND, Kind.LOG, Kind.CURSOR, Kind.SUBSCRIBE), Kind.DISPATCH, Kind.ACK),
     "keys stuck": (*2 * (Kind.SEND, Kind.LOG, Kind.CURSOR, Kind.SUBSCRIBE), Kind.DISPATCH, *4 * (Kind.UNSUBSCRIBE,)),
+    "sent by nobody": (*3 * (Kind.SEND,), Kind.LOG),
+    "refused but stored": (Kind.SEND, Kind.LOG),
+    "delivered otherwise": (Kind.LOG, Kind.DISPATCH),
+    "read before sent": (Kind.SEND, Kind.LOG, Kind.DISPATCH),
+    "beyond the end": (Kind.LOG, Kind.DISPATCH, Kind.CURSOR, Kind.LOG_END),
+    "from another cluster": (*4 * (Kind.LOG,), Kind.TOPIC),
+    "delivered before beginning": (*4 * (Kind.DISPATCH,), Kind.BEGIN, Kind.SEEK),
+    "chunked missed": (*3 * (Kind.LOG,), Kind.DISPATCH, Kind.ACK_CUMULATIVE),
+    "chunked missed by all": (*6 * (Kind.LOG,), Kind.DISPATCH),
+    "lost in part": (Kind.SEND, *3 * (Kind.LOG,)),
+    "mark delete late": (*2 * (Kind.LOG, Kind.ACK, Kind.CURSOR), Kind.ACK_CUMULATIVE),
+    "redelivered without request": (*8 * (Kind.DISPATCH,), Kind.ACK, Kind.NACK, Kind.UNSUBSCRIBE, Kind.REDELIVER),
+    "one active consumer": (*8 * (Kind.DISPATCH,), Kind.SUBSCRIBE, Kind.UNSUBSCRIBE),
+    "keys stay": (*8 * (Kind.DISPATCH,), Kind.SUBSCRIBE, Kind.UNSUBSCRIBE),
+    "from no cluster": (Kind.LOG,),
+    "without original": (Kind.LOG,),
     "not replicated": (*3 * (Kind.LOG,), Kind.PASSED_ON),
     "replicated twice": (Kind.LOG,),
     "replicated out of order": (Kind.LOG,),
@@ -116,6 +132,10 @@ OF_TYPE = {
     "shared one at a time": "Shared",
     "stuck": "Exclusive",
     "keys stuck": "Key_Shared",
+    "redelivered without request": "Shared",
+    "one active consumer": "Exclusive",
+    "keys stay": "Key_Shared",
+    "chunked missed": "Exclusive",
 }
 """Invariants of one type of subscription: most of the drawn events are of that type."""
 
@@ -196,7 +216,9 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
     kind = draw(st.sampled_from(kinds))
     invoked_ns, took_ns = draw(some_times)
     drawn: dict[str, Any] = {"kind": kind, "invoked_ns": invoked_ns, "completed_ns": invoked_ns + took_ns}
-    outcome = draw(st.sampled_from((*5 * (CallOutcome.OK,), CallOutcome.DUPLICATE, CallOutcome.UNKNOWN)))
+    outcome = draw(
+        st.sampled_from((*5 * (CallOutcome.OK,), CallOutcome.DUPLICATE, CallOutcome.FAILED, CallOutcome.UNKNOWN))
+    )
     drawn["outcome"] = outcome
     if kind in SUBSCRIBED:
         drawn |= {"subscription": draw(st.sampled_from("ssst")), "consumer": draw(st.sampled_from(("c", "d", None)))}
@@ -205,15 +227,20 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
     match kind:
         case Kind.TOPIC:
             drawn["deduplication"] = draw(st.sampled_from((True, True, False)))
-            drawn["replicated"] = draw(st.sampled_from((True, None)))
+            drawn["replicated"] = draw(st.sampled_from((True, False, None)))
         case Kind.BEGIN:
             drawn["replicated"] = draw(st.sampled_from((True, None, None)))
         case Kind.SEND | Kind.LOG:
             drawn |= draw(_message())
             if kind is Kind.LOG:
                 drawn["replicated_from"] = draw(st.sampled_from((None, None, *clusters, "elsewhere")))
-            if kind is Kind.SEND and outcome is CallOutcome.OK:
+            drawn["key"] = draw(st.sampled_from((None, "k", "l")))
+            if kind is Kind.SEND:
+                drawn["lane"] = draw(st.sampled_from("wwx"))
+            if kind is Kind.SEND and outcome is CallOutcome.OK and draw(st.integers(0, 4)):
                 drawn |= _at(draw(some_position))
+        case Kind.LOG_END:
+            drawn |= _at(draw(some_position))
         case Kind.DISPATCH:
             drawn |= {"subscription_type": draw(st.sampled_from(("Key_Shared", "Key_Shared", "Shared", "Exclusive")))}
             drawn |= draw(_message())
@@ -226,7 +253,7 @@ def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Seque
             drawn["fault"] = draw(st.sampled_from((KILL, "unload")))
         case _:
             pass
-    return Recorded(run="r", lane="w", cluster=draw(st.sampled_from(clusters)), topic="t", **drawn)
+    return Recorded(**{"run": "r", "lane": "w", "cluster": draw(st.sampled_from(clusters)), "topic": "t"} | drawn)
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 Each topic has four producers and, every hundredth entry, a message in three chunks; a Key_Shared subscription with
 three consumers, which acknowledge individually, and an Exclusive one, which acknowledges cumulatively. Mark-delete is
-read now and then; at the end both subscriptions are drained, and the log is read back.
+read now and then, just after an ack; at the end both subscriptions are drained, and the log is read back.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Topic:
 
     def blocks(self) -> Iterator[pa.Table]:
         """The events, kind by kind."""
-        yield self._block("topic", 1, 0, 1, deduplication=True)
+        yield self._block("topic", 1, 0, 1, deduplication=True, replicated=False)
         sent = self._at(self._last) | self._message(self._last) | {"key": self._keys(self._last)}
         sent |= {"chunks": self._chunks(self._last)["chunks"]}
         yield self._block("send", len(self._last), self._sent[self._last], 8 * STEP_NS, **sent)
@@ -93,6 +93,8 @@ class _Topic:
         who = self._key[last] % CONSUMERS if subscription == KEYED else np.zeros(len(last), dtype=np.int64)
         consumers = _named("c", who)
         yield self._block("begin", 1, 0, 1, **consuming, ledger=-1, entry=-1)
+        joining = np.arange(int(who.max()) + 1)
+        yield self._block("subscribe", len(joining), 0, 1, **consuming, consumer=_named("c", joining))
         given = consuming | self._at(last) | self._message(last) | {"key": self._keys(last), "consumer": consumers}
         given |= {"chunk_uuid": self._chunks(last)["chunk_uuid"], "chunks": self._chunks(last)["chunks"]}
         yield self._block("dispatch", len(last), self._given[last], 5 * STEP_NS, **given)
@@ -103,7 +105,9 @@ class _Topic:
             tenth = last[9::10]
             yield self._block("ack-cumulative", len(tenth), self._acked[tenth], STEP_NS, **consuming, **self._at(tenth))
         read = last[9::10][:: CURSOR_READ_EVERY // 10]
-        yield self._block("cursor", len(read), self._acked[read] + 50 * STEP_NS, STEP_NS, **consuming, **self._at(read))
+        yield self._block(
+            "cursor", len(read), self._acked[read] + STEP_NS + 1, STEP_NS - 1, **consuming, **self._at(read)
+        )
         yield self._block("drained", 1, self._end, 1, **consuming, **self._at(last[-1:]))
 
     def _at(self, index: Ints) -> dict[str, Any]:

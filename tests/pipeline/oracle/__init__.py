@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from conformance.history.recorded import KILL, RELOADS, CallOutcome, Kind, Recorded
 from conformance.pipeline.topic import VerificationSetting
+from tests.pipeline.oracle.contents import CONTENTS, chunks_of, is_in_order
 from tests.pipeline.oracle.deliveries import DELIVERIES
 from tests.pipeline.oracle.relations import (
     History,
@@ -18,6 +19,7 @@ from tests.pipeline.oracle.relations import (
     covers,
     differ,
     entry,
+    has_no_key_of,
     invoked,
     is_deduplicated,
     leaves_out,
@@ -36,17 +38,24 @@ from tests.pipeline.oracle.relations import (
 
 def lost(history: History, _: VerificationSetting) -> bool:
     """A confirmed message is not at its confirmed position."""
-    read = read_at(history)
-    for send in ok(of(history, Kind.SEND, placed=True)):
+    read, pairs = read_at(history), list[tuple[Recorded, Recorded]]()
+    names = {(log.producer, log.sequence_id) for log in of(history, Kind.LOG)}
+    for send in ok(of(history, Kind.SEND)):
         if read is None or send.completed_ns > read:
+            continue
+        if send.ledger is None:
+            if send.producer and send.sequence_id is not None and (send.producer, send.sequence_id) not in names:
+                return True
             continue
         there = [log for log in of(history, Kind.LOG, placed=True) if position(log) == position(send)]
         if not there:
             return True
-        log = there[-1]
+        pairs.append((send, there[-1]))
+    no_key = has_no_key_of(pairs)
+    for send, log in pairs:
         if differ(send.producer, log.producer) or differ(send.sequence_id, log.sequence_id):
             return True
-        if log.chunk_id is None and differ(send.digest, log.digest):
+        if (log.chunk_id is None and differ(send.digest, log.digest)) or (not no_key and send.key != log.key):
             return True
     return False
 
@@ -107,24 +116,16 @@ def missed(history: History, _: VerificationSetting) -> bool:
         begins, drained = of(events, Kind.BEGIN), ok(of(events, Kind.DRAINED))
         if len(begins) != 1 or not drained or of(events, Kind.SEEK, Kind.SKIP):
             continue
-        given = {position(event) for event in of(events, Kind.DISPATCH, placed=True)}
+        until = drained[-1].completed_ns
+        given = {position(event) for event in of(events, Kind.DISPATCH, placed=True) if start(event) <= until}
         for log in of(events, Kind.LOG, placed=True):
-            is_due = entry(begins[0]) < entry(log) <= max(map(entry, drained))
+            is_due = entry(begins[0]) < entry(log) <= entry(drained[-1])
             if log.chunk_id is None and is_due and position(log) not in given:
                 return True
     return False
 
 
 # ------------------------------------------------------------------------------------------------------------ chunking
-
-
-def chunk_log(history: History) -> dict[str, list[Recorded]]:
-    """The chunks in the log, by uuid."""
-    found: dict[str, list[Recorded]] = {}
-    for log in of(history, Kind.LOG):
-        if log.chunk_uuid is not None:
-            found.setdefault(log.chunk_uuid, []).append(log)
-    return found
 
 
 def is_whole(given: Recorded, chunks: list[Recorded]) -> bool:
@@ -135,9 +136,13 @@ def is_whole(given: Recorded, chunks: list[Recorded]) -> bool:
 
 def chunks_agree(history: History, _: VerificationSetting) -> bool:
     """Chunks of one uuid contradict each other (if they are adjacent), or do not fit."""
-    for chunks in chunk_log(history).values():
+    for chunks in chunks_of(history).values():
         if any(log.chunk_id is None or not 0 <= log.chunk_id < (log.chunks or 0) for log in chunks):
             return True
+        for send in ok(of(history, Kind.SEND, placed=True)):
+            at = [log for log in of(history, Kind.LOG) if log.chunk_uuid and position(log) == position(send)]
+            if at and differ(send.chunks, at[-1].chunks):
+                return True
         for one, other in itertools.pairwise(chunks):
             same = [differ(getattr(one, name), getattr(other, name)) for name in ("chunks", "producer", "sequence_id")]
             if any(same):
@@ -147,7 +152,7 @@ def chunks_agree(history: History, _: VerificationSetting) -> bool:
 
 def chunks_in_order(history: History, _: VerificationSetting) -> bool:
     """A chunk has no predecessor anywhere before it."""
-    for chunks in chunk_log(history).values():
+    for chunks in chunks_of(history).values():
         ids = [-1 if log.chunk_id is None else log.chunk_id for log in chunks]
         if any(number != 0 and number - 1 not in ids[: ids.index(number)] for number in ids):
             return True
@@ -159,7 +164,7 @@ def stored_whole(history: History, _: VerificationSetting) -> bool:
     read = read_at(history)
     whole = {
         (chunk.producer, chunk.sequence_id)
-        for chunks in chunk_log(history).values()
+        for chunks in chunks_of(history).values()
         for chunk in chunks
         if chunk.chunk_id == (chunk.chunks or 0) - 1 and is_whole(chunk, chunks)
     }
@@ -178,7 +183,7 @@ def stored_once_in_order(history: History, _: VerificationSetting) -> bool:
         return False
     firsts = []
     own = [one for one in history if one.replicated_from is None]
-    for chunks in chunk_log(own).values():
+    for chunks in chunks_of(own).values():
         ids = [-1 if log.chunk_id is None else log.chunk_id for log in chunks]
         if ids != list(range(len(ids))):
             return True
@@ -193,7 +198,7 @@ def delivered_whole(history: History, _: VerificationSetting) -> bool:
     for given in of(history, Kind.DISPATCH, placed=True):
         if (given.chunks or 1) <= 1 or read is None or given.completed_ns > read:
             continue
-        if given.chunk_uuid is not None and not is_whole(given, chunk_log(history).get(given.chunk_uuid, [])):
+        if given.chunk_uuid is not None and not is_whole(given, chunks_of(history).get(given.chunk_uuid, [])):
             return True
         sends = [send for send in ok(of(history, Kind.SEND, placed=True)) if position(send) == position(given)]
         if sends and differ(sends[-1].digest, given.digest):
@@ -270,6 +275,29 @@ def mark_delete_over_a_hole(history: History, _: VerificationSetting) -> bool:
     return False
 
 
+def mark_delete_late(history: History, _: VerificationSetting) -> bool:
+    """A reading before the first reload is before an entry that is acknowledged with all before it."""
+    for events in own_subscriptions(history):
+        begins = of(events, Kind.BEGIN, placed=True)
+        reloads = [invoked(fault) for fault in of(events, Kind.FAULT) if fault.fault in RELOADS]
+        if len(begins) != 1 or of(events, Kind.SEEK, Kind.SKIP):
+            continue
+        acks = [one for one in ok(of(events, Kind.ACK, Kind.ACK_CUMULATIVE, placed=True)) if one.subscription]
+        last = {
+            id(chunk): chunks[-1] for chunks in chunks_of(events).values() if is_in_order(chunks) for chunk in chunks
+        }
+        logs = [log for log in of(events, Kind.LOG, placed=True) if entry(log) > entry(begins[0])]
+        for reading in ok(of(events, Kind.CURSOR, placed=True)):
+            if reading.completed_ns >= min(reloads, default=float("inf")):
+                continue
+            done = [one for one in acks if one.completed_ns < invoked(reading)]
+            open_ = [log for log in logs if not any(covers(ack, last.get(id(log), log)) for ack in done)]
+            covered = [entry(log) for log in logs if not open_ or entry(log) < entry(open_[0])]
+            if covered and entry(reading) < covered[-1]:
+                return True
+    return False
+
+
 # ---------------------------------------------------------------------------------------------------------- Key_Shared
 
 
@@ -293,7 +321,9 @@ def one_consumer_at_a_time(history: History, setting: VerificationSetting) -> bo
 ORACLE: dict[str, Callable[[History, VerificationSetting], bool]] = {
     broken.__name__.replace("_", " "): broken
     for broken in (
+        *CONTENTS,
         *DELIVERIES,
+        mark_delete_late,
         forgotten,
         chunks_in_order,
         stored_whole,

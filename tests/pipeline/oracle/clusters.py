@@ -10,6 +10,7 @@ from tests.pipeline.oracle.relations import (
     History,
     differ,
     entry,
+    has_no_key_of,
     invoked,
     is_deduplicated,
     leaves_out,
@@ -87,11 +88,32 @@ def replicated_out_of_order(history: History, _: VerificationSetting) -> bool:
 def replicated_otherwise(history: History, _: VerificationSetting) -> bool:
     """Its own cluster has it once, with another payload or key."""
     for source, _target, copies, own in ways(history):
+        originals = {one: log for log, one in messages(source) if own.count(one) == 1}
+        no_key = has_no_key_of([(originals[one], log) for log, one in copies if one in originals])
         for log, one in copies:
             for original, other in messages(source):
-                differs = differ(log.digest, original.digest) or differ(log.key, original.key)
+                differs = differ(log.digest, original.digest) or (not no_key and log.key != original.key)
                 if one == other and own.count(one) == 1 and differs:
                     return True
+    return False
+
+
+def from_no_cluster(history: History, _: VerificationSetting) -> bool:
+    """In the log as a message of its own cluster or of one without the topic."""
+    names = {part[0].cluster for part in clusters(history)}
+    return any(
+        log.replicated_from is not None and (log.replicated_from not in names or log.replicated_from == log.cluster)
+        for part in clusters(history)
+        for log in of(part, Kind.LOG)
+    )
+
+
+def without_original(history: History, _: VerificationSetting) -> bool:
+    """Before a copy whose original is in the log that was read back, and its own is not."""
+    for source, _target, copies, own in ways(history):
+        there = [one in own for _, one in copies]
+        if read_at(source) is not None and any(not there[index] and any(there[index:]) for index in range(len(there))):
+            return True
     return False
 
 
@@ -205,6 +227,8 @@ ORACLE_OF_CLUSTERS: dict[str, Callable[[History, VerificationSetting], bool]] = 
     broken.__name__.replace("_", " "): broken
     for broken in (
         not_replicated,
+        from_no_cluster,
+        without_original,
         replicated_twice,
         replicated_out_of_order,
         replicated_otherwise,

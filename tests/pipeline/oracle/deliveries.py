@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from conformance.history.recorded import Kind, Recorded
@@ -176,10 +177,65 @@ def something_is_due(events: History, reading: Recorded, setting: VerificationSe
     )
 
 
+def redelivered_without_request(history: History, setting: VerificationSetting) -> bool:
+    """Dispatched again to a consumer at which it is certainly pending."""
+    for events in own_subscriptions(history):
+        given = [one for one in given_to(events, "Shared", "Key_Shared") if one.chunk_uuid is None]
+        spans = [(one, start(one), surely_until(one, events, setting)) for one in given]
+        for one, began, ended in spans:
+            for other, other_began, other_ended in spans:
+                is_same = position(one) == position(other) and one.consumer == other.consumer
+                if is_same and began < other_began < min(ended, other_ended):
+                    return True
+    return False
+
+
+def one_active_consumer(history: History, setting: VerificationSetting) -> bool:
+    """Two consumers of an ordered subscription were given messages one after the other, and none joined or left."""
+    return moved(history, setting, ("Exclusive", "Failover"), lambda _: "")
+
+
+def keys_stay(history: History, setting: VerificationSetting) -> bool:
+    """Two consumers were given messages of one key one after the other, and none joined or left."""
+    return moved(history, setting, ("Key_Shared",), lambda given: given.key)
+
+
+def moved(
+    history: History, setting: VerificationSetting, types: tuple[str, ...], group: Callable[[Recorded], str | None]
+) -> bool:
+    for events in own_subscriptions(history):
+        joins = of(events, Kind.SUBSCRIBE)
+        given = [one for one in given_to(events, *types) if one.invoked_ns is not None and group(one) is not None]
+        for name in {group(one) for one in given}:
+            own = sorted((one for one in given if group(one) == name), key=invoked)
+            for one, other in itertools.pairwise(own):
+                since = invoked(one) - setting.on_its_way_ns
+                is_quiet = all(begun > invoked(other) or over < since for begun, over in changes(events, setting))
+                if joins and is_quiet and one.consumer != other.consumer:
+                    return True
+    return False
+
+
+def changes(events: History, setting: VerificationSetting) -> Iterator[tuple[int, float]]:
+    """When consumers join, or have left and nothing shows yet that they returned."""
+    joins = of(events, Kind.SUBSCRIBE)
+    yield from ((invoked(join), join.completed_ns) for join in joins)
+    for consumer in {join.consumer for join in joins}:
+        given = [one for one in of(events, Kind.DISPATCH) if one.subscription and one.consumer == consumer]
+        shown = [join.completed_ns for join in joins if join.consumer == consumer]
+        shown += [start(one) - setting.on_its_way_ns for one in given]
+        left = [one for one in of(events, Kind.UNSUBSCRIBE) if one.consumer == consumer]
+        for one in [*left, *of(events, Kind.FAULT)]:
+            yield invoked(one), min((ns for ns in shown if ns > one.completed_ns), default=float("inf"))
+
+
 DELIVERIES: tuple[Callable[[History, VerificationSetting], bool], ...] = (
     given_in_order,
     keys_in_order,
     shared_one_at_a_time,
     stuck,
     keys_stuck,
+    redelivered_without_request,
+    one_active_consumer,
+    keys_stay,
 )

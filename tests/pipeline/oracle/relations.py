@@ -56,6 +56,15 @@ def read_at(history: History) -> int | None:
     return max(map(invoked, ends)) if ends else None
 
 
+def last_reading(history: History) -> Recorded | None:
+    return max(ok(of(history, Kind.LOG_END)), key=invoked, default=None)
+
+
+def has_no_key_of(pairs: Sequence[tuple[Recorded, Recorded]]) -> bool:
+    """Whether the first or the second ones have no key at all: keys were not recorded."""
+    return not (any(one.key is not None for one, _ in pairs) and any(one.key is not None for _, one in pairs))
+
+
 def is_deduplicated(history: History) -> bool:
     switches = [event.deduplication for event in of(history, Kind.TOPIC)]
     return bool(switches) and all(switches)
