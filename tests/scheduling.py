@@ -39,6 +39,7 @@ SHARES = {
     "tests/test_pytest_plugin.py": BROKERS,
     "tests/test_working_directory.py": COMMANDS,
     "tests/pipeline/test_cluster.py": SPARK,
+    "tests/pipeline/test_damaged_histories.py": SPARK,
     "tests/pipeline/test_follower.py": SPARK,
     "tests/pipeline/test_known.py": SPARK,
     "tests/pipeline/test_memory.py": SPARK,

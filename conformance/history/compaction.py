@@ -148,11 +148,13 @@ def _compact(bucket: Path, parts: Sequence[Path], events_of_a_file: int) -> None
     number = max(file_of.values()) + 1
     about = together(map(_about, parts))
     token, replaced = secrets.token_hex(4), [path.name for path in parts]
+    buckets = sorted({path.parent.name for path in bucket.parent.glob("bucket-*/*.parquet")})
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=bucket) as scratch:
         sources = [list(parts)] if number == 1 else _scattered(parts, file_of, Path(scratch))
         for index, paths in enumerate(sources):
             table = in_order(pa.concat_tables(map(_read, paths)).unify_dictionaries())
-            write_file(table, bucket / compacted_name(token, index + 1, number), replaces=replaced, about=about)
+            path = bucket / compacted_name(token, index + 1, number)
+            write_file(table, path, replaces=replaced, buckets=buckets, about=about)
 
 
 def _planned(parts: Sequence[Path], events_of_a_file: int) -> Mapping[Identity, int]:

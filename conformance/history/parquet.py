@@ -66,15 +66,20 @@ SCHEMA = pa.schema(
 )
 """The columns, in the order of :class:`Recorded`."""
 
+REQUIRED = tuple(field.name for field in SCHEMA if not field.nullable)
+"""The columns that every event has."""
+
 ORDER = ("run", "topic", "cluster", "ledger", "entry", "batch_index", "completed_ns")
 """The sort order of a file, None first: by topic, then by position, then by time."""
 
 VERSION_KEY = b"pulsar-conformance.version"
 RUNS_KEY = b"pulsar-conformance.runs"
 REPLACES_KEY = b"pulsar-conformance.replaces"
+BUCKETS_KEY = b"pulsar-conformance.buckets"
 ABOUT_KEY = b"pulsar-conformance.about"
 TOPICS_ONLY_KEY = b"pulsar-conformance.topics-only"
 """The keys of a footer: the schema's version, the runs of the file, the names of the files that it replaces, the
+names of all buckets of the history when it was compacted, the
 systems of its runs (:mod:`conformance.history.about`), and whether each of its events has a topic. The statistics of
 its columns say that, too, but where these are damaged pyarrow ends the process."""
 
@@ -222,17 +227,29 @@ class HistoryWriter:
         write_file(in_order(table_of(events)), self._folder / bucket / name, about=about)
 
 
-def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = (), about: ByRun = NO_SYSTEMS) -> None:
+def write_file(
+    table: pa.Table,
+    path: Path,
+    *,
+    replaces: Sequence[str] = (),
+    buckets: Sequence[str] = (),
+    about: ByRun = NO_SYSTEMS,
+) -> None:
     """Write one file of a history atomically; ``table`` is sorted.
 
     Raises:
         HarnessError: it cannot be written.
     """
-    write_tables([table], path, replaces=replaces, about=about)
+    write_tables([table], path, replaces=replaces, buckets=buckets, about=about)
 
 
 def write_tables(
-    tables: Iterable[pa.Table], path: Path, *, replaces: Sequence[str] = (), about: ByRun = NO_SYSTEMS
+    tables: Iterable[pa.Table],
+    path: Path,
+    *,
+    replaces: Sequence[str] = (),
+    buckets: Sequence[str] = (),
+    about: ByRun = NO_SYSTEMS,
 ) -> None:
     """The same for one or more tables in order, one in memory at a time.
 
@@ -246,6 +263,8 @@ def write_tables(
             footer = {VERSION_KEY: str(VERSION).encode(), ABOUT_KEY: as_footer(about)}
             if replaces:
                 footer[REPLACES_KEY] = json.dumps(sorted(replaces)).encode()
+            if buckets:
+                footer[BUCKETS_KEY] = json.dumps(sorted(buckets)).encode()
             _write(iter(tables), file, footer)
             file.flush()
             os.fsync(file.fileno())

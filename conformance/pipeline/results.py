@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.history.parquet import SCHEMA
+from conformance.history.parquet import REQUIRED, SCHEMA
 from conformance.history.recorded import Kind
 from conformance.pipeline.explanations import deviation_of, explanations_of
-from conformance.pipeline.files.compacted_files import NOT_ALL_ROWS, Damaged, each_a_row, opened
+from conformance.pipeline.files.compacted_files import Damaged, each_a_row, opened
 from conformance.pipeline.files.history_files import Files, events_of
 from conformance.pipeline.invariants.catalogue import BY_NAME, INVARIANTS, AnyInvariant
 from conformance.pipeline.invariants.clusters import Replicated, with_clusters
@@ -66,7 +66,7 @@ MEMORY = "memory"
 TOPICS = "topics"
 """The result that counts the topics in which a rule broke, by known deviation."""
 
-_EVENT = pa.struct([SCHEMA.field(name).with_nullable(True) for name in NEEDED])
+_EVENT = pa.struct([SCHEMA.field(name).with_nullable(True) for name in NEEDED if name != "lane"])
 _CASE = pa.struct(
     [
         ("run", pa.string()),
@@ -117,8 +117,8 @@ def results_of(
             try:
                 invariants = [BY_NAME[name] for name in names]
                 yield judge_batches(file.batches(NEEDED), setting, invariants, path=file.path)
-            except Damaged:
-                yield _damaged(file.path)
+            except Damaged as error:
+                yield _damaged(file.path, error.because)
 
     parts = []
     if files.in_order:
@@ -129,8 +129,8 @@ def results_of(
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
 
 
-def _damaged(path: str) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([_unread(DAMAGED, 1, [_without_events(path, NOT_ALL_ROWS)])], schema=RESULT)
+def _damaged(path: str, because: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([_unread(DAMAGED, 1, [_without_events(path, because)])], schema=RESULT)
 
 
 def _unread(invariant: str, number: int, cases: list[dict[str, Any]]) -> dict[str, Any]:
@@ -165,7 +165,8 @@ def judge_batches(
     """
     judged = _PartitionResults(invariants)
     unjudged: list[dict[str, Any]] = []
-    in_order = with_clusters(topics(batches, setting))
+    incomplete: list[dict[str, Any]] = []
+    in_order = with_clusters(topics(_complete(batches, incomplete), setting))
     while True:
         try:
             for topic in in_order:
@@ -175,9 +176,25 @@ def judge_batches(
             case = _without_events(error.identity[1], ran_out_in_worker(error, path))
         unjudged.append(case)  # not above: the error refers to the events, and so keeps them in memory
     rows = judged.rows()
+    if incomplete:
+        rows.append(_unread(EVENTS, len(incomplete), incomplete[:UNJUDGED_AT_MOST]))
     if unjudged:
         rows.append(_unread(MEMORY, len(unjudged), unjudged[:UNJUDGED_AT_MOST]))
     return pa.RecordBatch.from_pylist(rows, schema=RESULT)
+
+
+def _complete(batches: Iterable[pa.RecordBatch], incomplete: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """The rows with all required values; a case for each other row."""
+    for batch in batches:
+        for name in REQUIRED:
+            column = batch.column(name)
+            if column.null_count:
+                lacking = batch.filter(column.is_null()).to_pylist()
+                topic = [row["topic"] or "" for row in lacking]
+                cases = (_without_events(one, f"an event has no {name}") for one in topic)
+                incomplete.extend(case | {"events": [row]} for case, row in zip(cases, lacking, strict=True))
+                batch = batch.filter(column.is_valid())
+        yield batch
 
 
 class _PartitionResults:

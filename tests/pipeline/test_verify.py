@@ -73,7 +73,11 @@ def test_a_sound_history_holds_the_rules_that_it_exercises(spark: SparkSession, 
     write(tmp_path, SOUND)
     found = verified(spark, tmp_path)
     assert (found.exit_status, found.events, found.problems) == (0, 3, ())
-    assert {verdict.rule.id for verdict in found.rules if isinstance(verdict, Held)} == {"ACK-06", "DEDUP-15"}
+    assert {verdict.rule.id for verdict in found.rules if isinstance(verdict, Held)} == {
+        "ACK-06",
+        "DEDUP-07",
+        "DEDUP-15",
+    }
     assert verified(spark, tmp_path, rules="DEDUP-15").exit_status == 0
     assert verified(spark, tmp_path, rules="DEDUP-15,KEY-01").exit_status == 2
 
@@ -159,11 +163,15 @@ def test_one_changed_byte_at_the_end_of_a_file_is_named_or_changes_nothing(
         spoiled[-1].parent.mkdir(parents=True)
         spoiled[-1].write_bytes(content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :])
     found = verified(spark, *(path.parents[1] for path in spoiled))
-    named = [path for path in spoiled if any(str(path) in problem for problem in found.problems)]
-    assert named
-    assert found.exit_status in (1, 2)  # the same events in several histories break rules
-    assert len(found.problems) == len(named)
+    assert found.exit_status == 2
+    named = [path for path in spoiled if any(path_first(problem) == str(path) for problem in found.problems)]
+    assert len(found.problems) == len(named) >= len(spoiled) - 1  # at most one of the same events is judged
     assert found.events == len(SOUND) * (len(spoiled) - len(named))
+
+
+def path_first(problem: str) -> str:
+    """The file that a problem is about."""
+    return problem.partition(" ")[0].removeprefix("file:")
 
 
 def test_a_violation_in_the_other_files_is_found_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
@@ -348,7 +356,7 @@ def test_the_command_prints_and_writes_its_report_and_returns_the_status(spark: 
     out = io.StringIO()
     assert verifying.verify(asked, out=Console(file=out, width=100)) == 0
     number = len(decidable())
-    assert f"{number} rules: 2 held, {number - 2} not exercised." in out.getvalue()
+    assert f"{number} rules: 3 held, {number - 3} not exercised." in out.getvalue()
     assert json.loads((tmp_path / "v.json").read_bytes())["operations"] == 4
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ from pyspark.sql import SparkSession
 from conformance.harness_error import HarnessError
 
 SCHEME_OF_S3 = "s3a"
+
+A_LINK = -1
+"""The size of a symbolic link, which is not followed: what it names may be in the history already."""
 
 _NO_FILE_SYSTEM = re.compile(
     r"(?:Class (?P<missing>[\w.$]+) not found|No FileSystem for scheme \"(?P<scheme>[^\"]*)\")"
@@ -47,7 +51,9 @@ def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
         name = path.getName()
         if name.startswith("."):
             continue
-        if status.isDirectory():
+        if is_local(path.toString()) and Path(local_path(path.toString())).is_symlink():
+            yield path.toString(), A_LINK
+        elif status.isDirectory():
             yield from _below(system, path)
         elif name.endswith(".parquet"):
             yield path.toString(), status.getLen()

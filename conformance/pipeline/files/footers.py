@@ -6,10 +6,12 @@ several in parallel, because an object store has a high latency.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,7 @@ from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun, of_footer
 from conformance.history.parquet import (
     ABOUT_KEY,
+    BUCKETS_KEY,
     DAMAGE,
     REPLACES_KEY,
     RUNS_KEY,
@@ -32,7 +35,7 @@ from conformance.history.parquet import (
     first_line,
 )
 from conformance.history.recorded import ADDED, VERSION
-from conformance.pipeline.files.file_systems import Tails, is_local, local_path, reason
+from conformance.pipeline.files.file_systems import A_LINK, Tails, is_local, local_path, reason
 
 AT_ONCE = 16
 """How many footers are read in parallel."""
@@ -56,6 +59,10 @@ class File:
     runs: frozenset[str]
     replaces: frozenset[str]
     about: ByRun
+    buckets: frozenset[str]
+    """All buckets of its history when it was compacted; none if unknown."""
+    fingerprint: bytes
+    """The digest of its footer, which two files of different events do not share."""
     names_topics_only: bool
     """Whether each of its events is known to have a topic, so that it has no fault of a whole cluster. It is not known
     of files of earlier versions of the suite."""
@@ -89,7 +96,10 @@ def examined(spark: SparkSession, sizes_bytes: Mapping[str, int]) -> dict[str, F
 
 def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
     try:
-        footer = _local_footer(path) if is_local(path) else _footer(tails, path, size_bytes)
+        if size_bytes == A_LINK:
+            return f"{path} is a symbolic link, which is not followed"
+        end = _local_end(path) if is_local(path) else _end(tails, path, size_bytes)
+        footer = pq.read_metadata(pa.BufferReader(end))
         metadata = footer.metadata or {}
         wrong = _wrong(footer, metadata)
     except Py4JJavaError as error:
@@ -105,6 +115,8 @@ def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
             events=footer.num_rows,
             runs=_names(metadata, RUNS_KEY),
             replaces=_names(metadata, REPLACES_KEY),
+            buckets=_names(metadata, BUCKETS_KEY),
+            fingerprint=blake2b(end[-_footer_bytes(end) :], digest_size=16).digest(),
             about=of_footer(metadata.get(ABOUT_KEY, b"{}")),
             names_topics_only=msgspec.json.decode(metadata.get(TOPICS_ONLY_KEY, b"false"), type=bool),
         )
@@ -112,20 +124,30 @@ def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
         return f"{path} has a garbled footer: {first_line(error)}"
 
 
-def _local_footer(path: str) -> pq.FileMetaData:
+def _local_end(path: str) -> bytes:
+    """The end of a local file with its footer; only its beginning and end if it is no whole file."""
     with opened(Path(local_path(path))) as file:
-        return pq.read_metadata(file)
+        size_bytes: int = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size_bytes - TAIL_BYTES))
+        end: bytes = file.read()
+        if len(end) < min(_footer_bytes(end), size_bytes):
+            file.seek(max(0, size_bytes - _footer_bytes(end)))
+            end = file.read()
+    return end
 
 
-def _footer(tails: Tails, path: str, size_bytes: int) -> pq.FileMetaData:
-    """The footer of a file that is not local."""
-    tail = tails.read(path, size_bytes, TAIL_BYTES)
-    end = tail.to_pybytes()[-_LENGTH_BYTES - len(_MAGIC) :]
-    if end.endswith(_MAGIC):
-        needed_bytes = int.from_bytes(end[:_LENGTH_BYTES], "little") + len(end)
-        if tail.size < min(needed_bytes, size_bytes):
-            tail = tails.read(path, size_bytes, needed_bytes)
-    return pq.read_metadata(pa.BufferReader(tail))
+def _end(tails: Tails, path: str, size_bytes: int) -> bytes:
+    """The end of a file that is not local, with its footer."""
+    end: bytes = tails.read(path, size_bytes, TAIL_BYTES).to_pybytes()
+    if len(end) < min(_footer_bytes(end), size_bytes):
+        end = tails.read(path, size_bytes, _footer_bytes(end)).to_pybytes()
+    return end
+
+
+def _footer_bytes(end: bytes) -> int:
+    """The size of the footer in bytes; that of its last fields if it has none."""
+    last = end[-_LENGTH_BYTES - len(_MAGIC) :]
+    return len(last) + (int.from_bytes(last[:_LENGTH_BYTES], "little") if last.endswith(_MAGIC) else 0)
 
 
 def _wrong(footer: pq.FileMetaData, metadata: Mapping[bytes, bytes]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun, together
-from conformance.history.parquet import ORDER, SCHEMA, compacted_together, in_force
+from conformance.history.parquet import ORDER, REQUIRED, SCHEMA, compacted_together, in_force
 from conformance.history.recorded import CallOutcome, Kind
 from conformance.pipeline.files.file_systems import listed
 from conformance.pipeline.files.footers import File, examined
@@ -93,7 +94,18 @@ def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, Fi
     problems += [wrong for wrong in opened.values() if isinstance(wrong, str)]
     files = {path: opened[path] if is_new[path] else seen[path] for path in sizes_bytes}
     there = {path: file if isinstance(file, File) else None for path, file in files.items()}
-    return _laid_out(there, tuple(problems))
+    return _laid_out(there, (*problems, *_gone_buckets(addresses, there)))
+
+
+def _gone_buckets(addresses: Sequence[str], listed: Mapping[str, File | None]) -> Iterable[str]:
+    """A sentence for each bucket that a compacted history had and that has no file, if it was to be read whole."""
+    if any(re.search(r"(/|^)bucket-\w+/*$|\.parquet$", address) for address in addresses):
+        return
+    there = {posixpath.dirname(path) for path in listed}
+    compacted = (file for file in listed.values() if file is not None)
+    named = {f"{file.history}/{name}" for file in compacted for name in file.buckets}
+    for bucket in sorted(named - there):
+        yield f"{bucket} is gone: the history had events there when it was compacted"
 
 
 def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> Files:
@@ -105,6 +117,8 @@ def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> F
     in_use = [
         [file for name in sorted(counting[bucket].names) if (file := files[name])] for bucket, files in buckets.items()
     ]
+    copies = _copies(itertools.chain.from_iterable(in_use))
+    in_use = [[file for file in files if file.path not in copies] for files in in_use]
     gone = [f"{bucket}/{name} is gone" for bucket, found in counting.items() for name in sorted(found.gone)]
     histories: dict[str, set[str]] = defaultdict(set)
     for file in itertools.chain.from_iterable(in_use):
@@ -116,7 +130,25 @@ def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> F
         is_alone = None not in (made := {compacted_together(file.name) for file in files}) and len(made) == 1
         is_whole = is_alone and all(file.runs and all(len(histories[run]) == 1 for run in file.runs) for file in files)
         (in_order if is_whole else loose).extend(files)
-    return Files(in_order=tuple(in_order), loose=tuple(loose), problems=(*problems, *gone))
+    return Files(in_order=tuple(in_order), loose=tuple(loose), problems=(*problems, *gone, *copies.values()))
+
+
+def _copies(files: Iterable[File]) -> dict[str, str]:
+    """The files whose events another one has, too: copies, and what was compacted elsewhere; a sentence for each."""
+    holders: dict[tuple[str, str], File] = {}
+    first: dict[bytes, File] = {}
+    found: dict[str, str] = {}
+    for file in sorted(files, key=lambda file: (not file.replaces, file.path)):
+        names = [(posixpath.basename(file.bucket), name) for name in (file.name, *file.replaces)]
+        holder = next((holders[name] for name in names if name in holders), file)
+        if file.fingerprint in first:
+            found[file.path] = f"{file.path} is a copy of {first[file.fingerprint].path}"
+        elif holder.bucket != file.bucket:
+            found[file.path] = f"{file.path} has events that {holder.path} has, too"
+        else:
+            first[file.fingerprint] = file
+            holders |= dict.fromkeys(names, file)
+    return found
 
 
 def _replaced(files: Mapping[str, File | None]) -> dict[str, frozenset[str]]:
@@ -183,6 +215,9 @@ def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
 def _strange(row: Row) -> str:
     """Why an event without a topic cannot be judged; empty if it can."""
     event = f"a {row['kind']} with outcome {row['outcome']} of run {row['run']}"
+    lacking = [name for name in REQUIRED if row[name] is None]
+    if lacking:
+        return f"an event has no {lacking[0]}: {event}"
     if row["kind"] not in _KINDS or row["outcome"] not in _OUTCOMES:
         return f"{UNKNOWN_WORD}: {event}"
     if row["kind"] != Kind.FAULT:
