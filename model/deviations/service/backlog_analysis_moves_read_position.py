@@ -21,8 +21,8 @@ ENTRY = Deviation(
     upstream=("apache/pulsar#22019",),
     side="broker",
     releases=(">=2.11.0,<=3.0.0", ">=3.1.0,<=3.2.0"),
-    seen=("3.2.0",),
-    read=("2.11.0", "3.0.0"),
+    seen=("3.2.0", "3.0.0"),
+    read=("2.11.0",),
     gone=("3.0.7", "3.3.6", "4.0.8", "4.2.4", "5.0.1"),
     occurrence="Every time.",
     shadow=Shadow(

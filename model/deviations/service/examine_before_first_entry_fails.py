@@ -14,8 +14,8 @@ ENTRY = Deviation(
     statement="An examination of a message counted from the end, by a number greater than that of all messages, is answered with an internal error (Incorrect parameter). Counted from the beginning, the last message is the answer.",
     cause="PersistentTopicsBase.internalExamineMessageAsync subtracts the number from the number of entries without a check, and reads before the first entry of a ledger (byte code of 4.0.8).",
     side="broker",
-    releases=(">=3.0.7,<=5.0.1",),
-    seen=("4.0.8", "3.0.7", "3.2.0", "3.3.6", "4.2.4", "5.0.1"),
+    releases=(">=3.0.0,<=5.0.1",),
+    seen=("4.0.8", "3.0.0", "3.0.7", "3.2.0", "3.3.6", "4.2.4", "5.0.1"),
     occurrence="Every time.",
     shadow=Shadow(
         name="test_only_an_examination_from_the_end_may_fail",

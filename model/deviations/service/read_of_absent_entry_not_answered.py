@@ -14,8 +14,8 @@ ENTRY = Deviation(
     cause="The callback of PersistentTopicsBase.internalGetMessageById throws the error, instead of completing the answer with it (byte code of 3.2.0 and 3.0.7). 3.3.6 completes it.",
     upstream=("apache/pulsar#21919",),
     side="broker",
-    releases=(">=3.0.7,<=3.2.0",),
-    seen=("3.2.0", "3.0.7"),
+    releases=(">=3.0.0,<=3.2.0",),
+    seen=("3.2.0", "3.0.0", "3.0.7"),
     gone=("3.3.6", "4.0.8", "4.2.4", "5.0.1"),
     occurrence="In 4 of 4 replays.",
     shadow=Shadow(
