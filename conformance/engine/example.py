@@ -148,12 +148,12 @@ def crashed(what: str, crash: Exception) -> HarnessError:
 
 
 def idle() -> RunningExample:
-    lockstep = Lockstep(_Nobody(), Example())
+    lockstep = Lockstep(Nobody(), Example())
     return RunningExample(lockstep, is_time_up=lambda: True, on_end=lambda _: None)
 
 
-class _Nobody:
-    """The performer of an example that is over from the start."""
+class Nobody:
+    """The performer of an example that is over."""
 
     def perform(self, operation: AnyOperation) -> Performed:
         raise AssertionError(f"{operation} was to be performed for an example that is over")

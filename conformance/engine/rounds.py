@@ -14,14 +14,14 @@ import msgspec
 from conformance.coverage.coverage import Coverage, Drawn
 from conformance.coverage.guide import Guide
 from conformance.engine.durations import BOUNCE_S, Durations
-from conformance.engine.example import RunningExample, WithOthers, alone
+from conformance.engine.example import Nobody, RunningExample, WithOthers, alone
 from conformance.engine.execution import derived_seed, perform, run_round, weight
 from conformance.engine.machines import Machine
 from conformance.engine.shortener.attempt import Attempt
 from conformance.harness_error import HarnessError
 from conformance.history.document import Step, Violation
-from conformance.history.journal import Journal
-from conformance.lockstep.lockstep import Lockstep
+from conformance.history.journal import ExampleBegins, Journal, read_journal
+from conformance.lockstep.lockstep import CutShort, Lockstep, RuleBroken
 from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
@@ -35,7 +35,7 @@ REPEATED = "repeated"
 class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The report of an example. If it broke a rule, it has the steps; those after the first ``chosen`` finished it.
 
-    ``drawn``: its choices, if they are counted.
+    ``drawn``: its choices, if they are counted. ``number``: its number in the journal.
     """
 
     operations: int
@@ -47,6 +47,7 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     steps: tuple[Step, ...] = ()
     violation: Violation | None = None
     drawn: Drawn = Drawn()
+    number: int = 0
 
     @property
     def attempt(self) -> Attempt:
@@ -54,7 +55,7 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return Attempt(self.steps, self.chosen, self.violation)
 
 
-def ended(lockstep: Lockstep, violation: Violation | None, guide: Guide | None = None) -> ExampleEnded:
+def ended(lockstep: Lockstep, violation: Violation | None, *, number: int, guide: Guide | None = None) -> ExampleEnded:
     steps = lockstep.steps
     return ExampleEnded(
         operations=sum(weight(step.operation) for step in steps),
@@ -66,7 +67,34 @@ def ended(lockstep: Lockstep, violation: Violation | None, guide: Guide | None =
         steps=tuple(steps) if violation is not None else (),
         violation=violation,
         drawn=Drawn() if guide is None else guide.drawn,
+        number=number,
     )
+
+
+def unreported(journal: Path, *, after: int, known: frozenset[str]) -> ExampleEnded | None:
+    """The report of a journal's last example, judged again, if its process ended before it reported the example.
+
+    ``after``: the number of the last example that it reported.
+    """
+    number, steps = 0, list[Step]()
+    for line in read_journal(journal):
+        if isinstance(line, ExampleBegins):
+            number, steps = line.number, []
+        else:
+            steps.append(line.step)
+    if number <= after:
+        return None
+    lockstep = Lockstep(Nobody(), Example(known=known))
+    violation = None
+    try:
+        for step in steps:
+            lockstep.chosen += 1
+            lockstep.take(step)
+    except RuleBroken as broken:
+        violation = broken.violation
+    except (CutShort, HarnessError):
+        pass  # what was judged before counts
+    return ended(lockstep, violation, number=number)
 
 
 class Rounds:
@@ -136,7 +164,7 @@ class Rounds:
             self._durations.learn(machine.name, done.steps, done.chosen, ending_s=example.ending_s)
             self.failure = self.failure or example.harness_error
             self.is_short = self.is_short or example.is_short
-            on_end(ended(example.lockstep, example.violation, example.guide))
+            on_end(ended(example.lockstep, example.violation, number=self._examples, guide=example.guide))
 
         def begin() -> RunningExample:
             if not is_time_up() and may_begin():
@@ -167,7 +195,7 @@ class Rounds:
         self._begin_in_journal(machine)
         lockstep = self.lockstep()
         attempt = perform(operations, lockstep)
-        return attempt, ended(lockstep, attempt.violation)
+        return attempt, ended(lockstep, attempt.violation, number=self._examples)
 
     def lockstep(self) -> Lockstep:
         """A new example on the world."""

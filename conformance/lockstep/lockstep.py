@@ -120,9 +120,12 @@ class Lockstep:
             return Performed(Abandoned("the run ended"))
 
     def _do(self, operation: AnyOperation) -> AnyOutcome:
-        step = self._performed(operation)
+        return self.take(self._performed(operation))
+
+    def take(self, step: Step) -> AnyOutcome:
+        """Judge a step that was performed. Raises :class:`RuleBroken`."""
         self.steps.append(step)
-        judged = judge(self.state, operation, step.outcome, step.late, step.at, step.unexpected)
+        judged = judge(self.state, step.operation, step.outcome, step.late, step.at, step.unexpected)
         if isinstance(judged, Broken):
             raise RuleBroken(self.violation(judged))
         self.state = judged.state

@@ -307,8 +307,10 @@ def test_a_machine_does_not_run_again_for_a_rule_that_a_known_deviation_contradi
     ended = rounds.ended
     deviations = {next(name for name, one in DEVIATIONS.items() if one.rule == "DEDUP-13"): 1}
 
-    def deviating(lockstep: Lockstep, violation: Violation | None, _: Guide | None) -> rounds.ExampleEnded:
-        return msgspec.structs.replace(ended(lockstep, violation), deviations=deviations)
+    def deviating(
+        lockstep: Lockstep, violation: Violation | None, *, number: int, guide: Guide | None = None
+    ) -> rounds.ExampleEnded:
+        return msgspec.structs.replace(ended(lockstep, violation, number=number, guide=guide), deviations=deviations)
 
     monkeypatch.setattr(rounds, "ended", deviating)
     assert phases(run_of([SENDING, never, OTHER], tmp_path / "met")) == ["sending", "never", "other"]

@@ -9,11 +9,11 @@ from typing import Final
 
 from conformance.engine.findings import Findings
 from conformance.engine.found import FoundViolation
-from conformance.engine.lanes.lanes import STOP_TIMEOUT_S, Lanes, Taken, Task
-from conformance.engine.lanes.protocol import Replayed, RoundEnded, RunRound
+from conformance.engine.lanes.lanes import STOP_TIMEOUT_S, LaneProcess, Lanes, Taken, Task
+from conformance.engine.lanes.protocol import Replayed, RoundEnded, RunRound, journal_name
 from conformance.engine.lanes.turns import Turns
 from conformance.engine.machines import Machine
-from conformance.engine.rounds import ExampleEnded
+from conformance.engine.rounds import ExampleEnded, unreported
 from conformance.harness_error import HarnessError
 
 LATE_SHARE: Final = 0.25
@@ -87,12 +87,23 @@ class SideBySide:
                 )
             if late:
                 self._findings.emit_phase(f"lanes that do not stop in time are ended: {_names(late)}")
+                self._take_unreported(late)
         except HarnessError as harness_error:
             for machine in self._turns.machines:
                 self._give_up(machine, harness_error)
             self._turns.end()
             return harness_error
         return lost[0] if lost else None
+
+    def _take_unreported(self, late: Sequence[LaneProcess]) -> None:
+        """Handle what lanes had performed that could not report it any more, a broken rule included."""
+        plan = self._findings.plan
+        for lane in late:
+            if isinstance(lane.task, RunRound):
+                journal = plan.report / journal_name(lane.number)
+                example = unreported(journal, after=lane.reported, known=plan.known)
+                if example is not None:
+                    self._take_example(self._machines[lane.task.machine.name], example)
 
     def _patience_s(self) -> float:
         """How long lanes may take to end their current operations."""
@@ -129,5 +140,5 @@ class SideBySide:
             self._turns.until = min(self._turns.until, self._deadline - kept_s)
 
 
-def _names(tasks: Sequence[Task]) -> str:
-    return ", ".join(sorted({one.machine.name for one in tasks if isinstance(one, RunRound)}))
+def _names(lanes: Sequence[LaneProcess]) -> str:
+    return ", ".join(sorted({one.task.machine.name for one in lanes if isinstance(one.task, RunRound)}))

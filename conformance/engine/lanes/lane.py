@@ -33,6 +33,7 @@ from conformance.engine.lanes.protocol import (
     RunRound,
     Stop,
     Wants,
+    journal_name,
 )
 from conformance.engine.machines import Machine, with_factory
 from conformance.engine.rounds import Rounds
@@ -89,7 +90,7 @@ class Lane:
         try:
             rounds = Rounds(
                 self._open(begin, SharedBroker(begin, self._ask)),
-                Path(begin.report) / f"journal-lane-{begin.lane}.jsonl",
+                Path(begin.report) / journal_name(begin.lane),
                 seed=begin.seed,
                 known=begin.known,
                 deadline=begin.deadline,

@@ -68,12 +68,16 @@ Taken = ExampleEnded | RoundEnded | Replayed
 
 @dataclass(slots=True)
 class LaneProcess:
-    """A lane as the engine sees it; ``task``: its current one."""
+    """A lane as the engine sees it.
+
+    ``task``: its current one. ``reported``: the number of the last example that it reported.
+    """
 
     number: int
     worker: Worker[Report]
     is_ready: bool = False
     task: Task | None = None
+    reported: int = 0
 
 
 class Lanes:
@@ -114,12 +118,12 @@ class Lanes:
         is_over: Callable[[float], bool],
         take: Callable[[Task, Taken], None],
         patience_s: Callable[[], float],
-    ) -> list[Task]:
+    ) -> list[LaneProcess]:
         """Run rounds or replays in parallel until it is over or none is left.
 
         ``is_over``: whether it will be over in so many seconds. No bounce begins that would end after that. ``take`` is
         called with each example, round and replay that ends. ``patience_s``: how long lanes may take to stop. Returns
-        the tasks of those that do not. Raises HarnessError if no lane can be started.
+        those that do not. Raises HarnessError if no lane can be started.
         """
         stops_until: Deadline | None = None
         while True:
@@ -134,7 +138,7 @@ class Lanes:
             if not self._at_work():
                 break
             if stops_until is not None and stops_until.passed:
-                return [lane.task for lane in self._at_work() if lane.task is not None]
+                return self._at_work()
             for lane in self._heard():
                 self._listen(lane, take)
             self._bounce()
@@ -191,6 +195,8 @@ class Lanes:
                     self._answer(lane, report)
                 case ExampleEnded() | RoundEnded() | Replayed():
                     assert lane.task is not None
+                    if isinstance(report, ExampleEnded):
+                        lane.reported = report.number
                     ended, lane.task = lane.task, lane.task if isinstance(report, ExampleEnded) else None
                     self._rendezvous.leaves(lane.number)
                     take(ended, report)

@@ -145,6 +145,11 @@ class RoundEnded(LaneMessage, frozen=True, kw_only=True):
     is_short: bool = False
 
 
+def journal_name(lane: int) -> str:
+    """The file of a lane's journal, in the folder of the report."""
+    return f"journal-lane-{lane}.jsonl"
+
+
 class Replayed(LaneMessage, frozen=True):
     """What came of a replay, and its report."""
 

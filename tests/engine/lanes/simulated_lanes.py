@@ -36,6 +36,8 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 
 LOSSY = "lossy"
 """The topic whose log loses its entries."""
+STUCK = "stuck"
+"""The same, and its log can be read only once."""
 UNABLE = "unable"
 """The topic that the suite has a harness error with."""
 ENDLESS = "endless"
@@ -77,6 +79,7 @@ class SharingPerformer(SimulatedPerformer):
         self._world = world
         self._report: Path = world.report  # type: ignore[attr-defined]
         self._seen = bounces(self._report)
+        self._has_read = False
         self._last_s = time.monotonic()
 
     def perform(self, operation: AnyOperation) -> Performed:
@@ -96,10 +99,14 @@ class SharingPerformer(SimulatedPerformer):
             raise HarnessError("the disk is full")
         if operation.topic == ENDLESS:
             threading.Event().wait()
+        if operation.topic == STUCK and isinstance(operation, ReadLog):
+            if self._has_read:
+                threading.Event().wait()
+            self._has_read = True
         done = super().perform(operation)
         if bounces(self._report) != self._seen:
             raise HarnessError(f"the broker was bounced {bounces(self._report) - self._seen} times unseen")
-        if isinstance(operation, ReadLog) and operation.topic == LOSSY:
+        if isinstance(operation, ReadLog) and operation.topic in (LOSSY, STUCK):
             return Performed(LogRead(()), done.late)
         return done
 
@@ -129,6 +136,12 @@ class LosingAndKilling(Losing):
     def send(self) -> None:
         self.do(Kill())
         super().send()
+
+
+class LosingAndStalling(Sending):
+    """Sends a message that is lost, and never ends to read what is left."""
+
+    topic = STUCK
 
 
 class Failing(Sending):

@@ -42,7 +42,7 @@ from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import RunName
 from conformance.workers.line import Line
-from model.operations import AnyOperation, CreateTopic, Kill, Restart, Send
+from model.operations import AnyOperation, CreateTopic, Kill, ReadLog, Restart, Send
 from model.vocabulary import Entry, Message
 from stateful import test_cursors, test_deduplication, test_key_shared
 from tests.engine.lanes.simulated_lanes import (
@@ -54,6 +54,7 @@ from tests.engine.lanes.simulated_lanes import (
     Failing,
     Losing,
     LosingAndKilling,
+    LosingAndStalling,
     NothingMissing,
     Sending,
     SharingPerformer,
@@ -192,16 +193,21 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lane_starters: LaneStar
     monkeypatch.setattr(rounds, "RealPerformer", SharingPerformer)
 
     def run(
-        machines: Sequence[Machine], count: int, *, interrupted_in: Collection[str] = (), returns: bool = True
+        machines: Sequence[Machine],
+        count: int,
+        *,
+        interrupted_in: Collection[str] = (),
+        after: type[object] = object,
+        returns: bool = True,
     ) -> Ran:
-        """``interrupted_in``: the run is interrupted once all of these machines perform something."""
+        """``interrupted_in``: the run is interrupted once all of these machines performed something, or this."""
         report = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         report.mkdir()
         one = run_in_lanes(report, lane_starters, count, returns=returns)
         one.expect(machines)
         ran = Ran(report, {})
         if interrupted_in:
-            threading.Thread(target=interrupt, args=(one, ran, interrupted_in), daemon=True).start()
+            threading.Thread(target=interrupt, args=(one, ran, interrupted_in, after), daemon=True).start()
         for machine in machines:
             ran.found[machine.name] = one.explore(machine)
         return ran
@@ -223,9 +229,12 @@ def examples(journal: Path) -> set[str]:
     return {line.machine for line in read_journal(journal) if isinstance(line, ExampleBegins)}
 
 
-def interrupt(run: Run, ran: Ran, machines: Collection[str]) -> None:
+def interrupt(run: Run, ran: Ran, machines: Collection[str], after: type[object]) -> None:
+    def has_performed(machine: str) -> bool:
+        return any(isinstance(one, after) for operations in ran.operations(machine) for one in operations)
+
     try:
-        eventually(lambda: all(map(ran.operations, machines)))
+        eventually(lambda: all(map(has_performed, machines)))
     finally:
         run.interrupt()
 
@@ -385,6 +394,22 @@ def test_a_lane_that_does_not_stop_is_ended_and_the_run_goes_on(
     (report,) = tmp_path.iterdir()
     told = [one.what for one in Ran(report, {}).told if isinstance(one, events.Phase)]
     assert told[-1] == "lanes that do not stop in time are ended: stalling"
+    finished = [one for one in Ran(report, {}).told if isinstance(one, events.ExampleFinished)]
+    assert [one.operations for one in finished if one.machine == "stalling"] == [1]
+
+
+def test_a_rule_that_was_broken_in_a_lane_that_does_not_stop_is_reported(
+    ran: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (violation,) = ran([LOSING, SENDING], 2).found["losing"]
+    (before,) = tmp_path.iterdir()
+    monkeypatch.setattr(exploration, "STOP_TIMEOUT_S", 0.1)
+    stalling = machine("stalling", LosingAndStalling, "DEDUP-03")
+    with pytest.raises(KeyboardInterrupt):
+        ran([stalling, SENDING], 2, interrupted_in={"stalling"}, after=ReadLog)
+    (report,) = (folder for folder in tmp_path.iterdir() if folder != before)
+    (told,) = [one for one in Ran(report, {}).told if isinstance(one, events.ViolationFound)]
+    assert (told.machine, told.violation.rule, told.violation.step) == ("stalling", violation.rule, violation.step)
 
 
 def test_lanes_that_do_not_stop_leave_most_of_the_budget_to_other_machines() -> None:
