@@ -40,11 +40,13 @@ from model.log import Position
 from model.operations import (
     CreateTopic,
     FreezeOwner,
+    HoldAfterSends,
     Kill,
     OpenProducer,
     ReadLog,
     Restart,
     Send,
+    SendToFrozen,
     SetDeduplication,
     TakeOver,
     Trim,
@@ -74,6 +76,9 @@ AFTER_EVERYTHING: Final = Position(2**62, 0)
 
 OUT_OF_ORDER: Final = "Key_Shared, out of order"
 """The type of Key_Shared subscriptions with out-of-order delivery, which have fewer rules."""
+
+NEVER_STORED: Final = frozenset({"NotAllowedError", "TopicTerminatedError", "ProducerFenced"})
+"""The errors of a send that was surely not stored; a write that failed, or has no answer, may be."""
 
 Name = tuple[str, str]
 """Topic and subscription."""
@@ -142,6 +147,9 @@ class _Example:
     # ---------------------------------------------------------------------------------------------------------- sending
 
     def _sending(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
+        if isinstance(step.operation, Send) and isinstance(step.operation.interruption, HoldAfterSends):
+            others = step.operation.interruption
+            yield from self._answered(Send(others.session, others.entries), (), when["invoked_ns"])
         match step.operation, step.outcome:
             case CreateTopic() as made, Created(deduplication=is_on):
                 names = [partition_name(made.topic, number) for number in range(made.partitions)] or [made.topic]
@@ -152,6 +160,8 @@ class _Example:
                 self.producers[opened.session] = opened
             case Send() as send, Sent(answers=answers) if answers:
                 yield from self._answered(send, answers, when["invoked_ns"])
+            case SendToFrozen() as send, _:
+                yield from self._answered(Send(send.session, send.entries), (), when["invoked_ns"])
             case Send() as send, Sent():
                 self.pending.setdefault(send.session, []).append(_Pending(send, when["invoked_ns"]))
             case _:
@@ -375,7 +385,7 @@ def _outcome(answer: Answer | None) -> tuple[CallOutcome, Position | None]:
             return CallOutcome.OK, position
         case Duplicate():
             return CallOutcome.DUPLICATE, None
-        case Refused():
+        case Refused(code=code) if code in NEVER_STORED:
             return CallOutcome.FAILED, None
         case _:
             return CallOutcome.UNKNOWN, None
