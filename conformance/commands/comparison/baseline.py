@@ -104,7 +104,7 @@ def _side_by_side(
             break
         look = next_look(look)
     shown = Comparison(mine.seen, its.seen)
-    is_told = mine.failure is None and its.failure is None and its.lacks is None
+    is_told = mine.failure is None and its.failure is None and (its.lacks is None or its.seen.times > 0)
     result = _RESULTS.get(shown.result if is_told else None, "undecided")
     return ComparedWithBaseline(
         at_s=data.verdicts.seconds,
@@ -121,7 +121,7 @@ def _side_by_side(
 
 def _why_it_ends(mine: Replayed, its: Replayed, until: float) -> str | None:
     """Why no more replays are made, although the rates are not told apart."""
-    if its.lacks is not None:
+    if its.lacks is not None and not its.seen.times:
         return f"the baseline lacks what the history needs: {its.lacks}"
     if (failure := mine.failure or its.failure) is not None:
         return f"not all replays were performed: {failure}"
