@@ -27,7 +27,12 @@ def computed(*, also: tuple[Path, ...] = ()) -> bool:
     """Whether a value is computed, in a process that begins now."""
     calls: list[None] = []
     remembered._folder.cache_clear()
-    assert remembered.remembered("it", int, lambda: len([calls.append(None)]), also=also) == 1
+
+    def compute() -> int:
+        calls.append(None)
+        return 1
+
+    assert remembered.remembered("it", int, compute, also=also) == 1
     return bool(calls)
 
 
