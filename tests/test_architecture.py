@@ -42,6 +42,8 @@ LARGE = {
     "tests/cli": "a module for each command or part of the command line",
     "tests/model/test_subscriptions.py": "small histories of one kind",
     "tests/model/test_topics_with_markers.py": "small histories of one kind",
+    "tests/pipeline/histories/anomalies.py": "one catalogue of planted anomalies",
+    "tests/pipeline/histories/mutations.py": "one catalogue of mutations",
 }
 """What is large, with the reason. An addition asks the reviewer: is there a seam to divide it by meaning?"""
 GENERATED = {"protocol_pb2.py"}

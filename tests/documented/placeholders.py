@@ -49,7 +49,6 @@ PLACEHOLDERS = (
     Instead(pattern=r"(?<=compact )FOLDER", by="{copy}", why="the reader's history, which this command changes"),
     Instead(pattern=r"FOLDER…?|(?<=verify )history\b", by="{recorded}", why="the reader's history"),
     Instead(pattern=r"histories/pulsar-conformance-SEED", by="{recorded}", why="the history of the soak before it"),
-    Instead(pattern=r"--defect NAME", by="--defect mark-delete-goes-back", why="a defect of the reader's choice"),
 )
 """Words that stand for something of the reader's. The first that match are replaced first."""
 
