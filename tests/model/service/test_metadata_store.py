@@ -20,6 +20,7 @@ BEGIN: tuple[Happened, ...] = (
     (OpenProducer("p", "t", "p"), Opened(-1)),
 )
 EXPIRED = ErrorAnswer("admin", "GET stats of topic t", "500", "KeeperErrorCode = Session expired", "t", is_last=False)
+LOST = ErrorAnswer("admin", "GET stats of topic t", "500", "KeeperErrorCode = ConnectionLoss", "t", is_last=False)
 OTHER = ErrorAnswer("admin", "GET stats of topic t", "500", "NullPointerException", "t", is_last=False)
 
 
@@ -91,3 +92,23 @@ def test_a_write_may_fail_in_an_expired_session_and_waits_for_a_store_that_is_on
         broken = after(how, closed)
         assert broken is not None
         assert broken.rule == "SERVE-02"
+
+
+def test_a_request_fails_without_a_connection_to_a_store_that_was_killed_by_a_deviation() -> None:
+    name = "lost-store-connection-fails-requests"
+    broken = after("restart", LOST)
+    assert broken is not None
+    assert (broken.rule, broken.deviation) == ("SERVE-01", name)
+    assert after("restart", LOST, known=name) is None
+
+
+@pytest.mark.parametrize(
+    ("how", "observed", "waits_ms"),
+    [("restart", OTHER, 0), ("freeze", LOST, 0), ("expire", LOST, 0), ("restart", LOST, 60_000)],
+)
+def test_a_killed_store_explains_no_other_error_and_none_later(
+    how: Disturbance, observed: Unexpected, waits_ms: float
+) -> None:
+    broken = after(how, observed, known="lost-store-connection-fails-requests", waits_ms=waits_ms)
+    assert broken is not None
+    assert (broken.rule, broken.deviation) == ("SERVE-01", None)
