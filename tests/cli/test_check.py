@@ -143,7 +143,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
     validate(written)
     nothing_more: dict[str, Any] = {"deviation": None, "met": {}, "rate": None, "replays": None, "seconds": 0.0}
     nothing_more |= {"excused": 0, "interval": None, "left_out": 0, "shortening": [], "replay": None}
-    nothing_more |= {"overdue": False, "load": None}
+    nothing_more |= {"overdue": False, "load": None, "baseline": None}
     assert datetime.fromisoformat(written.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
     assert written.pop("command").endswith("--json out.json")
     assert written.pop("load")["seconds"] >= 0
@@ -175,6 +175,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
                 "left_out": 0,
                 "overdue": False,
                 "load": None,
+                "baseline": None,
                 "shortening": [
                     {"name": "recording", "seconds": 0.4, "candidates": 77, "runs": 0, "steps": 7},
                     {"name": "broker", "seconds": 31.2, "candidates": 12, "runs": 40, "steps": 8},
@@ -188,6 +189,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
         "unseen": [],
         "stopped": None,
         "ended": [],
+        "substitutes": [],
     }
 
 
