@@ -189,7 +189,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
         "unseen": [],
         "stopped": None,
         "ended": [],
-        "substitutes": [],
+        "substitutes": {},
     }
 
 
