@@ -38,7 +38,7 @@ MOST_NAMES: Final = 3
 MOST_CHANGES: Final = 2
 """How many earlier steps may have ended otherwise."""
 MOST_STEPS: Final = 2_000
-"""How many steps may be judged again to explain one violation."""
+"""How many steps may be judged again, and violations met on the way, to explain one."""
 
 
 def judge(
@@ -103,7 +103,9 @@ def _named_alone(found: _Open) -> Broken:
     names = [
         name
         for name, one in EXPLANATIONS.items()
-        if one.explains is not None and one.explains(found.state, found.step, found.broken) is not None
+        if name not in found.state.known
+        and one.explains is not None
+        and one.explains(found.state, found.step, found.broken) is not None
     ]
     return _named(found.broken, names[:1]) if names else found.broken
 
@@ -150,7 +152,7 @@ _Found = _Open | Allowed[Example]
 
 @dataclass(slots=True)
 class _Search:
-    """One search for the smallest set of deviations among those ``asked``; ``steps`` were judged again so far."""
+    """One search for the smallest set of deviations among those ``asked``. :data:`MOST_STEPS` bounds ``steps``."""
 
     known: frozenset[str]
     asked: Collection[Explanation]
@@ -171,7 +173,8 @@ class _Search:
             heapq.heappush(queue, (len(names - self.known), len(names), ahead, next(number), found, met))
 
         put(violation, ())
-        while queue:
+        while queue and self.steps < MOST_STEPS:
+            self.steps += 1
             *_, found, met = heapq.heappop(queue)
             if isinstance(found, Allowed):
                 return found, met

@@ -28,6 +28,7 @@ LARGE = {
     "conformance/verdicts.py": "all verdicts, and their JSON",
     "model": "the operations, the outcomes and the judgement, beside a package for each document",
     "model/cursors/cursor.py": "one value and its transitions",
+    "model/deviations/service": "a file for each deviation",
     "model/deduplication/observer.py": "one observer of a document",
     "model/events.py": "one type for each outcome",
     "model/example/judge.py": "one match over all operations",

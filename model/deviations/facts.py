@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from model.events import Skipped
-from model.example.state import Example
-from model.operations import CreateTopic
+from typing import Final
+
+from model.cluster_operations import LoseCluster
+from model.events import Refused, Skipped, TakenOver
+from model.example.state import Example, Past
+from model.example.step import Step
+from model.judgement import Broken
+from model.operations import (
+    CrashProducer,
+    CreateTopic,
+    FreezeOwner,
+    Kill,
+    OpenProducer,
+    Restart,
+    Send,
+    StartSource,
+    TakeOver,
+    Unload,
+)
+from model.service.state import OpenedProducer
+from model.service.unexpected import Closed, ErrorAnswer
 from model.subscriptions.state import TrackedTopic
 from model.vocabulary import partition_name
+
+NO_ELEMENT: Final = "null"
+"""The message of an exception that has none."""
+
+
+def failed(step: Step, broken: Broken, operation: type, path: str) -> tuple[str | None, str] | None:
+    """The topic and the message, if an operation of this type was answered with an error, or a request of it to a
+    ``path`` that has this part."""
+    match broken.evidence:
+        case ErrorAnswer(request=request, message=message, topic=topic) if path in request:
+            return topic, message
+        case Refused(message=message) if isinstance(step.operation, operation):
+            return step.operation.topic, message
+        case _:
+            return None
 
 
 def tracked(state: Example, topic: str | None) -> TrackedTopic | None:
@@ -36,3 +69,73 @@ def is_new(state: Example, topic: str | None) -> bool:
         elif operation.topic == topic and not isinstance(past.step.outcome, Skipped):
             return False
     return False
+
+
+def is_reloaded_by(past: Past, topic: str) -> bool:
+    """Whether a step reloaded a topic."""
+    match past.step.operation:
+        case Unload(name):
+            return name == topic
+        case TakeOver() | FreezeOwner():
+            return isinstance(past.step.outcome, TakenOver) and topic in past.step.outcome.topics
+        case Restart() | Kill():
+            return True
+        case _:
+            return False
+
+
+def is_current_ledger_empty(state: Example, topic: str | None) -> bool:
+    """Whether a topic has no entries, or was sent none since it was reloaded."""
+    if topic is None or is_empty(state, topic):
+        return topic is not None
+    for past in state.trace:
+        match past.step.operation:
+            case Send(session):
+                producer = past.before.service.producers.get(session)
+                if producer is not None and producer.topic == topic:
+                    return False
+            case StartSource(topic=name) if name == topic:
+                return False
+            case _ if is_reloaded_by(past, topic):
+                return True
+            case _:
+                pass
+    return False
+
+
+def is_last_ledger_full(state: Example, topic: str | None) -> bool:
+    """Whether the last ledger of a topic is full, or may be."""
+    one = tracked(state, topic)
+    return one is not None and (one.log.ends_full or not one.is_sure)
+
+
+def reconnects(state: Example, step: Step) -> bool:
+    """Whether a producer opens whose former connection ended, which the broker may not have noticed yet."""
+    if not isinstance(step.operation, OpenProducer):
+        return False
+    opens = step.operation
+    for past in state.trace:
+        before, after = (_sessions_of(one, opens) for one in (past.before, past.after))
+        if gone := before.keys() - after.keys():
+            return any(before[name].is_wire and _is_cut_by(past.step, name) for name in gone)
+        if after.keys() - before.keys() or is_reloaded_by(past, opens.topic):
+            return False
+    return False
+
+
+def _sessions_of(state: Example, opens: OpenProducer) -> dict[str, OpenedProducer]:
+    same = opens.topic, opens.cluster, opens.producer
+    producers = state.service.producers.items()
+    return {name: one for name, one in producers if (one.topic, one.cluster, one.name) == same}
+
+
+def _is_cut_by(step: Step, session: str) -> bool:
+    """Whether a step ended the connection of a session, and not the session."""
+    is_closed = any(isinstance(one, Closed) and one.actor == session for one in step.unexpected)
+    match step.operation:
+        case CrashProducer():
+            return True
+        case LoseCluster(how=how):
+            return how != "kill"
+        case _:
+            return is_closed

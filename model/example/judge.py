@@ -130,8 +130,9 @@ def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Jud
     if isinstance(operation, ReadRequest) and isinstance(outcome, Refused):
         return Allowed(state)  # judged as its answer
     is_disturbed = bool(state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
-    is_certain = not is_disturbed and operation.topic not in state.fenced
-    judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
+    judged = service.served(
+        state.service, state.consumption, operation, outcome, state.known, is_certain=not is_disturbed
+    )
     return judged.then(lambda after: Allowed(replace(state, service=after)))
 
 

@@ -36,8 +36,7 @@ class Example:
     """The topics and sessions of one example, its active failpoints, the known deviations.
 
     ``lingering``: topics on which a failpoint was active and may still delay a write. A later confirmed write ends
-    that, because the log has one order. ``fenced``: topics that stay closed until the broker loads them for a client,
-    by a deviation. ``severed``: topics on which a failpoint cuts the connections of producers,
+    that, because the log has one order. ``severed``: topics on which a failpoint cuts the connections of producers,
     until a later write is confirmed. ``is_disturbed``: the network may have faults. ``remote``: what producers at
     another cluster published to each topic. ``past``: the step that led here.
     """
@@ -48,7 +47,6 @@ class Example:
     failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
     lingering: frozenset[str] = frozenset()
     severed: frozenset[str] = frozenset()
-    fenced: frozenset[str] = frozenset()
     applications: Applications = field(default_factory=Applications)
     consumption: Consumption = field(default_factory=Consumption)
     replication: Replication = field(default_factory=Replication)

@@ -4,148 +4,14 @@ from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
 
-SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
-RECONNECT_NEVER_ANSWERED = "reconnect-never-answered"
-RECONNECT_OVERFLOWS_STACK = "reconnect-overflows-stack"
-REPLICATOR_RESENDS_IN_A_LOOP = "replicator-resends-in-a-loop"
-REPLICATOR_RESENDS_AFTER_DROP = "replicator-resends-after-drop"
-ORPHAN_REPLICATOR_KEEPS_NAME = "orphan-replicator-keeps-name"
-UNLOAD_RACES_WITH_ROLLOVER = "unload-races-with-rollover"
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
-TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS = "terminated-empty-topic-refuses-subscriptions"
-SKIP_PAST_TERMINATED_END_LOOPS = "skip-past-terminated-end-loops"
-SKIP_AFTER_ALL_TRIMMED_FAILS = "skip-after-all-trimmed-fails"
-SKIP_OF_EMPTY_TOPIC_FAILS = "skip-of-empty-topic-fails"
-KEY_SHARED_POLICIES_MIXED = "key-shared-policies-mixed"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
 REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
 PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED = "partial-ack-leaves-consumer-blocked"
-EXPIRY_STOPS_AT_ACKNOWLEDGED = "expiry-stops-at-acknowledged"
 FORMER_OWNER_PERSISTS_CURSOR = "former-owner-persists-cursor"
-TERMINATION_RACES_WITH_ROLLOVER = "termination-races-with-rollover"
 
-EXPIRED_SESSION_FAILS_REQUESTS = "expired-session-fails-requests"
-ACK_BELOW_MARK_DELETE_REFUSED = "ack-below-mark-delete-refused"
 
 DEVIATIONS = (
-    Deviation(
-        name=ACK_BELOW_MARK_DELETE_REFUSED,
-        rule="SERVE-01",
-        statement="A cumulative ack at or below mark-delete is refused with an internal error (MarkDeletingMarkedPosition). It has no effect, as it should.",
-        cause="ManagedCursorImpl.setAcknowledgedPosition throws MarkDeletingMarkedPosition, with the error's own text: Mark deleting an already mark-deleted position. Earlier releases confirm such an ack.",
-        side="broker",
-        releases=(">=5.0.0-M1,<=5.0.1",),
-        seen=("5.0.0-M1", "5.0.1"),
-        gone=("4.2.4", "4.0.8"),
-        occurrence="In 5 of 5 replays.",
-        shadow=Shadow(
-            name="test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation",
-            by="small history",
-            statement="An individual ack is refused so, or a cumulative ack with another internal error.",
-        ),
-    ),
-    Deviation(
-        name=EXPIRED_SESSION_FAILS_REQUESTS,
-        rule="SERVE-01",
-        statement="After the session of a broker in the metadata store has expired, and until it has another one, admin requests are answered with an internal error, some of which name the expired session, or with 412 (Can't find owner).",
-        cause="The metadata store's client fails all requests of the expired session, with SessionExpired (ZKMetadataStore) or with BKException.ZKException. The broker passes these failures on as internal errors, instead of 503 or of waiting for its next session. Those that it does not handle are answered by the web server (Request failed).",
-        side="broker",
-        releases=(">=2.11.0,<=4.2.4",),
-        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0"),
-        occurrence="In 15 of 16 replays on these releases. Requests that need the owner of a topic, such as trimming, fail for about four seconds with the shipped session timeout.",
-        shadow=Shadow(
-            name="test_an_expired_session_explains_no_other_error_and_none_later",
-            by="small history",
-            statement="An admin request is answered with another internal error, or with this one although no session expired.",
-        ),
-    ),
-    Deviation(
-        name=TERMINATION_RACES_WITH_ROLLOVER,
-        rule="SERVE-01",
-        statement="A topic is terminated while its last ledger, which is full, is being replaced. The termination is answered with an internal error (BadVersionException), again and again, until a client opens the topic; or it succeeds and the managed ledger is fenced soon after. Then the next client is refused once, because the managed ledger is fenced.",
-        cause="ManagedLedgerImpl.asyncTerminate writes the list of ledgers to the metadata store without metadataMutex, with which a rollover writes it. The later of the two writes fails with BadVersion, on which handleBadVersion fences the managed ledger. The broker closes the topic and loads it again only after a client was refused.",
-        upstream=("apache/pulsar#25858",),
-        side="broker",
-        releases=(">=3.3.6,<=4.2.4",),
-        seen=("4.2.4", "4.0.8", "3.3.6"),
-        gone=("2.11.0",),
-        occurrence="18 of 40 terminations right after the entry that fills a ledger on 4.0.8, 13 of 40 on 3.3.6, none of 40 on 2.11.0. Of a broker that has run for some minutes 3 of 75; with the failpoint `ledger-list-slow`, which delays the write of the rollover, each time on 3.3.6, 4.0.8 and 4.2.4, and never on 2.11.0.",
-        shadow=Shadow(
-            name="test_only_a_rollover_excuses_a_fenced_managed_ledger",
-            by="small history",
-            statement="A topic whose last ledger has room is fenced when it is terminated, or a client of such a topic is refused for good.",
-        ),
-    ),
-    Deviation(
-        name=ORPHAN_REPLICATOR_KEEPS_NAME,
-        rule="SERVE-02",
-        statement="A topic is unloaded while its replicator waits to connect again, because the link was cut. That replicator connects all the same, and the one of the reloaded topic does not: the other cluster has a producer of its name.",
-        cause="Closing the topic sets a replicator without a producer to Stopped, which is where a scheduled retry of AbstractReplicator.startProducer begins (2.11.0). apache/pulsar#21946 describes it and added a state for good; 3.3.6 and 4.0.8 have that.",
-        upstream=("apache/pulsar#21946", "apache/pulsar#20567"),
-        side="broker",
-        releases=("<2.10.6", ">=2.11,<2.11.4"),
-        seen=("2.11.0",),
-        gone=("3.3.6", "4.0.8"),
-        fixed=(
-            "2.10.6",
-            "2.11.4",
-        ),
-        shadow=Shadow(
-            name="test_replicators_stay_disconnected_by_a_deviation_only_after_an_unload_of_a_topic_whose_link_was_cut",
-            by="small history",
-            statement="Replicators do not connect although no link was cut, or the topic was not unloaded at its source since, or the broker was restarted.",
-        ),
-    ),
-    Deviation(
-        name=REPLICATOR_RESENDS_IN_A_LOOP,
-        rule="SERVE-03",
-        statement="With deduplication, a replicator that sends messages and markers again, because its connection was cut or its topic reloaded, closes its connection and sends them again, nine times a second. The other cluster stores the markers each time: its topic grew by 2,800 ledgers a minute, until its ZooKeeper ran out of memory.",
-        cause="Markers are never duplicates, so the remote broker stores them, while it confirms messages that it has at once. The confirmation of a message overtakes that of the marker before it. GeoReplicationProducerImpl expects that one first, and closes the connection (from the log of 3.3.6, as apache/pulsar#24453 describes it). Since apache/pulsar#23697; fixed by #24453 in 3.0.13, 3.3.8 and 4.0.6.",
-        upstream=("apache/pulsar#24453", "apache/pulsar#23697"),
-        side="broker",
-        releases=(">=3.0.11,<3.0.13", ">=3.3.6,<3.3.8", ">=4.0.4,<4.0.6"),
-        seen=("3.3.6", "4.0.4"),
-        gone=("4.0.8",),
-        occurrence="On 3.3.6 in 4 of 4 replays, on 4.0.4 in 2 of 2, on 4.0.8 in 0 of 2.",
-        shadow=Shadow(
-            name="test_a_replicator_sends_in_a_loop_by_a_deviation_only_what_it_sends_again_with_deduplication",
-            by="small history",
-            statement="Messages are not replicated in time although no link was cut and the topic was not reloaded, or without deduplication.",
-        ),
-    ),
-    Deviation(
-        name=REPLICATOR_RESENDS_AFTER_DROP,
-        rule="SERVE-03",
-        statement="A cluster with deduplication drops an entry that a cluster without it replicates. The replicator then closes its connection and sends entries and markers again, many times a second. Usually this ends after some seconds; it may last more than a minute. The other cluster stores the markers each time: its topic grew by up to 1,600 ledgers in a minute.",
-        cause="MessageDeduplication compares the sequence ids of the original producers, and the remote broker confirms what it drops at once, before earlier entries that it is still writing. ProducerImpl.ackReceived ignores a confirmation with a lower sequence id than that of its first pending entry, and closes the connection after one with a higher id (read in the byte code of 2.11.0). What it sends again is dropped again, apart from the markers. Since apache/pulsar#23697 replicated entries are compared by their positions at the source.",
-        upstream=("apache/pulsar#23697",),
-        side="broker",
-        releases=(">=2.10.1,<3.0.11",),
-        seen=("2.11.0", "3.0.7", "2.10.5"),
-        fixed=("3.0.11",),
-        occurrence="With a slow link, in 35 of 36 replays on these releases; in 3 of them for more than a minute. Without an entry to drop in 0 of 6, after a cut of the link in 0 of 12.",
-        shadow=Shadow(
-            name="test_a_replicator_resends_after_a_drop_only_if_the_log_has_an_entry_to_drop",
-            by="small history",
-            statement="Messages are not replicated in time although the log at home has no entry that the other cluster may drop.",
-        ),
-    ),
-    Deviation(
-        name=UNLOAD_RACES_WITH_ROLLOVER,
-        rule="SERVE-01",
-        statement="A topic is unloaded while its last ledger, which is full, is being replaced. The next request that loads the topic is answered once with an internal error (BadVersionException).",
-        cause="ManagedLedgerImpl.createComplete does not look whether the managed ledger was closed in the meantime. It writes the list of ledgers to the metadata store while the topic is loaded again, which writes that list, too (2.11.0; read in 2.10.1 as well). 3.0.7 and later releases look, but a write that had begun by then still races with the load (read in 3.0.7, 3.3.5, 3.3.6 and 4.0.8).",
-        side="broker",
-        releases=(">=2.10.1,<=2.11.0",),
-        seldom=(">=3.0.7,<=4.2.4",),
-        seen=("2.11.0", "4.2.4"),
-        occurrence="In 1 of 18 plays on 2.11.0, and once in 40,000 operations on 4.2.4.",
-        shadow=Shadow(
-            name="test_only_a_rollover_excuses_a_topic_that_is_not_loaded_again",
-            by="small history",
-            statement="A topic that is loaded again fails with BadVersion although its last ledger has room, or for good, or with another error.",
-        ),
-    ),
     Deviation(
         name=FORMER_OWNER_PERSISTS_CURSOR,
         rule="SERVE-06",
@@ -159,44 +25,6 @@ DEVIATIONS = (
             name="test_a_former_owner_persists_no_ack_that_nobody_sent",
             by="small history",
             statement="The next owner recovers an ack that no consumer sent to the former owner, or the former owner's acks although the present one has a ledger for the cursor.",
-        ),
-    ),
-    Deviation(
-        name=SESSION_RECREATED_IN_A_LOOP,
-        rule="SERVE-02",
-        also=("ACK-06",),
-        statement="A broker that lost its session in ZooKeeper takes its next sessions for lost as well. It is not registered again for long, or takes itself for the owner of topics that others have taken over. It unloads none of them, and its full ledgers stay open.",
-        cause="When the session expires, the ZooKeeper client creates another one. Requests that fail with SessionExpired for the old session make it discard the new one again. The metadata store receives SessionLost for each, and no SessionReestablished after the last. Then locks are not revalidated, and managed ledgers do not roll over, as the metadata service counts as unavailable.",
-        upstream=("apache/pulsar#23015",),
-        side="broker",
-        seldom=("==4.0.8",),
-        seen=("4.0.8",),
-        occurrence="About one in ten brokers that were frozen and thawed on a machine with a load of 25 on two cores; two of some fifty with a load of 5.",
-        has_history=False,
-        shadow=Shadow(
-            name="test_a_thawed_broker_must_answer_once_it_is_registered",
-            by="small history",
-            statement="A thawed broker is registered again, but does not answer, or a broker that was not frozen is not registered.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=RECONNECT_OVERFLOWS_STACK,
-        rule="SERVE-01",
-        statement="A producer whose connection ended opens again before the broker has handled that. It is refused with an internal error (StackOverflowError).",
-        cause="AbstractTopic.tryOverwriteOldProducer asks ServerCnx.checkConnectionLiveness whether the producer that has the name is still connected. If its channel is inactive, the answer is there at once, and internalAddProducer is called again in the same call. channelInactive, which removes the old producer, runs in another thread: until then the two methods call each other until the stack is full (the same in 3.3.6, 4.0.1, 4.0.7, 4.0.8 and 4.2.4).",
-        upstream=("apache/pulsar#24934", "apache/pulsar#21220"),
-        side="broker",
-        seldom=(">=3.3.6,<=4.2.4",),
-        seen=("4.0.8", "3.3.6", "4.0.6"),
-        read=("4.2.4",),
-        occurrence="once on 4.0.8, in a run at a load of 25 on two cores; on both releases in 7 of 10 reconnects with `channelInactive` held for 0.3 s after it has cleared `isActive`",
-        has_history=False,
-        shadow=Shadow(
-            name="test_a_stack_overflow_is_a_deviation_only_where_a_producer_comes_back_after_its_connection_ended",
-            by="small history",
-            statement="A producer is refused with StackOverflowError after its topic was reloaded, or although no connection of its name ended.",
-            missed_before=True,
         ),
     ),
     Deviation(
@@ -215,106 +43,6 @@ DEVIATIONS = (
             name="test_a_missing_current_ledger_fails_requests_of_a_terminated_topic_only",
             by="small history",
             statement="A request for the stats or for a message fails before the topic is terminated and reloaded, or with another error. A message is not dispatched before any of the last ledger is due for redelivery.",
-        ),
-    ),
-    Deviation(
-        name=TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
-        rule="SERVE-01",
-        statement="After a topic without messages was terminated and reloaded, a consumer of a new subscription is refused with UnknownError or not answered, and a request to create one is not answered.",
-        cause="Such a topic has no ledger. PersistentTopic.getDurableSubscription opens a cursor, for which ManagedLedgerImpl.getFirstPosition asks an empty map for its first key (4.0.8, line 3984). Nothing completes the request of the admin API after that exception, which has no message.",
-        side="broker",
-        releases=(">=2.7.4,<=5.0.1",),
-        seen=("4.0.8", "3.3.6", "4.2.4", "5.0.0-M1", "4.0.4", "2.11.0", "2.10.1", "2.7.4", "5.0.1"),
-        occurrence="Every time, in 4 steps. Until 2.11.0 the consumer is not answered, and from 3.3.6 on refused.",
-        shadow=Shadow(
-            name="test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messages",
-            by="small history",
-            statement="A consumer is refused so on a topic that has a message, or that was not terminated, or not reloaded.",
-        ),
-    ),
-    Deviation(
-        name=SKIP_AFTER_ALL_TRIMMED_FAILS,
-        rule="SERVE-01",
-        statement="A topic is terminated, all of its messages are trimmed, and it is reloaded. From then on, a skip is answered with an internal error (500).",
-        cause="Such a topic has no ledger. PersistentSubscription.skipMessages (4.0.8, line 766) ends with a NoSuchElementException, as ManagedLedgerImpl.getPositionAfterN does on older releases, which asks an empty map for its last key. A topic that never had messages answers the skip.",
-        side="broker",
-        releases=(">=3.3.6,<=5.0.1",),
-        seen=("4.0.8", "3.3.6", "4.2.4", "5.0.0-M1", "4.0.4", "5.0.1"),
-        gone=("2.11.0",),
-        occurrence="In 3 of 3 replays on each of these releases, in 12 steps.",
-        shadow=Shadow(
-            name="test_a_skip_fails_only_on_a_terminated_topic_whose_ledgers_were_all_deleted",
-            by="small history",
-            statement="A skip fails so before the topic is terminated, trimmed or reloaded.",
-        ),
-    ),
-    Deviation(
-        name=SKIP_OF_EMPTY_TOPIC_FAILS,
-        rule="SERVE-01",
-        statement="A skip past the last message is answered with an internal error (500) if the topic's current ledger has no entries: in a topic without messages, or that was reloaded since the last one.",
-        cause="ManagedLedgerImpl.getPositionAfterN returns the position before the first entry of the current ledger. That is after the last confirmed entry, of the ledger before, so ManagedCursorImpl.asyncMarkDelete refuses it (2.6.0, lines 1566 to 1572). 2.9.1 and 2.10.1 accept it if there is no entry in between. 2.7.4 has the same lines.",
-        side="broker",
-        releases=(">=2.6.0,<=2.8.1", "==2.5.0"),
-        seen=("2.6.0", "2.7.4", "2.8.1", "2.7.1", "2.5.0"),
-        gone=("4.0.8",),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger",
-            by="small history",
-            statement="A skip fails in a topic that was sent messages since it was reloaded, or with another error.",
-        ),
-    ),
-    Deviation(
-        name=RECONNECT_NEVER_ANSWERED,
-        rule="SERVE-01",
-        statement="A producer whose connection ended opens again while the broker handles that end. It is never answered.",
-        cause="AbstractTopic.tryOverwriteOldProducer waits for ServerCnx.checkConnectionLiveness of the former connection (since apache/pulsar#21220). That runs in the thread of channelInactive, and after it: it sends a ping and waits, but nothing comes any more, and the close after the timeout has nothing to end. Since apache/pulsar#23123 (3.0.7 and 3.3.2) it first asks whether the connection is active. pulsar-client retries after its timeout.",
-        upstream=("apache/pulsar#23123",),
-        side="broker",
-        seldom=(">=3.0.3,<3.0.7", ">=3.2.0,<3.3.2"),
-        seen=("3.2.2",),
-        gone=("3.3.6",),
-        occurrence="Once in a check of three minutes, in none of 30 replays. With `channelInactive` held for 0.3 s in 4 of 5 reconnects on 3.2.2, and in none of 5 on 3.3.6.",
-        has_history=False,
-        shadow=Shadow(
-            name="test_only_a_producer_that_comes_back_after_its_connection_ended_is_never_answered_by_a_deviation",
-            by="small history",
-            statement="A producer is not answered although no connection of its name ended, or after its topic was reloaded, or another request is not answered.",
-        ),
-    ),
-    Deviation(
-        name=SKIP_PAST_TERMINATED_END_LOOPS,
-        rule="SERVE-01",
-        statement="After a terminated topic is reloaded, a skip of more messages than it has left is never answered. A thread of the broker's web server computes from then on, until the broker is restarted.",
-        cause="ManagedLedgerImpl.getPositionAfterN advances from ledger to ledger until the number of entries is reached. Without a current ledger to stop at, as after the reload of a terminated topic, it starts over with the last ledger each time (a stack of 2.10.1 shows it). apache/pulsar#17971 corrects the ledger that follows the last one.",
-        upstream=("apache/pulsar#17967", "apache/pulsar#17971"),
-        side="broker",
-        releases=(">=2.10.1,<2.10.3",),
-        seen=("2.10.1",),
-        gone=("2.9.1", "2.10.5", "2.11.0"),
-        fixed=("2.10.3",),
-        occurrence="In 4 of 4 replays on 2.10.1, in none of 2 on each of the others.",
-        shadow=Shadow(
-            name="test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered_by_a_deviation",
-            by="small history",
-            statement="A skip is not answered on a topic that was not terminated or not reloaded, or another request is not answered.",
-        ),
-    ),
-    Deviation(
-        name=KEY_SHARED_POLICIES_MIXED,
-        rule="SERVE-05",
-        statement="A Key_Shared consumer whose policy is not that of the connected consumers (STICKY or AUTO_SPLIT, out-of-order delivery) is accepted, and treated as if it had their policy.",
-        cause="PersistentSubscription.addConsumer compares only the subscription type with that of the dispatcher while consumers are connected. The dispatcher has the policy of the first consumer: one for AUTO_SPLIT assigns ranges of its own to a consumer that claims others. Fixed by apache/pulsar#23449, in 4.0.1 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6, 4.0.0, 4.0.1, 4.0.4 and 4.0.6).",
-        upstream=("apache/pulsar#23449", "apache/pulsar#23272"),
-        side="broker",
-        releases=(">=2.6.0,<4.0.1",),
-        seen=("3.3.6",),
-        gone=("4.0.8",),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_a_consumer_of_another_type_is_refused_although_policies_are_mixed",
-            by="small history",
-            statement="A Shared consumer is accepted beside a Key_Shared one.",
         ),
     ),
     Deviation(
@@ -366,22 +94,6 @@ DEVIATIONS = (
             name="test_a_consumer_stays_blocked_only_after_an_ack_of_parts",
             by="small history",
             statement="A consumer stays blocked after an ack of a whole message or of the rest of a batch.",
-        ),
-    ),
-    Deviation(
-        name=EXPIRY_STOPS_AT_ACKNOWLEDGED,
-        rule="SERVE-04",
-        statement="If all messages from some position to the end of the topic are acknowledged, expiring messages up to a position may expire fewer of them than the request asked for, often only the first one.",
-        cause="OpFindNewest searches for the position in halves. Before it reads an entry, ManagedCursorImpl.hasMoreEntries counts the unacknowledged entries from there on. If there are none, the search takes this for the end of the topic, and returns what it found so far. A seek by time searches without the cursor since apache/pulsar#20568, an expiry does not. Releases with apache/pulsar#24622 search only in the open ledger. Read in 2.6.0, 2.11.0, 3.3.6, 4.0.8 and 4.2.4.",
-        upstream=("apache/pulsar#20368",),
-        side="broker",
-        releases=(">=2.11,<=5.0.1",),
-        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0", "5.0.1"),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_an_expiry_ends_early_only_where_everything_behind_is_acknowledged",
-            by="small history",
-            statement="Messages do not expire although the last one of the topic is unacknowledged, or fewer expire than the search finds.",
         ),
     ),
 )

@@ -7,32 +7,21 @@ delete a subscription. If it is unknown whether a reason exists, the request is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
-from model.excuses import requires
 from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.excuses.service import (
-    ACK_BELOW_MARK_DELETE_REFUSED,
-    KEY_SHARED_POLICIES_MIXED,
-    RECONNECT_OVERFLOWS_STACK,
-    SKIP_AFTER_ALL_TRIMMED_FAILS,
-    SKIP_OF_EMPTY_TOPIC_FAILS,
-    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
-    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
-)
+from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
-from model.service.reasons import INVALID_MARK_DELETE, NO_SUCH_ENTRY
+from model.service.reasons import NO_SUCH_ENTRY
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import (
-    AckById,
-    Acknowledge,
     CreateSubscription,
-    CutDuring,
     DeleteSubscription,
     PeekMessage,
     ResetCursor,
@@ -56,8 +45,13 @@ NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
 EXISTS: Final = "409"
 IS_USED: Final = "412"
 IS_BUSY: Final = "ProducerBusy"
-MARKED_POSITION: Final = "MarkDeletingMarkedPosition"
-STACK_OVERFLOW: Final = "StackOverflowError"
+
+
+@dataclass(frozen=True, slots=True)
+class MixedPolicies:
+    """A consumer was let in beside these, whose Key_Shared policy is another one."""
+
+    others: tuple[str, ...]
 
 
 def judge(
@@ -73,8 +67,8 @@ def judge(
     if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
         what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
         because = f"{what} is refused with {outcome.code}: {outcome.message}"
-        causes = _causes(service, consumption, operation, outcome)
-        return explained(Broken("SERVE-01", because), causes, None, known)
+        broken = Broken("SERVE-01", because, evidence=outcome).passing_to(None)
+        return explained(broken, _causes(consumption, operation, outcome), None, known)
     match operation:
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)
@@ -93,31 +87,15 @@ def judge(
             return NOT_JUDGED
 
 
-def _causes(
-    service: ServiceState, consumption: Consumption, operation: AnyOperation, outcome: Refused
-) -> Iterator[str]:
+def _causes(consumption: Consumption, operation: AnyOperation, outcome: Refused) -> Iterator[str]:
     """The deviations that explain a refusal without a reason."""
-    if _recursed(service, operation, outcome):
-        yield RECONNECT_OVERFLOWS_STACK
-    doing = operation.doing if isinstance(operation, CutDuring) else operation
-    is_cumulative = isinstance(doing, Acknowledge | AckById) and doing.cumulative
-    if is_cumulative and MARKED_POSITION in outcome.message:
-        yield ACK_BELOW_MARK_DELETE_REFUSED
     if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
-        causes = (TERMINATED_LAST_LEDGER_NOT_SKIPPED, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
-        yield from causes
+        yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
+        yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
     if isinstance(operation, Seek) and _searches_reopened(consumption, operation, outcome):
         yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
-    if isinstance(operation, Subscribe) and _has_no_ledger(consumption, operation) and not outcome.message:
-        yield TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS
-    if isinstance(operation, Skip):
-        is_empty = _is_empty(consumption, operation)
-        if (is_empty or operation.topic in service.reloaded) and INVALID_MARK_DELETE in outcome.message:
-            yield SKIP_OF_EMPTY_TOPIC_FAILS
-        if _has_no_ledger(consumption, operation):
-            yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-        if _is_reopened(consumption, operation) and consumption.topics[operation.topic].is_all_deleted:
-            yield SKIP_AFTER_ALL_TRIMMED_FAILS
+    if isinstance(operation, Skip) and _has_no_ledger(consumption, operation):
+        yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 
 
 def _searches_reopened(consumption: Consumption, operation: Seek, outcome: Refused) -> bool:
@@ -128,29 +106,23 @@ def _searches_reopened(consumption: Consumption, operation: Seek, outcome: Refus
     return operation.by_time and is_reopened and NO_SUCH_ENTRY in outcome.message
 
 
-def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip | Subscribe) -> bool:
+def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip) -> bool:
     """Whether the topic was terminated and reloaded. The error that came first says more, and is judged elsewhere."""
     return operation.topic in consumption.topics and consumption.topics[operation.topic].is_reopened
 
 
-def _has_no_ledger(consumption: Consumption, operation: Skip | Subscribe) -> bool:
+def _has_no_ledger(consumption: Consumption, operation: Skip) -> bool:
     """Whether the topic was terminated and reloaded without a message."""
     return _is_empty(consumption, operation) and _is_reopened(consumption, operation)
 
 
-def _is_empty(consumption: Consumption, operation: Skip | Subscribe) -> bool:
+def _is_empty(consumption: Consumption, operation: Skip) -> bool:
     return operation.topic in consumption.topics and not consumption.topics[operation.topic].log.ledgers
 
 
 def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:
     """Whether a subscription may exist, and have consumers, that are no longer tracked."""
     return consumption.topics[topic].has_untracked and SubscriptionId(topic, subscription) not in consumption.cursors
-
-
-def _recursed(service: ServiceState, operation: AnyOperation, refused: Refused) -> bool:
-    """Whether a producer reconnects before the broker removed its former one, whose connection ended."""
-    is_overflow = STACK_OVERFLOW in refused.message
-    return is_overflow and isinstance(operation, OpenProducer) and service.is_cut_off(operation)
 
 
 @carries("SERVE-05")
@@ -183,8 +155,7 @@ def _subscribed(
         return Broken("SERVE-05", f"{what} and is let in beside {with_type}")
     if mixed:
         because = f"{what} and is let in beside {', '.join(mixed)}, whose Key_Shared policy is another one"
-        judged = requires(KEY_SHARED_POLICIES_MIXED, None, known, because)
-        return judged if isinstance(judged, Broken) else judged.after(Allowed(None, exercised))
+        return Broken("SERVE-05", because, evidence=MixedPolicies(tuple(mixed))).passing_to(None)
     if overlap is not None and (overlap.deviation is None or overlap.deviation not in known):
         return overlap
     deviations = () if overlap is None or overlap.deviation is None else (overlap.deviation,)

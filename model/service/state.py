@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from model.immutable.map import Map
-from model.operations import OpenProducer
 from model.service.confirmed import ConfirmedLog
 
 
@@ -27,18 +26,11 @@ NEVER: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """The topics of one example, those without a client since their last load, and the producers.
-
-    ``cut_off``: topic, cluster and name of producers whose connection ended, until another producer has the name or the
-    topic is reloaded.
-    """
+    """The topics of one example, those without a client since their last load, and the producers."""
 
     topics: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
-    reloaded: frozenset[str] = frozenset()
-    """Those that were reloaded, and that nothing was sent to since. Their current ledger has no entries."""
     producers: Mapping[str, OpenedProducer] = field(default_factory=dict)
-    cut_off: frozenset[tuple[str, str | None, str]] = frozenset()
     ensembles: Map[str, int] = field(default_factory=Map)
     """The ensemble size of each topic whose ledgers may lose a bookie."""
     bookies_left: int | None = None
@@ -49,10 +41,6 @@ class ServiceState:
     """Until when the metadata store may be unavailable to the brokers, if it was disturbed."""
     are_sessions_expired: bool = False
     """Whether the brokers may have no session in it until then."""
-
-    def is_cut_off(self, operation: OpenProducer) -> bool:
-        """Whether the connection of a producer's former session ended."""
-        return (operation.topic, operation.cluster, operation.producer) in self.cut_off
 
     @property
     def is_short_of_bookies(self) -> bool:

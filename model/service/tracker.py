@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import replace
-from functools import reduce
+from typing import Any
 
 from model.cluster_operations import LoseCluster
 from model.events import (
@@ -23,7 +23,6 @@ from model.events import (
     TakenOver,
 )
 from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
@@ -37,8 +36,6 @@ from model.operations import (
     OpenProducer,
     Restart,
     RestoreBookies,
-    Send,
-    StartSource,
     TakeOver,
     Unload,
 )
@@ -58,11 +55,11 @@ DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 
 def unexpected(state: ServiceState, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[ServiceState] | Broken:
     """Judges what a broker did in a step apart from the outcome."""
-    reasons = replace(reasons, loading=state.loading, reloaded=state.reloaded)
+    reasons = replace(reasons, loading=state.loading)
 
     def step(one: Unexpected) -> Callable[[ServiceState], Allowed[ServiceState] | Broken]:
         return lambda before: judge(one, reasons).then(
-            lambda _: Allowed(_cut_off(before, one.actor) if isinstance(one, Closed) else before)
+            lambda _: Allowed(_without(before, [one.actor]) if isinstance(one, Closed) else before)
         )
 
     return in_turn(state, map(step, observed))
@@ -82,29 +79,35 @@ def served(
     if isinstance(outcome, Skipped):
         return Allowed(state)
     judged = refusals.judge(state, consumption, operation, outcome, known, is_certain=is_certain)
-    if isinstance(judged, Broken):
-        return judged
-    deviations, excused = judged.deviations, judged.excused
     if isinstance(outcome, Starved) and is_certain:
-        starved = _starved(state, consumption, operation, outcome, known)
-        if isinstance(starved, Broken):
-            is_shown = starved.deviation is not None or _is_anything_left(consumption, operation, outcome)
-            return starved if is_shown else _miscounted(starved)
-        deviations, excused = deviations + starved.deviations, excused + starved.excused
-    exercised = ("SERVE-01", *judged.exercised)
-    if isinstance(outcome, DELIVERED):
-        exercised = (*exercised, "SERVE-03")
+        judged = judged.then(lambda _: _waited_in_vain(consumption, operation, outcome, known))
+    return judged.then(lambda _: _served(state, operation, outcome))
+
+
+@carries("SERVE-01", "SERVE-02", "SERVE-03")
+def _served(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -> Allowed[ServiceState]:
     topic = operation.topic
+    exercised = ("SERVE-01", *(["SERVE-03"] if isinstance(outcome, DELIVERED) else []))
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
-    return Allowed(_after(state, operation, outcome), exercised, deviations, excused)
+    return Allowed(_after(state, operation, outcome), exercised)
+
+
+def _waited_in_vain(
+    consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
+) -> Allowed[None] | Broken:
+    starved = _starved(consumption, operation, outcome, known)
+    if isinstance(starved, Allowed):
+        return Allowed(None, (), starved.deviations, starved.excused)
+    is_shown = starved.deviation is not None or _is_anything_left(consumption, operation, outcome)
+    return starved if is_shown else _miscounted(starved)
 
 
 @carries("ACK-13", "SERVE-03", "SERVE-04")
 def _starved(
-    state: ServiceState, consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
-) -> Allowed[ServiceState] | Broken:
+    consumption: Consumption, operation: AnyOperation, outcome: Starved, known: frozenset[str]
+) -> Allowed[Any] | Broken:
     """An operation waited in vain: a read of a cursor for due messages, ReceiveAll for all messages, an expiry for its
     end, and a consumer that nacks repeatedly for the redelivery.
 
@@ -112,39 +115,34 @@ def _starved(
     """
     match operation:
         case ReadCursor(topic, subscription) if _is_untracked(consumption, SubscriptionId(topic, subscription)):
-            return Allowed(state, excused=("SERVE-03",))
+            return Allowed(None, excused=("SERVE-03",))
         case ReadCursor(topic, subscription):
             consumers = dict(consumption.consumers_of(SubscriptionId(topic, subscription)))
             reasons = chunks.reasons(consumption, SubscriptionId(topic, subscription), consumers)
             if reasons == [chunks.WAITS]:
-                return Allowed(state)
+                return Allowed(None)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
             judged = explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
             judged = deliveries.starved_at_limit(consumption, consumers.values(), judged, None, known)
-            judged = deliveries.starved_before_rewind(consumption, consumers.values(), judged, None, known)
-            return judged if isinstance(judged, Broken) else judged.of(state)
+            return deliveries.starved_before_rewind(consumption, consumers.values(), judged, None, known)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
             return Broken(rule, f"the consumer that nacks a message of {topic} again and again: {outcome.why}")
         case ReceiveAll(topic, subscription):
             missing = Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
             answer = due.of_emptied(consumption, SubscriptionId(topic, subscription), missing, known)
-            answer = deliveries.starved_after_disconnect(
+            return deliveries.starved_after_disconnect(
                 consumption, SubscriptionId(topic, subscription), answer, consumption, known
             )
-            return answer if isinstance(answer, Broken) else answer.of(state)
         case Expire(topic, subscription, up_to=up_to):
             if topic in consumption.topics and str(up_to) not in consumption.log(topic).places:
-                return Allowed(state)
+                return Allowed(None)
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
-            causes = []
-            if administration.stopping_early(consumption, SubscriptionId(topic, subscription), str(up_to)):
-                causes.append(EXPIRY_STOPS_AT_ACKNOWLEDGED)
-            if administration.ends_in_reopened_ledger(consumption, topic, str(up_to)):
-                causes.append(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-            return explained(Broken("SERVE-04", because), causes, state, known)
+            broken = Broken("SERVE-04", because, evidence=operation).passing_to(None)
+            is_reopened = administration.ends_in_reopened_ledger(consumption, topic, str(up_to))
+            return explained(broken, [TERMINATED_LAST_LEDGER_NOT_SKIPPED] if is_reopened else [], None, known)
         case _:
-            return Allowed(state)
+            return Allowed(None)
 
 
 def _is_anything_left(consumption: Consumption, operation: AnyOperation, outcome: Starved) -> bool:
@@ -191,16 +189,9 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             return replace(state, bookies_left=None)
         case OpenProducer(session, topic, producer, client=client, cluster=cluster) if isinstance(outcome, Opened):
             opened = OpenedProducer(topic, cluster, producer, is_wire=client == "wire")
-            cut_off = state.cut_off - {(topic, cluster, producer)}
-            return replace(state, producers={**state.producers, session: opened}, cut_off=cut_off)
-        case Send(session) if session in state.producers:
-            return replace(state, reloaded=state.reloaded - {state.producers[session].topic})
-        case StartSource(topic=topic):
-            return replace(state, reloaded=state.reloaded - {topic})
-        case CloseProducer(session):
+            return replace(state, producers={**state.producers, session: opened})
+        case CloseProducer(session) | CrashProducer(session):
             return _without(state, [session])
-        case CrashProducer(session):
-            return _cut_off(state, session)
         case Unload(name):
             return _reloaded(state, {name})
         case TakeOver() | FreezeOwner() if isinstance(outcome, TakenOver):
@@ -212,9 +203,9 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             return _reloaded(replace(state, confirmed=taken), lost)
         case Restart() | Kill():
             return _reloaded(state, state.topics)
-        case LoseCluster(lost, how) if not isinstance(outcome, Skipped):
+        case LoseCluster(lost) if not isinstance(outcome, Skipped):
             there = [name for name, one in state.producers.items() if one.cluster == lost]
-            return _without(state, there) if how == "kill" else reduce(_cut_off, there, state)
+            return _without(state, there)
         case _:
             return state
 
@@ -222,17 +213,7 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
 def _reloaded(state: ServiceState, topics: Set[str]) -> ServiceState:
     """Topics are loaded again, without the producers that were connected to them."""
     dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in topics]
-    cut_off = frozenset(one for one in state.cut_off if one[0] not in topics)
-    loading, reloaded = state.loading | topics, state.reloaded | topics
-    return _without(replace(state, loading=loading, reloaded=reloaded, cut_off=cut_off), dropped)
-
-
-def _cut_off(state: ServiceState, session: str) -> ServiceState:
-    """A producer's connection ended, which the broker may not have noticed yet."""
-    one = state.producers.get(session)
-    if one is not None and one.is_wire:
-        state = replace(state, cut_off=state.cut_off | {(one.topic, one.cluster, one.name)})
-    return _without(state, [session])
+    return _without(replace(state, loading=state.loading | topics), dropped)
 
 
 def _without(state: ServiceState, sessions: Collection[str]) -> ServiceState:

@@ -19,11 +19,11 @@ STALE_OWNER: Final = "for the owner of a topic that it lost"
 NOT_REPLICATED: Final = "are not replicated within"
 """In the words of what is overdue: replicators are connected now and then, and do not replicate."""
 
+NOT_CONNECTED: Final = "do not connect"
+"""In the words of what is overdue: replicators never connect."""
+
 ANSWERED: Final = "(already answered)"
 """In the request of an error that is a second answer."""
-
-NO_ELEMENT: Final = "null"
-"""The message of an exception that has none."""
 
 Interface = Literal["binary", "admin"]
 """The interface of a request: Pulsar's binary protocol or its admin API."""

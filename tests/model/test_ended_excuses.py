@@ -45,7 +45,6 @@ from model.excuses.key_shared import (
     LOOK_AHEAD_SKIPS_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
 )
-from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Unload
@@ -353,7 +352,7 @@ def test_a_count_that_is_too_low_stays_too_low_or_is_right_again() -> None:
 
 def test_an_expiry_ends_early_only_where_everything_behind_is_acknowledged() -> None:
     """Of six messages the 2nd, 4th and last are acknowledged: a search for the 5th looks at the last one first."""
-    known = EXPIRY_STOPS_AT_ACKNOWLEDGED
+    known = "expiry-stops-at-acknowledged"
     stopped: Happened = (Expire("t0", "s0", "b5"), Starved("2 entries up to 0:4 do not expire"))
     taken = shared.taken(*(shared.single(number) for number in range(6)))
     middle = (*shared.topic(1, 1, 1, 1, 1, 1), taken, *map(shared.acknowledged, map(shared.single, (1, 3))))

@@ -39,7 +39,6 @@ from model.excuses.counts import UNREAD_MARKERS_COUNT
 from model.excuses.cursors import RESET_MISCOUNTS_BACKLOG
 from model.excuses.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
 from model.excuses.replication import UPDATE_CREATES_AT_LATEST
-from model.excuses.service import EXPIRY_STOPS_AT_ACKNOWLEDGED
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
 from model.operations import OpenProducer, ReadLog, ReadSnapshot, Send
@@ -471,13 +470,13 @@ EXPIRES_FEWER = Expire("t", "s", "p2"), Starved("1 entry does not expire")
 
 
 def test_an_expiry_finds_the_first_message_only_where_acknowledged_markers_may_follow_the_last_one() -> None:
-    assert deviates(EXPIRY_STOPS_AT_ACKNOWLEDGED, *THREE, EXPIRES_FEWER)
+    assert deviates("expiry-stops-at-acknowledged", *THREE, EXPIRES_FEWER)
     left = (*THREE, EXPIRES_FEWER, reads(2, mark_delete=1, stored_after=5))
-    assert isinstance(judged(*left, known=EXPIRY_STOPS_AT_ACKNOWLEDGED), Allowed)
+    assert isinstance(judged(*left, known="expiry-stops-at-acknowledged"), Allowed)
     for wrong in (reads(3), reads(1, mark_delete=3, stored_after=3)):
-        assert broken_by(*THREE, EXPIRES_FEWER, wrong, known=EXPIRY_STOPS_AT_ACKNOWLEDGED).deviation is None
+        assert broken_by(*THREE, EXPIRES_FEWER, wrong, known="expiry-stops-at-acknowledged").deviation is None
     without = (*steps("t off; p opens -1; p sends 1@0 2@1"), (CreateSubscription("t", "s"), Done()))
-    assert broken_by(*without, EXPIRES_FEWER, known=EXPIRY_STOPS_AT_ACKNOWLEDGED).deviation is None
+    assert broken_by(*without, EXPIRES_FEWER, known="expiry-stops-at-acknowledged").deviation is None
 
 
 def test_nothing_is_said_of_an_expiry_up_to_a_message_that_was_never_sent() -> None:

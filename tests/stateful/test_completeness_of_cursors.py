@@ -39,7 +39,7 @@ from model.excuses.cursors import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
     UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
 )
-from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS, EXPIRY_STOPS_AT_ACKNOWLEDGED
+from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant
@@ -125,7 +125,7 @@ DEVIATING = {
     LAST_ENTRY_NOT_IN_BACKLOG: REMOVALS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER: CHUNKS,
     CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS: CHUNKS,
-    EXPIRY_STOPS_AT_ACKNOWLEDGED: REMOVALS,
+    "expiry-stops-at-acknowledged": REMOVALS,
     RESET_PERSISTS_READ_POSITION: KILLS,
     CREATED_CURSOR_PERSISTED_AT_LATEST: ACKNOWLEDGMENT,
     SKIP_PAST_TERMINATED_END_STARTS_OVER: TERMINATED,
@@ -205,6 +205,6 @@ def test_every_deviation_of_document_003_is_simulated() -> None:
     # broker has no session in a metadata store.
     by_history = {SEND_IN_PROGRESS_CLEARED_EARLY, ACKS_AFTER_RESET_NOT_PERSISTED, UNLOAD_WITHOUT_SESSION_LOSES_ACKS}
     of_chunks = {CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS}
-    of_others = {*of_chunks, EXPIRY_STOPS_AT_ACKNOWLEDGED, LAST_ENTRY_NOT_IN_BACKLOG}
+    of_others = {*of_chunks, "expiry-stops-at-acknowledged", LAST_ENTRY_NOT_IN_BACKLOG}
     simulated = {*DEVIATING} - of_others
     assert simulated | by_history == {deviation.name for deviation in BY_DOCUMENT["cursors"]}

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from model.deviation import CLASSIC, Deviation, Shadow
+from model.deviations.facts import NO_ELEMENT
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
-from model.service.unexpected import NO_ELEMENT, ErrorAnswer
+from model.service.unexpected import ErrorAnswer
 
 ENTRY = Deviation(
     name="stats-race-with-recently-joined",

@@ -9,7 +9,6 @@ from model.cluster_operations import AWAY
 from model.events import Abandoned, LogRead
 from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
 from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
-from model.excuses.service import REPLICATOR_RESENDS_AFTER_DROP
 from model.explain import judge
 from model.judgement import Broken
 from model.log import Position
@@ -60,13 +59,13 @@ READS_AWAY = ReadLog("t", cluster=AWAY)
 
 def test_a_replicator_resends_after_a_drop_only_if_the_log_has_an_entry_to_drop() -> None:
     for text, deviation in (
-        ("p sends 1@0 2@1 1@2; log p:1 p:2 p:1", REPLICATOR_RESENDS_AFTER_DROP),
-        ("p sends 1a0@0 1a1@1; log p:1a0 p:1a1", REPLICATOR_RESENDS_AFTER_DROP),
+        ("p sends 1@0 2@1 1@2; log p:1 p:2 p:1", "replicator-resends-after-drop"),
+        ("p sends 1a0@0 1a1@1; log p:1a0 p:1a1", "replicator-resends-after-drop"),
         ("p sends 1@0 2@1; q sends 1@2; log p:1 p:2 q:1", None),
     ):
         before = allowed_by(*history(text)).state
         assert deviation_of(before, READS_AWAY, Abandoned("late"), OVERDUE) == deviation
-        known = allowed_by(*history(text), known=REPLICATOR_RESENDS_AFTER_DROP).state
+        known = allowed_by(*history(text), known="replicator-resends-after-drop").state
         assert isinstance(judge(known, READS_AWAY, Abandoned("late"), unexpected=(OVERDUE,)), Broken) is (not deviation)
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
-from model.excuses.service import SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.excuses.ways import adding, by, explained, merged, minimal, required, together
 from model.judgement import Allowed, Broken
-from model.service.reasons import Reasons, judge
-from model.service.unexpected import ErrorAnswer
 
 A, B = BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
 STARVED = Broken("ACK-04", "it is skipped")
@@ -34,16 +31,6 @@ def test_a_known_cause_counts_before_an_unknown_one_in_any_order() -> None:
     assert explained(unknown, (B,), None, frozenset({B})) == Allowed(None, (), (B,))
     assert explained(unknown, (B,), None, frozenset()) is unknown
     assert explained(STARVED, (), None, frozenset({B})) is STARVED
-
-
-def test_an_error_that_two_deviations_explain_is_allowed_if_one_is_known() -> None:
-    answer = ErrorAnswer("admin", "POST t/skip/3", "500", "null", topic="t")
-    everywhere = frozenset({"t"})
-    for known in (SKIP_AFTER_ALL_TRIMMED_FAILS, TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER):
-        reasons = Reasons(reopened=everywhere, deleted=everywhere, empty=everywhere, known=frozenset({known}))
-        judged = judge(answer, reasons)
-        assert isinstance(judged, Allowed)
-        assert judged.deviations == (known,)
 
 
 def test_amounts_of_deviations_are_added() -> None:

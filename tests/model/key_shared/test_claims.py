@@ -7,7 +7,6 @@ import pytest
 from model.events import ConsumerRead, Refused, Subscribed
 from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.excuses.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
-from model.excuses.service import KEY_SHARED_POLICIES_MIXED
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
 from model.log import Position
@@ -20,7 +19,7 @@ LOW, GAP, HIGH = (0, 9_999), (20_000, 29_999), (40_000, 65_535)
 IN_LOW, IN_GAP, IN_HIGH = (next(keys_of(HashRange(*one), within=STICKY_HASHES)) for one in (LOW, GAP, HIGH))
 SENT = sent(IN_LOW, IN_GAP, IN_HIGH)
 ALL_KNOWN = frozenset(
-    {CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP, KEY_SHARED_POLICIES_MIXED}
+    {CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP, "key-shared-policies-mixed"}
 )
 BUSY = Refused("ConsumerAssignError", "Range conflict with consumer c")
 
@@ -114,7 +113,7 @@ def test_consumers_with_and_without_claims_are_not_let_in_together_but_by_a_devi
     for first, second in ((claims("c", LOW), claims("d")), (claims("c"), claims("d", LOW))):
         assert broken(*SENT, first, (second[0], BUSY)) is None
         assert broken(*SENT, first, second) == "SERVE-05"
-        assert deviation(*SENT, first, second) == KEY_SHARED_POLICIES_MIXED
+        assert deviation(*SENT, first, second) == "key-shared-policies-mixed"
 
 
 def test_who_is_let_in_although_its_policy_is_another_one_is_treated_like_the_others() -> None:

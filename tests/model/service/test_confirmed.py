@@ -8,7 +8,6 @@ import pytest
 
 from model.deviations import DEVIATIONS
 from model.events import Abandoned, TakenOver
-from model.excuses.service import SESSION_RECREATED_IN_A_LOOP
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, ReadLog, TakeOver, ThawOwners, Unload
@@ -147,11 +146,11 @@ def test_a_thawed_broker_whose_sessions_are_lost_is_a_deviation(why: str) -> Non
     late = (Overdue("SERVE-02", f"{LOST_SESSION} {why}"),)
     allowed = judge(OWNER_FROZEN, ThawOwners(), Abandoned("late"), unexpected=late)
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == (SESSION_RECREATED_IN_A_LOOP,)
+    assert allowed.deviations == ("session-recreated-in-a-loop",)
     unknown = replace(OWNER_FROZEN, known=frozenset())
     broken = judge(unknown, ThawOwners(), Abandoned("late"), unexpected=late)
     assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation) == ("SERVE-02", SESSION_RECREATED_IN_A_LOOP)
+    assert (broken.rule, broken.deviation) == ("SERVE-02", "session-recreated-in-a-loop")
 
 
 @pytest.mark.parametrize(

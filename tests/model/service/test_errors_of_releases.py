@@ -21,10 +21,6 @@ from model.events import (
 from model.example import Example
 from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.excuses.service import (
-    SKIP_AFTER_ALL_TRIMMED_FAILS,
-    SKIP_OF_EMPTY_TOPIC_FAILS,
-    SKIP_PAST_TERMINATED_END_LOOPS,
-    TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS,
     TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
 )
 from model.log import Position
@@ -119,7 +115,7 @@ def test_a_missing_current_ledger_fails_a_skip_only_in_a_terminated_topic_withou
 
 
 def test_a_skip_fails_only_in_a_topic_without_entries_in_its_current_ledger() -> None:
-    name, skip = SKIP_OF_EMPTY_TOPIC_FAILS, Skip("t0", "s0", 4)
+    name, skip = "skip-of-empty-topic-fails", Skip("t0", "s0", 4)
     why = "ManagedLedgerException: Invalid mark deleted position"
     refused, other = Refused("500", f"An unexpected error: {why}"), Refused("500", "An unexpected error")
     error = ErrorAnswer("admin", "POST subscription/s0/skip/4 of topic t0", "500", why, "t0", is_last=False)
@@ -183,8 +179,8 @@ def test_only_a_skip_of_a_topic_that_was_terminated_and_reloaded_is_not_answered
     history: tuple[Happened, ...] = (CREATED, OPENED, SUBSCRIPTION, terminated, unload)
     skip, given_up = Skip("t0", "s0", 8), Abandoned("no answer")
     silence = Silence("admin", "Skip", "POST subscription/s0/skip/8 does not answer", "t0")
-    assert unexcused(after(*history), skip, given_up, silence) == SKIP_PAST_TERMINATED_END_LOOPS
-    assert met(knowing_all(*history), skip, given_up, silence) == (SKIP_PAST_TERMINATED_END_LOOPS,)
+    assert unexcused(after(*history), skip, given_up, silence) == "skip-past-terminated-end-loops"
+    assert met(knowing_all(*history), skip, given_up, silence) == ("skip-past-terminated-end-loops",)
     for state in (knowing_all(*history[:-1]), knowing_all(CREATED, OPENED, SUBSCRIPTION, unload)):
         assert unexcused(state, skip, given_up, silence) is None
     for other in (replace_struct(silence, topic="t1"), replace_struct(silence, request="ReadCursor")):
@@ -243,7 +239,7 @@ def test_new_subscriptions_are_refused_only_on_a_terminated_topic_without_messag
     terminated, unload = (Terminate("t0"), Done()), (Unload("t0"), Done())
     empty: tuple[Happened, ...] = (CREATED, OPENED, terminated, unload)
     sent: Happened = Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),))
-    name = TERMINATED_EMPTY_TOPIC_REFUSES_SUBSCRIPTIONS
+    name = "terminated-empty-topic-refuses-subscriptions"
     subscribe, refused, given_up = (
         Subscribe("c1", "t0", "s1", kind="Shared"),
         Refused("UnknownError", ""),
@@ -272,7 +268,7 @@ def test_a_skip_fails_only_on_a_terminated_topic_whose_ledgers_were_all_deleted(
     trimmed, not_trimmed = (Trim("t0"), Trimmed(())), (Trim("t0"), Trimmed((1,)))
     skip, failed = Skip("t0", "s0", 5), Refused("500", "--- An unexpected error occurred in the server ---")
     answer = ErrorAnswer("admin", "POST subscription/s0/skip/5 of topic t0", "500", "null", "t0", is_last=False)
-    name, before = SKIP_AFTER_ALL_TRIMMED_FAILS, (CREATED, OPENED, sent)
+    name, before = "skip-after-all-trimmed-fails", (CREATED, OPENED, sent)
     failing = (*before, terminated, trimmed, unload)
     assert set(met(replace(after(*failing), known=frozenset({name})), skip, failed, answer)) == {name}
     assert deviation_of(after(*failing), skip, failed) == name

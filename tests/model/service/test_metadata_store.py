@@ -6,7 +6,6 @@ import pytest
 
 from conformance.history.document import Step
 from model.events import Created, Done, LoggedEntry, LogRead, Opened, Sent, Skipped, Stored
-from model.excuses.service import EXPIRED_SESSION_FAILS_REQUESTS
 from model.judgement import Broken
 from model.log import Position
 from model.operations import CreateTopic, Disturbance, DisturbMetadataStore, OpenProducer, ReadLog, ReadSnapshot, Send
@@ -66,11 +65,11 @@ def after(how: Disturbance, observed: Unexpected, *, known: str = "", waits_ms: 
 
 def test_a_request_fails_in_an_expired_session_by_a_deviation() -> None:
     no_owner = ErrorAnswer("admin", "GET stats of topic t", "412", "Can't find owner for topic t", "t")
-    assert after("expire", no_owner, known=EXPIRED_SESSION_FAILS_REQUESTS) is None
+    assert after("expire", no_owner, known="expired-session-fails-requests") is None
     broken = after("expire", EXPIRED)
     assert broken is not None
-    assert (broken.rule, broken.deviation) == ("SERVE-01", EXPIRED_SESSION_FAILS_REQUESTS)
-    assert after("expire", EXPIRED, known=EXPIRED_SESSION_FAILS_REQUESTS) is None
+    assert (broken.rule, broken.deviation) == ("SERVE-01", "expired-session-fails-requests")
+    assert after("expire", EXPIRED, known="expired-session-fails-requests") is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_a_request_fails_in_an_expired_session_by_a_deviation() -> None:
 def test_an_expired_session_explains_no_other_error_and_none_later(
     how: Disturbance, observed: Unexpected, waits_ms: float
 ) -> None:
-    broken = after(how, observed, known=EXPIRED_SESSION_FAILS_REQUESTS, waits_ms=waits_ms)
+    broken = after(how, observed, known="expired-session-fails-requests", waits_ms=waits_ms)
     assert broken is not None
     assert (broken.rule, broken.deviation) == ("SERVE-01", None)
 

@@ -27,13 +27,6 @@ from model.events import (
     Subscribed,
 )
 from model.example import Example
-from model.excuses.service import (
-    ACK_BELOW_MARK_DELETE_REFUSED,
-    RECONNECT_NEVER_ANSWERED,
-    RECONNECT_OVERFLOWS_STACK,
-    TERMINATION_RACES_WITH_ROLLOVER,
-    UNLOAD_RACES_WITH_ROLLOVER,
-)
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -230,8 +223,8 @@ def test_only_a_rollover_excuses_a_topic_that_is_not_loaded_again() -> None:
     room: Happened = Send("s1", entries[:1]), Sent((Stored(Position(1, 0)),))
     unload: Happened = Unload("t0"), Done()
     version = ErrorAnswer("admin", "PUT unload of topic t0", "500", "BadVersionException: …", "t0", is_last=False)
-    assert unexcused(after(created, OPENED, full, unload), *unload, version) == UNLOAD_RACES_WITH_ROLLOVER
-    assert met(knowing_all(created, OPENED, full, unload), *unload, version) == (UNLOAD_RACES_WITH_ROLLOVER,)
+    assert unexcused(after(created, OPENED, full, unload), *unload, version) == "unload-races-with-rollover"
+    assert met(knowing_all(created, OPENED, full, unload), *unload, version) == ("unload-races-with-rollover",)
     loaded: Happened = OpenProducer("s2", "t0", "q"), Opened(-1)
     others: list[tuple[Example, ErrorAnswer]] = [
         (knowing_all(created, OPENED, room, unload), version),
@@ -264,14 +257,14 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
     for state, operation, error in shown:
         judged = judge(state, operation, Done(), unexpected=(error,))
         assert isinstance(judged, Broken)
-        assert (judged.rule, judged.deviation) == ("SERVE-01", TERMINATION_RACES_WITH_ROLLOVER)
-        known = replace(state, known=frozenset({TERMINATION_RACES_WITH_ROLLOVER}))
+        assert (judged.rule, judged.deviation) == ("SERVE-01", "termination-races-with-rollover")
+        known = replace(state, known=frozenset({"termination-races-with-rollover"}))
         assert broken(known, error, operation=operation) is None
         assert broken(known, replace_struct(error, is_last=True), operation=operation) == "SERVE-01"
         assert broken(known, replace_struct(error, message="another reason"), operation=operation) == "SERVE-01"
         assert broken(known, replace_struct(error, topic="t1"), operation=operation) == "SERVE-01"
     let_in: Happened = OpenProducer("s2", "t0", "q"), Opened(-1)  # the topic is loaded again
-    known = replace(before, known=frozenset({TERMINATION_RACES_WITH_ROLLOVER}))
+    known = replace(before, known=frozenset({"termination-races-with-rollover"}))
     refused = judge(
         known, terminate, Refused("500", "--- An unexpected error occurred in the server ---"), unexpected=(version,)
     )
@@ -288,7 +281,7 @@ def test_only_a_rollover_excuses_a_fenced_managed_ledger() -> None:
         (after(created, OPENED, full, terminated, (Unload("t0"), Done()), let_in), subscribe, fenced),
     ]
     for state, operation, error in others:
-        known = replace(state, known=frozenset({TERMINATION_RACES_WITH_ROLLOVER}))
+        known = replace(state, known=frozenset({"termination-races-with-rollover"}))
         assert broken(known, error, operation=operation) == "SERVE-01"
 
 
@@ -379,8 +372,8 @@ def test_only_a_producer_that_comes_back_after_its_connection_ended_is_never_ans
     silence = Silence("binary", "OpenProducer of s2", "no answer in 10 s", "t0")
     cut = (CREATED, OPENED, (CrashProducer("s1"), Done()))
     unload: Happened = Unload("t0"), Done()
-    assert unexcused(after(*cut), again, abandoned, silence) == RECONNECT_NEVER_ANSWERED
-    assert met(knowing_all(*cut), again, abandoned, silence) == (RECONNECT_NEVER_ANSWERED,)
+    assert unexcused(after(*cut), again, abandoned, silence) == "reconnect-never-answered"
+    assert met(knowing_all(*cut), again, abandoned, silence) == ("reconnect-never-answered",)
     others: list[tuple[Example, AnyOperation, Silence]] = [
         (knowing_all(CREATED, OPENED, (CloseProducer("s1"), Done())), again, silence),
         (knowing_all(*cut), OpenProducer("s2", "t0", "q"), silence),
@@ -396,8 +389,8 @@ def test_a_stack_overflow_is_a_deviation_only_where_a_producer_comes_back_after_
     again = OpenProducer("s2", "t0", "p")
     cut = (CREATED, OPENED, (CrashProducer("s1"), Done()))
     unload: Happened = Unload("t0"), Done()
-    assert unexcused(after(*cut), again, overflow) == RECONNECT_OVERFLOWS_STACK
-    assert met(knowing_all(*cut), again, overflow) == (RECONNECT_OVERFLOWS_STACK,)
+    assert unexcused(after(*cut), again, overflow) == "reconnect-overflows-stack"
+    assert met(knowing_all(*cut), again, overflow) == ("reconnect-overflows-stack",)
     others: list[tuple[Example, AnyOperation, Refused]] = [
         (knowing_all(CREATED, OPENED, (CloseProducer("s1"), Done())), again, overflow),
         (knowing_all(*cut), OpenProducer("s2", "t0", "q"), overflow),
@@ -435,10 +428,10 @@ def test_only_a_cumulative_ack_below_mark_delete_is_refused_by_a_deviation() -> 
     consumes: Happened = (Subscribe("c1", "t0", "s0", "Failover"), Subscribed())
     cumulative, individual = Acknowledge("c1", (0,), cumulative=True), Acknowledge("c1", (0,))
     unknown, known = after(CREATED, consumes), knowing_all(CREATED, consumes)
-    assert unexcused(unknown, cumulative, marked) == ACK_BELOW_MARK_DELETE_REFUSED
+    assert unexcused(unknown, cumulative, marked) == "ack-below-mark-delete-refused"
     cut_off = CutDuring(cumulative, CutAfter(40))
     for refused in (cumulative, AckById("c1", ("b1",), cumulative=True), cut_off):
-        assert met(known, refused, marked) == (ACK_BELOW_MARK_DELETE_REFUSED,)
+        assert met(known, refused, marked) == ("ack-below-mark-delete-refused",)
     for refused in (individual, AckById("c1", ("b1",)), CutDuring(individual, CutAfter(40))):
         assert unexcused(known, refused, marked) is None
     assert unexcused(known, cumulative, Refused("UnknownError", "IOException")) is None
