@@ -57,6 +57,14 @@ def test_each_invariant_of_one_cluster_is_expressed_in_sql() -> None:
     assert {name for names in statements() for name in names.split(", ")} == OF_ONE_CLUSTER
 
 
+ALSO_BY_SQL = {
+    "lost in part": {"stored once in order", "stored whole"},
+    "mark delete back": {"stuck", "mark delete late"},
+    "out of order": {"read before sent"},
+}
+"""What follows from an anomaly for a query that, unlike the invariant, leaves nothing out where another one broke."""
+
+
 @pytest.mark.parametrize("name", sorted(OF_ONE_CLUSTER))
 def test_the_sql_of_the_speed_comparison_gives_the_same_verdicts(name: str, tmp_path: Path) -> None:
     sound = realistic.events(1, entries=ENTRIES)
@@ -69,7 +77,7 @@ def test_the_sql_of_the_speed_comparison_gives_the_same_verdicts(name: str, tmp_
         found = [frozenset(names.split(", ")) for names, count in ask_duckdb(folder, 1).items() if count]
         assert (name in broken) == (number > 0)
         assert broken <= frozenset().union(*found)
-        assert all(names & broken for names in found)
+        assert all(names & (broken | ALSO_BY_SQL.get(name, set())) for names in found)
 
 
 def dispatched(consumer: str, entry: int, from_ns: int) -> Recorded:
