@@ -25,6 +25,7 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
     The first is not in the log. Each is acknowledged there 6 ms after it was sent, and before mark-delete in the other
     cluster 70 ms later; the last never.
     """
+    late = 20 * 10**9
     with HistoryWriter(folder, "w", about=About(release="4.0.8")) as writer:
         for number in range(10):
             sent = 10**9 * (1 + number)
@@ -36,8 +37,9 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
             writer.record(event(**message, **here, **given, completed_ns=sent + 5 * MS))
             writer.record(event(**message | {"cluster": "b"}, **there, **given, completed_ns=sent + 40 * MS))
             if number:
-                writer.record(event(Kind.LOG, **message, **here))
-                writer.record(event(Kind.LOG, **message | {"cluster": "b"}, **there, replicated_from="a"))
+                read: dict[str, Any] = {"invoked_ns": late, "completed_ns": late}
+                writer.record(event(Kind.LOG, **message, **here, **read))
+                writer.record(event(Kind.LOG, **message | {"cluster": "b"}, **there, **read, replicated_from="a"))
             of_subscription: dict[str, Any] = {"subscription": "s", "completed_ns": sent + 76 * MS}
             acked: dict[str, Any] = {"cluster": "a", "invoked_ns": sent + 6 * MS, "outcome": CallOutcome.UNKNOWN}
             writer.record(event(Kind.ACK, **here, **of_subscription | acked))
@@ -49,7 +51,6 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
         begun = fault | {"completed_ns": fault["invoked_ns"], "outcome": CallOutcome.UNKNOWN}
         writer.record(event(Kind.FAULT, **begun, topic=None, cluster="a"))
         writer.record(event(Kind.FAULT, **fault, topic=None, cluster="a"))
-        late = 20 * 10**9
         writer.record(event(Kind.LOG_END, cluster="a", ledger=1, entry=9, invoked_ns=late, completed_ns=late))
     found = verify(spark, [str(folder)], VerificationSetting())
     counted = counts_of(folder)
@@ -62,7 +63,10 @@ def test_rules_rates_latencies_and_faults_are_reported_and_written(spark: SparkS
     summary = summary_of(spark, tmp_path / "history")
     by_rule = {row["rule"]: row for row in summary.rules}
     assert [by_rule["DEDUP-15"][name] for name in ("release", "judged", "broken")] == ["4.0.8", 10, 1]
-    assert summary.anomalies == [{"run": "r", "rule": "DEDUP-15", "fault": KILL, "times": 1}]
+    lost, delivered_all_the_same = "DEDUP-15", "DEDUP-16"
+    assert summary.anomalies == [
+        {"run": "r", "rule": rule, "fault": KILL, "times": 1} for rule in (lost, delivered_all_the_same)
+    ]
     took = {(row["cluster"], row["what"]): row for row in summary.latencies}
     assert {key: (row["number"], round(row["p50_ms"]), round(row["longest_ms"])) for key, row in took.items()} == {
         ("a", "send"): (10, 2, 2),
