@@ -48,6 +48,12 @@ class Replayed:
     failure: HarnessError | None = None
     """What ended its replays."""
 
+    @property
+    def certain(self) -> list[Violation]:
+        """The violations without those that were only overdue, once: ``check`` calls these suspected, too."""
+        overdue = [one for one in self.violations if one.is_overdue]
+        return self.violations if len(overdue) > 1 else [one for one in self.violations if not one.is_overdue]
+
 
 class Replays:
     """The replays of the histories of some deviations."""
@@ -107,9 +113,10 @@ class Replays:
 
     def _is_undecided(self, name: str) -> bool:
         replayed = self._replayed[name]
-        if replayed.failure is not None or replayed.violations:
+        if replayed.failure is not None or replayed.certain:
             return False
-        return not replayed.broken or stored.is_race(self._histories[name])
+        is_suspected = bool(replayed.violations)
+        return is_suspected or not replayed.broken or stored.is_race(self._histories[name])
 
     def _take(self, name: str, attempt: Attempt | HarnessError) -> None:
         replayed = self._replayed[name]
@@ -119,6 +126,7 @@ class Replays:
         replayed.tries += 1
         if attempt.violation is not None:
             replayed.violations.append(attempt.violation)
+            return
         broken = judged(*attempt.steps, known=self._others(name))
         if isinstance(broken, Broken):  # otherwise it did not come back, or others explain what came instead
             replayed.broken.append(broken)

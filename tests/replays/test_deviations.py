@@ -10,12 +10,12 @@ import pytest
 from conformance.brokers.size import Size
 from conformance.commands.comparison.replays import ALIKE
 from conformance.history import document
-from conformance.history.document import History
+from conformance.history.document import History, Violation
 from conformance.known import KnownDeviation, shipped
 from model.deviations import DEVIATIONS
 from model.judgement import Broken
 from tests.replays import stored
-from tests.replays.in_lanes import Replays
+from tests.replays.in_lanes import Replayed, Replays
 from tests.replays.seeded_world import SeededWorld
 from tests.verdicts import judged
 
@@ -70,7 +70,7 @@ def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
     replayed, history = replays.of(deviation.name), history_of(deviation)
     if replayed.failure is not None:
         raise replayed.failure
-    assert replayed.violations == []
+    assert replayed.certain == []
     if stored.is_race(history):
         stored.record_rate(record_property, history, len(replayed.broken), replayed.tries)
     else:
@@ -103,3 +103,11 @@ def test_a_further_history_of_a_deviation_breaks_a_rule_only_if_that_is_not_know
             broken = judged(*history.steps)
         assert isinstance(broken, Broken)
         assert (broken.rule, broken.deviation) == (history.violation.rule, history.violation.deviation)
+
+
+def test_what_was_overdue_once_is_suspected_and_what_came_back_is_not() -> None:
+    overdue = Violation(rule="CHUNK-03", because="it is not dispatched", step=1, is_overdue=True)
+    wrong = Violation(rule="CHUNK-03", because="it is dispatched twice", step=1)
+    assert Replayed(violations=[overdue]).certain == []
+    assert Replayed(violations=[overdue, wrong]).certain == [wrong]
+    assert Replayed(violations=[overdue, overdue]).certain == [overdue, overdue]
