@@ -61,6 +61,11 @@ def judge(
         late=late,
         unexpected=unexpected,
     )
+    return judge_step(state, step)
+
+
+def judge_step(state: Example, step: Step) -> Judgement:
+    """The same for a step of a history."""
     state = state.with_known(state.known)
     judged = _judged(state, step)
     if isinstance(judged, Allowed):

@@ -23,7 +23,7 @@ from model.cluster_operations import AWAY, HOME
 from model.deduplication import topic_observer
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example
-from model.explain import judge
+from model.explain import judge_step
 from model.judgement import Broken, overdue
 from model.operations import (
     AnyOperation,
@@ -125,7 +125,7 @@ class Lockstep:
     def take(self, step: Step) -> AnyOutcome:
         """Judge a step that was performed. Raises :class:`RuleBroken`."""
         self.steps.append(step)
-        judged = judge(self.state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+        judged = judge_step(self.state, step)
         if isinstance(judged, Broken):
             raise RuleBroken(self.violation(judged))
         self.state = judged.state

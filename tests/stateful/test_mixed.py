@@ -24,7 +24,7 @@ from model.deviations import DEVIATIONS
 from model.example import Example
 from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
 from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
-from model.explain import judge
+from model.explain import judge_step
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
 from model.operations import OpenProducer
@@ -124,7 +124,7 @@ def on_deduplicated_chunked_topics(steps: Sequence[Step]) -> Counter[str]:
     exercised: Counter[str] = Counter()
     state = Example(known=frozenset(DEVIATIONS))
     for step, topic in zip(steps, topics_of([step.operation for step in steps]), strict=True):
-        judged = judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+        judged = judge_step(state, step)
         assert isinstance(judged, Allowed)
         state = judged.state
         if has_deduplicated_chunks(state, topic or ""):

@@ -29,7 +29,7 @@ from conformance.report.progress import display
 from model.deviations import DEVIATIONS
 from model.events import Skipped
 from model.example import Example
-from model.explain import judge
+from model.explain import judge_step
 from model.judgement import Broken
 from model.rules.catalogue import RULES
 
@@ -85,7 +85,7 @@ def first_broken(steps: tuple[Step, ...], known: frozenset[str]) -> str | None:
     """The deviation of the first broken rule, if there is one and it has a name."""
     state = Example(known=known)
     for step in steps:
-        judged = judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+        judged = judge_step(state, step)
         if isinstance(judged, Broken):
             return judged.deviation
         state = judged.state

@@ -21,7 +21,7 @@ from conformance.events import Stage
 from conformance.history.document import Step, Violation
 from conformance.history.validation import Name, made_by, used_by
 from model.example import Example
-from model.explain import judge
+from model.explain import judge_step
 from model.judgement import Allowed, Broken
 
 Kept = tuple[int, ...]
@@ -181,6 +181,6 @@ class _ModelSearch:
 def _judged(state: Example, step: Step) -> Allowed[Example] | Broken | None:
     """The model's judgement of a step; None if a step that it depends on is left out."""
     try:
-        return judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
+        return judge_step(state, step)
     except (LookupError, AssertionError, ValueError, AttributeError, TypeError):
         return None
