@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.size import Size
-from conformance.commands.comparison.replays import ALIKE
+from conformance.commands.comparison.replays import unlike
 from conformance.history import document
 from conformance.history.document import History, Violation
 from conformance.known import KnownDeviation, shipped
@@ -22,11 +22,6 @@ from tests.verdicts import judged
 FURTHER = Path(__file__).parents[2] / "docs/histories"
 
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
-
-
-def others(name: str) -> frozenset[str]:
-    """The deviations that do not explain what ``name`` explains."""
-    return frozenset(DEVIATIONS.keys() - {name} - ALIKE.get(name, set()))
 
 
 def test_every_deviation_of_the_model_is_in_the_list() -> None:
@@ -43,7 +38,7 @@ def replays(
     parameters = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
     chosen = [one.params["deviation"] for one in parameters if one is not None and "deviation" in one.params]
     coming_back = [one for one in chosen if comes_back(one, seeded_of(history_of(one).size))]
-    return Replays(coming_back, seeded_of, others, tmp_path_factory.mktemp("replays"))
+    return Replays(coming_back, seeded_of, unlike, tmp_path_factory.mktemp("replays"))
 
 
 def history_of(deviation: KnownDeviation) -> History:
@@ -98,7 +93,7 @@ def test_a_further_history_of_a_deviation_breaks_a_rule_only_if_that_is_not_know
     assert isinstance(judged(*history.steps, known=DEVIATIONS), Broken) == (history.violation.deviation is None)
     if history.violation.deviation is not None:
         # With the others known it breaks, unless one of them explains it as well: then it is the first that is named.
-        broken = judged(*history.steps, known=others(history.violation.deviation))
+        broken = judged(*history.steps, known=unlike(history.violation.deviation))
         if not isinstance(broken, Broken):
             broken = judged(*history.steps)
         assert isinstance(broken, Broken)

@@ -41,6 +41,11 @@ ALIKE: Final[Mapping[str, Set[str]]] = {
 """Deviations that explain a replay of another one as well."""
 
 
+def unlike(deviation: str) -> frozenset[str]:
+    """The deviations that do not explain what this one explains."""
+    return frozenset(DEVIATIONS.keys() - {deviation} - ALIKE.get(deviation, set()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Find:
     """A broken rule with its history, and the name of the deviation that explains it, if it has one."""
@@ -77,8 +82,7 @@ class Find:
         if self.deviation is None:
             broken = replay.violation
             return broken is not None and (broken.rule, broken.deviation) == (self.rule, None)
-        others = DEVIATIONS.keys() - {self.deviation} - ALIKE.get(self.deviation, set())
-        return first_broken(replay.steps, frozenset(others)) == self.deviation
+        return first_broken(replay.steps, unlike(self.deviation)) == self.deviation
 
 
 def first_broken(steps: tuple[Step, ...], known: frozenset[str]) -> str | None:
