@@ -42,8 +42,7 @@ def bisect(
 ) -> int:
     """Find out since when, and until when, releases or builds have the violation of a HISTORY.
 
-    Each branch of releases is searched by itself. The exit status is 0, or 2 if no broker could be told to have it or
-    not.
+    Each branch of releases is searched by itself. The exit status is 0, or 2 if all stay undecided.
     """
     from conformance.commands.comparison import bisect as bisecting
 

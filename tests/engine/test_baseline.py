@@ -93,7 +93,7 @@ def test_a_seeded_defect_is_new_unless_the_baseline_has_it(
     assert against(Baseline(name="4.0.8", defect=on_baseline), asked) == (result, status)
 
 
-def test_what_every_broker_shows_is_not_new_whoever_causes_it(tmp_path: Path) -> None:
+def test_a_violation_that_every_broker_shows_is_not_new(tmp_path: Path) -> None:
     """As an error of the suite would: the violation comes back on both, though neither has a defect."""
     asked = checked(tmp_path, document.read(HISTORIES / "overlapping-batch-dropped.json"))
     assert read(tmp_path).verdicts.exit_status == 1

@@ -52,7 +52,7 @@ class Interrupted(Exception):
 
 
 def bisect(asked: BisectOptions, engine: Engine, *, out: Console, err: Console) -> int:
-    """Search, and print the intervals. Returns 0 if a broker could be told to have it or not, and 2 if none could."""
+    """Search, and print the intervals. Returns 0 if at least one broker was decided, and 2 if all stay undecided."""
     demand_open_files()
     find = Find.read(asked.history)
     of_builds = asked.command is not None
@@ -90,7 +90,7 @@ class _Search:
         try:
             broker = name if self._asked.command is None else _built(self._asked.command, name)
         except HarnessError as error:
-            self._say(name, f"cannot be told: {error}")
+            self._say(name, f"undecided: {error}")
             return None
         test, so_far, run = Presence(self._find.rate), Replayed(), 0
         while so_far.failure is None and so_far.seen.trials < MOST_REPLAYS and test.decide(so_far.seen) is None:
@@ -103,10 +103,10 @@ class _Search:
                 raise Interrupted
         state = test.decide(so_far.seen)
         if state != "there" and so_far.lacks is not None:
-            self._say(name, f"cannot be told: {so_far.lacks}")
+            self._say(name, f"undecided: {so_far.lacks}")
             return None
         if state is None:
-            self._say(name, f"cannot be told: {so_far.failure or f'it came back in {so_far.seen} replays'}")
+            self._say(name, f"undecided: {so_far.failure or f'it came back in {so_far.seen} replays'}")
             return None
         self._say(name, f"{state}: it came back in {so_far.seen} replays")
         return state
@@ -155,7 +155,7 @@ def _built(command: str, revision: str) -> str:
 def _sentence(branch: str, intervals: Sequence[Interval]) -> str:
     where = f"{branch}: " if branch else ""
     if not intervals:
-        return f"{where}cannot be told"
+        return f"{where}undecided"
     untried = " (only the ends were tried)" if len(intervals) == 1 and intervals[0].first != intervals[0].last else ""
     return where + ", ".join(map(str, intervals)) + untried
 

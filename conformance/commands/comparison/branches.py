@@ -16,7 +16,7 @@ from conformance.known.versions import version_in
 
 State = Literal["there", "gone"]
 Try = Callable[[str], State | None]
-"""Whether a release has it; None: that cannot be told, so that its neighbor is tried instead."""
+"""Whether a release has it; None: undecided, so its neighbor is tried instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def branches(releases: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def search(line: Sequence[str], has: Try) -> list[Interval]:
-    """The intervals of a line; those that cannot be told are left out. One change between alike ends is not seen."""
+    """The intervals of a line; those that stay undecided are left out. One change between alike ends is not seen."""
     left = list(line)
     found: dict[str, State] = {}
 

@@ -27,7 +27,7 @@ QUIET_NS: Final = 4 * 10**9
 class Mutation:
     """``found_by``: the invariants of which at least one must report it; empty if nobody can tell, and ``why``.
 
-    ``among``: whether it can be told at an event of a history. ``not_in``: histories in which it cannot.
+    ``among``: whether it can be detected at an event of a history. ``not_in``: histories in which it cannot.
     """
 
     name: str
