@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from model.events import (
+    Acknowledged,
     AllReceived,
     Created,
     CursorRead,
     Delivery,
     Done,
     Opened,
+    ReceivedMessages,
     Sent,
     Stored,
     StoredCursorRead,
+    Subscribed,
     Trimmed,
 )
 from model.excuses.counts import BEGINNING_IN_DELETED_LEDGER_MISCOUNTED, DELETED_LEDGER_IN_BACKLOG
@@ -21,12 +24,15 @@ from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Trim, Unload
 from model.subscription_operations import (
+    Acknowledge,
     CreateSubscription,
     DeleteSubscription,
     ReadCursor,
     ReadStoredCursor,
+    Receive,
     ReceiveAll,
     SkipAll,
+    Subscribe,
 )
 from model.vocabulary import Entry, Message
 from tests import verdicts
@@ -89,6 +95,20 @@ def test_it_begins_after_what_was_deleted() -> None:
     later = (*ALL_DELETED, NEW, reads(Position(2, -1), 0), sent(10, 2))
     assert allowed(*later, reads(Position(2, -1), 2), receives(10, 11)) == ()
     assert allowed(*FIRST_DELETED, NEW, reads(Position(1, 4), 2), receives(5, 6)) == ()
+
+
+def test_it_begins_after_what_was_deleted_or_before_it_also_if_it_acknowledged_part_of_a_batch() -> None:
+    """The stats do not show the part, so they show the state before it."""
+    batches = tuple(
+        Entry((Message(2 * number + 1, f"a{number}"), Message(2 * number + 2, f"b{number}"))) for number in range(ROOM)
+    )
+    filled: Happened = (Send("p", batches), Sent(tuple(Stored(at(number)) for number in range(ROOM))))
+    first = Delivery(at(0), 0, 2, "a0", 0)
+    begun = (*BEGIN[:2], filled, (Subscribe("c", "t", "new", durable=False), Subscribed()))
+    received: Happened = (Receive("c", 1), ReceivedMessages((first, Delivery(at(0), 1, 2, "b0", 0))))
+    acknowledged: Happened = (Acknowledge("c", (0,), cumulative=True), Acknowledged((first,), receipt=True))
+    assert allowed(*begun, received, acknowledged, reads(Position(1, -1), 5)) == ()
+    assert broken(*begun, received, acknowledged, reads(Position(1, -1), 4))[0] == "SERVE-04"
 
 
 def test_it_is_stored_before_the_last_deleted_ledger_and_recovered_after_it() -> None:
