@@ -108,6 +108,11 @@ def verdict(*more: Happened, known: str | tuple[str, ...] = ()) -> Allowed[Examp
             InternalsRead(4, Position(1, 3), ("s0", "s1")),
             InternalsRead(4, Position(1, 3), ("s0",)),
         ),
+        (
+            ReadInternals("t0"),
+            InternalsRead(4, Position(2, -1), ("s0", "s1")),
+            InternalsRead(4, Position(1, -1), ("s0", "s1")),
+        ),
         (Inquire("t0", "subscriptions"), Answered(("s0", "s1")), Answered(("s1",))),
         (Inquire("t0", "last message id"), Answered(position=Position(1, 3)), Answered(position=Position(1, 2))),
         (Inquire("t0", "look-up"), Answered(), Refused("404", "Not found")),
