@@ -217,7 +217,8 @@ def _scattered(
             what = f"message {part.sequence_id} of {whole[-1].producer}, whose last entry is at {max(positions)}"
             because = f"the broker dispatched entries of {what}, to {' and to '.join(having)}"
             causes = []
-            if all(consumers[name].kind == "Shared" for name in having):
+            is_sent_once = sum(len(consumers[name].holds & positions) for name in having) <= len(positions)
+            if is_sent_once and all(consumers[name].kind == "Shared" for name in having):
                 causes = [CHUNKS_DISPATCHED_ONE_BY_ONE]
             elif _is_reassigned_in_between([consumers[name] for name in having], positions):
                 causes = [HASH_REASSIGNED_BETWEEN_CHUNKS]

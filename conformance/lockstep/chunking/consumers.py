@@ -145,7 +145,8 @@ class ChunkConsumer:
         self._look()
         self._subscribes_due = self._subscribes + 1
 
-    def _is_back(self) -> bool:
+    def is_back(self) -> bool:
+        """Whether it has subscribed again since the last disconnect that was to be expected."""
         return self._subscribes >= self._subscribes_due and self._consumer.is_connected
 
     def reset(self) -> None:
@@ -167,7 +168,7 @@ class ChunkConsumer:
 
         Cumulatively up to the last one in the log, which after a redelivery need not be the one that was received last.
         """
-        self._await(self._is_back)
+        self._await(self.is_back)
         seen = len(self._passed)
         deliveries = self._take(chosen)
         if is_cumulative and deliveries:
@@ -182,7 +183,7 @@ class ChunkConsumer:
 
     def request_redelivery(self, chosen: Sequence[Delivery] | None) -> None:
         """Nack messages, or request all, and wait until the request has passed the proxy."""
-        self._await(self._is_back)
+        self._await(self.is_back)
         before = self._redelivery_requests()
         if chosen is None:
             self._consumer.redeliver_all()

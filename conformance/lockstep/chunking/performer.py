@@ -293,7 +293,8 @@ class Chunks:
                 grace = Deadline.after(GRACE_S)
                 patience.progressed()
                 is_last_look = False
-            is_all_sent = not self._due(topic, subscription, log)
+            # What a consumer was sent before an unload is dispatched again once it subscribes.
+            is_all_sent = all(one.is_back() for one in consumers) and not self._due(topic, subscription, log)
             if is_all_sent and all(consumer.is_explained for consumer in consumers):
                 return
             if is_all_sent and grace.passed and all(consumer.may_be_explained for consumer in consumers):

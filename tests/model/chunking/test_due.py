@@ -213,6 +213,9 @@ def test_a_shared_subscription_of_early_releases_scatters_chunks() -> None:
     assert (broken.rule, broken.deviation) == ("CHUNK-14", CHUNKS_DISPATCHED_ONE_BY_ONE)
     whole = {"c": replace(first, holds=first.holds | second.holds)}
     assert isinstance(dispatch.together(logged("a0/3 a1/3 a2/3"), whole, frozenset()), Allowed)
+    twice = dispatch.together(logged("a0/3 a1/3 a2/3"), {**whole, "d": second}, frozenset())
+    assert isinstance(twice, Broken)
+    assert twice.deviation is None, "a chunk was dispatched to both"
 
 
 @pytest.mark.parametrize("drains", [True, False])
