@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,10 +28,11 @@ from model.example.judge import judge as by_documents
 from model.example.reads import right_after_read
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
-from model.excuses.ways import required
+from model.excuses.ways import Way, adding, required, together
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected
+from model.subscriptions.counts import Count, Starving
 
 MOST_NAMES: Final = 3
 """How many deviations may explain a violation together."""
@@ -189,6 +190,10 @@ class _Search:
                 if len(frozenset(more)) <= MOST_NAMES:
                     for one in itertools.chain(self._at_once(found, explanation), self._before(found, explanation)):
                         put(one, more)
+            for way in self._by_sums(found):
+                more = (*met, *sorted(way))
+                if len(frozenset(more)) <= MOST_NAMES:
+                    put(self._passed(found, found.broken.passing()), more)
         return left, ()
 
     def _at_once(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
@@ -196,10 +201,27 @@ class _Search:
         if explanation.explains is None:
             return
         judged = explanation.explains(found.state, found.step, found.broken)
+        if judged is not None:
+            yield self._passed(found, judged)
+
+    def _passed(self, found: _Open, judged: Judgement) -> _Found:
+        """What the step and the ones after it come to, if the step comes to this."""
         if isinstance(judged, Broken):
-            yield replace(found, broken=judged)
-        elif judged is not None:
-            yield self._again(_remembered(found.state, found.step, judged), found.rest, found.changes)
+            return replace(found, broken=judged)
+        return self._again(_remembered(found.state, found.step, judged), found.rest, found.changes)
+
+    def _by_sums(self, found: _Open) -> Iterable[Way]:
+        """The sets of deviations that explain all counts of a violation, each of which adds something."""
+        evidence = found.broken.evidence
+        counts = evidence.counts if isinstance(evidence, Count | Starving) else ()
+        ways = [frozenset(adding(self._amounts(found, one), one.difference)) for one in counts]
+        return sorted(together(*ways), key=lambda way: (len(way), sorted(way))) if ways else ()
+
+    def _amounts(self, found: _Open, wrong: Count) -> dict[str, tuple[int, int]]:
+        each = (
+            (one.entry.name, one.adds(found.state, found.step, wrong)) for one in self.asked if one.adds is not None
+        )
+        return {name: amounts for name, amounts in each if amounts is not None}
 
     def _before(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
         """What all steps come to, if the deviation changed something at an earlier one. The last one is tried first."""

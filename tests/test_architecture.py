@@ -33,6 +33,7 @@ LARGE = {
     "model/events.py": "one type for each outcome",
     "model/example/judge.py": "one match over all operations",
     "model/operations.py": "one class for each operation, with what the suite needs to know of it",
+    "model/subscriptions": "a module for each question about subscriptions",
     "model/subscriptions/due.py": "what is due in each type of subscription",
     "model/subscriptions/tracker.py": "one tracker of all types of subscriptions",
     "stateful/cursors/machines.py": "one machine and its rules",

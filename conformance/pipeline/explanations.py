@@ -31,7 +31,6 @@ from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
     REPLAY_READ_OUTLIVES_CONSUMERS,
-    SEND_IN_PROGRESS_CLEARED_EARLY,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.deduplication import (
@@ -442,7 +441,7 @@ EXPLANATIONS = (
     Explanation(BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _unloaded_with_a_partial_batch),
     Explanation(BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
     Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_next_consumer),
-    Explanation(SEND_IN_PROGRESS_CLEARED_EARLY, ("shared one at a time",), _replayed_beside_new_messages),
+    Explanation("send-in-progress-cleared-early", ("shared one at a time",), _replayed_beside_new_messages),
     Explanation(RECENTLY_JOINED_RECEIVES_REPLAY, ("one consumer at a time",), _joined_before_the_second),
     Explanation(PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_before_all_left),
     Explanation(LEAVE_TRIGGERS_NO_READ, STUCK, _left_without_pending_acks),

@@ -14,15 +14,17 @@ from typing import Any, TypeVar
 
 from model import excuses
 from model.deviation import Deviation
-from model.deviations import service
+from model.deviations import cursors, service
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
+from model.subscriptions.counts import Count
 
 S = TypeVar("S")
 
 Explains = Callable[[Example, Step, Broken], Judgement | None]
 Alternatives = Callable[[Example, Step], Iterable[Example]]
+Adds = Callable[[Example, Step, Count], tuple[int, int] | None]
 Shadows = Callable[[tuple[Step, ...]], Iterable[tuple[Step, ...]]]
 
 
@@ -36,11 +38,15 @@ class Explanation:
 
     ``alternatives(state, step)``: what the deviation did silently. ``state`` is the one after the step by the
     documents, and ``state.past`` what was before. It yields the states that the deviation may have led to instead.
+
+    ``adds(state, step, wrong)``: how much it adds to a count that is wrong, at least and at most, and less than zero
+    where it subtracts. The amounts of several deviations are summed.
     """
 
     entry: Deviation
     explains: Explains | None = None
     alternatives: Alternatives | None = None
+    adds: Adds | None = None
     shadows: Shadows | None = None
 
 
@@ -51,11 +57,15 @@ def _found(document: Any) -> Iterator[Explanation]:
             one.ENTRY,
             getattr(one, "explains", None),
             getattr(one, "alternatives", None),
+            getattr(one, "adds", None),
             getattr(one, "shadows", None),
         )
 
 
-_BY_DOCUMENT: dict[str, tuple[Explanation, ...]] = {"service": tuple(_found(service))}
+_BY_DOCUMENT: dict[str, tuple[Explanation, ...]] = {
+    "cursors": tuple(_found(cursors)),
+    "service": tuple(_found(service)),
+}
 
 EXPLANATIONS: dict[str, Explanation] = {one.entry.name: one for every in _BY_DOCUMENT.values() for one in every}
 """Those that have a file, by name."""

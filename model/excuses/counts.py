@@ -4,67 +4,12 @@ from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
 
-PENDING_ACKS_OUTLIVE_LAST_CONSUMER = "pending-acks-outlive-last-consumer"
-UNLIMITED_SUBSCRIPTION_NOT_COUNTED = "unlimited-subscription-not-counted"
-PARTIAL_ACKS_NOT_COUNTED_OFF = "partial-acks-not-counted-off"
 UNREAD_MARKERS_COUNT = "unread-markers-count"
-DROPPED_PENDING_ACKS_STILL_COUNTED = "dropped-pending-acks-still-counted"
-SKIPPED_MESSAGES_STILL_COUNTED = "skipped-messages-still-counted"
-SKIPPED_PARTS_COUNTED_OFF_AGAIN = "skipped-parts-counted-off-again"
 BEGINNING_IN_DELETED_LEDGER_MISCOUNTED = "beginning-in-deleted-ledger-miscounted"
 LAST_ENTRY_NOT_IN_BACKLOG = "last-entry-not-in-backlog"
 DELETED_LEDGER_IN_BACKLOG = "deleted-ledger-in-backlog"
 
 DEVIATIONS = (
-    Deviation(
-        name=PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
-        rule="SERVE-04",
-        statement="The last consumer of a Shared or Key_Shared subscription leaves before the broker has persisted its last individual acks. Their messages are subtracted from the subscription's unacknowledged messages twice. The count stays too low, even below zero, until the topic is unloaded.",
-        cause="Since apache/pulsar#25528, Consumer.individualAck lowers the counts only once the cursor has persisted the ack (applyPendingAckCompletions). PersistentDispatcherMultipleConsumers.removeConsumer subtracts all that the consumer still counts, and removes its pending acks (PendingAcksMap.forEachAndClose) only if other consumers are left. After the last one, the completed ack finds its message there, and addAndGetUnAckedMsgs subtracts it again. If a command has several parts of an incomplete batch, pulsar-client's acks each contain all of them, and computeAckedCount compares each with the cursor before that command: k parts are subtracted k times. The classic dispatcher never removes them (read in the sources of 5.0.0-M1). 4.0.8 and 4.2.4 lower the counts before they persist the ack. apache/pulsar#26663 proposes a fix.",
-        upstream=("apache/pulsar#25528", "apache/pulsar#26663"),
-        side="broker",
-        releases=(">=5.0.0-M1,<=5.0.1",),
-        seen=("5.0.0-M1", "5.0.1"),
-        gone=("4.2.4", "4.0.8"),
-        occurrence="In 5 of 5 replays, in 9 steps, while the first ack opens the cursor's ledger; in 0 of 5 each on 4.2.4 and 4.0.8.",
-        shadow=Shadow(
-            name="test_acks_are_subtracted_twice_only_after_the_last_consumer_left_with_them",
-            by="small history",
-            statement="The count is lower by more than the messages of these acks, although another consumer is left, although an earlier read showed the acks, or after an unload.",
-        ),
-    ),
-    Deviation(
-        name=UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
-        rule="SERVE-04",
-        statement="If a namespace does not limit the unacknowledged messages of a subscription, the stats of its Shared and Key_Shared subscriptions show none. Those of their consumers show them.",
-        cause="PersistentDispatcherMultipleConsumers.addUnAckedMessages returns before it counts if the limit is 0 (read in 2.5.0, 2.6.0, 2.7.0, 2.7.2 and 2.7.4). 2.8.0 counts always.",
-        side="broker",
-        releases=(">=2.5.0,<2.8.0",),
-        seen=("2.7.4", "2.6.0"),
-        gone=("2.8.2", "2.10.1", "4.0.8"),
-        occurrence="Every time: in 8 of 8 replays of 8 steps.",
-        shadow=Shadow(
-            name="test_only_a_subscription_without_a_limit_is_not_counted_and_not_at_all",
-            by="small history",
-            statement="The stats show some of the messages, or none although the namespace has a limit, or sets no limits at all.",
-        ),
-    ),
-    Deviation(
-        name=PARTIAL_ACKS_NOT_COUNTED_OFF,
-        rule="SERVE-04",
-        statement="The broker counts the acknowledged messages of a batch as unacknowledged at their consumer until the whole batch is acknowledged.",
-        cause="Consumer.messageAcked lowers the count only in removePendingAcks, which it calls for a whole entry or for a batch without messages left (read in 2.6.0, 2.7.4, 2.8.2 and 2.9.1). 2.10.1 lowers it by the messages of each ack.",
-        side="broker",
-        releases=(">=2.6.0,<=2.9.1",),
-        seen=("2.9.1", "2.8.2", "2.7.4", "2.6.0", "2.8.1", "2.9.0"),
-        gone=("2.10.1", "4.0.8"),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_nothing_else_is",
-            by="small history",
-            statement="More messages are counted than the batch has, or those of a batch that is acknowledged as a whole.",
-        ),
-    ),
     Deviation(
         name=UNREAD_MARKERS_COUNT,
         rule="SERVE-04",
@@ -80,57 +25,6 @@ DEVIATIONS = (
             statement="The backlog has more entries than there are markers and unacknowledged messages, or less than there are unacknowledged messages.",
         ),
         occurrence="Every time.",
-    ),
-    Deviation(
-        name=DROPPED_PENDING_ACKS_STILL_COUNTED,
-        rule="SERVE-04",
-        also=("SERVE-05", "SERVE-03"),
-        statement="If an administrator skips or expires messages that a consumer has, and the consumer acknowledges or nacks them afterwards, it still has them in its count of unacknowledged messages. The count never falls again, until the consumer leaves. At its limit, the consumer receives nothing more.",
-        cause="When mark-delete has moved, PersistentDispatcherMultipleConsumers.readMoreEntries calls PendingAcksMap.removeAllUpTo for each consumer, which does not lower unackedMessages. The later ack finds no pending ack (Consumer.removePendingAcks), so it does not lower it either (read in the bytecode of 4.0.8). 3.3.6 removes nothing there.",
-        side="broker",
-        releases=(">=4.0.0,<=4.0.8",),
-        seen=("4.0.8", "4.0.1", "4.0.6", "4.0.0"),
-        gone=("3.3.6",),
-        shadow=Shadow(
-            name="test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again",
-            by="small history",
-            statement="The count has more than the messages that were acknowledged twice, or less than those that are unacknowledged.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=SKIPPED_MESSAGES_STILL_COUNTED,
-        rule="SERVE-04",
-        also=("SERVE-05", "SERVE-03"),
-        statement="If an administrator skips or expires messages that a consumer of a Shared or Key_Shared subscription has, the broker still counts them as unacknowledged until that consumer acknowledges them, too. A consumer at its limit stays blocked, although nothing is left to acknowledge.",
-        cause="When PersistentSubscription.clearBacklog and skipMessages, and PersistentMessageExpiryMonitor, have moved the mark-delete position, they call Dispatcher.afterAckMessages only, which leaves pending acks and unackedMessages alone (read in the bytecode of 4.0.8). 4.2.4 calls Dispatcher.markDeletePositionMoveForward, which removes the pending acks up to there and lowers the count (apache/pulsar#25581, #25592).",
-        upstream=("apache/pulsar#25581", "apache/pulsar#25592"),
-        side="broker",
-        releases=(">=2.8.2,<=4.0.8",),
-        seen=("4.0.8", "3.3.6", "3.0.7", "2.11.0", "2.10.1", "2.8.2"),
-        gone=("4.2.4",),
-        occurrence="Every time; on 5.0.0-M1 in 0 of 3 replays.",
-        shadow=Shadow(
-            name="test_a_count_includes_what_was_skipped_by_a_deviation_and_nothing_else",
-            by="small history",
-            statement="The count has more than the skipped messages, also those whose redelivery was requested, or a consumer without skipped messages is blocked.",
-        ),
-    ),
-    Deviation(
-        name=SKIPPED_PARTS_COUNTED_OFF_AGAIN,
-        rule="SERVE-04",
-        statement="If an administrator skips the rest of a batch that a consumer has acknowledged in part, or the consumer or another one acknowledges the rest, and the consumer then acknowledges a part of it once more (which may be while the batch is in flight), or requests redelivery of the rest, the earlier parts are subtracted from its unacknowledged messages a second time. The count is too low, even below zero.",
-        cause="An ack of a part carries the whole ack set of the batch. Consumer.getAckedCountForBatchIndexLevelEnabled compares it with the acknowledged parts of the cursor, which forgets them when the whole batch is acknowledged. Then all parts in the ack set, or in the redelivery request, count as new, as long as the batch is pending at the consumer. After a skip the cursor forgets them only once mark-delete is persisted.",
-        side="broker",
-        releases=(">=2.11,<=4.0.8",),
-        seen=("4.0.8", "3.3.6", "2.11.0"),
-        gone=("4.2.4",),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_parts_are_counted_off_again_only_with_a_batch_that_was_skipped_in_part",
-            by="small history",
-            statement="The count is lower by more than the earlier parts, or without a skip.",
-        ),
     ),
     Deviation(
         name=LAST_ENTRY_NOT_IN_BACKLOG,

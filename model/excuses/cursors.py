@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import CLASSIC, Deviation, Shadow
+from model.deviation import Deviation, Shadow
 
 RESET_MISCOUNTS_BACKLOG = "reset-miscounts-backlog"
 BATCH_INDEX_ACKS_NOT_RECOVERED = "batch-index-acks-not-recovered"
@@ -14,12 +14,10 @@ NACK_BACKOFF_MISSING = "nack-backoff-missing"
 RANGE_LIMIT_IGNORED_ON_UNLOAD = "range-limit-ignored-on-unload"
 UNLOAD_WHILE_CURSOR_LEDGER_OPENS = "unload-while-cursor-ledger-opens"
 UNLOAD_WITHOUT_SESSION_LOSES_ACKS = "unload-without-session-loses-acks"
-UNACKED_COUNT_LOWERED_BY_ANY_ACK = "unacked-count-lowered-by-any-ack"
 TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
 LATER_RANGES_NOT_COUNTED = "later-ranges-not-counted"
 ALL_RANGES_COUNTED = "all-ranges-counted"
 REPLAY_READ_OUTLIVES_CONSUMERS = "replay-read-outlives-consumers"
-SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
 PARTIAL_ACKS_NOT_PERSISTED = "partial-acks-not-persisted"
 PARTIAL_ACKS_PERSISTED_AS_FIRST = "partial-acks-persisted-as-first"
 SKIP_RATE_LIMITED = "skip-rate-limited"
@@ -158,23 +156,6 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
-        name=UNACKED_COUNT_LOWERED_BY_ANY_ACK,
-        aliases=("outstanding-undercounted",),
-        rule="ACK-12",
-        also=("SERVE-04", "SERVE-05"),
-        statement="If a consumer acknowledges a message that is not pending at it, its count of unacknowledged messages falls, even below zero. So it gets more messages than the limit allows.",
-        cause="Every individual ack of a consumer lowers its count, whether or not the message is pending there. 3.3.6 and 4.0.8 lower it only for pending messages.",
-        side="broker",
-        releases=(">=2.10.0,<3.3.6",),
-        seen=("3.3.5", "3.1.0", "2.11.0", "2.10.1", "2.10.0"),
-        gone=("3.3.6", "4.0.8"),
-        shadow=Shadow(
-            name="unacked-count-lowered-by-nack",
-            statement="A redelivery request lowers the count by one too many, too.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
         name=TERMINATED_LAST_LEDGER_NOT_SKIPPED,
         aliases=("terminated-not-skipped",),
         rule="ACK-04",
@@ -244,26 +225,6 @@ DEVIATIONS = (
         shadow=Shadow(
             name="leaver-given-twice",
             statement="Messages that were pending at the last consumer that left, and not in the replay queue, are dispatched twice.",
-        ),
-    ),
-    Deviation(
-        name=SEND_IN_PROGRESS_CLEARED_EARLY,
-        aliases=("replayed-beside-news",),
-        rule="ACK-12",
-        also=("SERVE-04",),
-        statement="Messages that are replayed, or delayed messages whose time comes, while the broker dispatches new messages of a Shared or Key_Shared subscription are read and dispatched twice, the second time at once or when there are permits again.",
-        cause="PersistentDispatcherMultipleConsumers (of 4.0 both implementations) marks a dispatch in progress with one flag (sendInProgress). The end of one dispatch clears it although the result of another read still waits (readEntriesComplete). The next read then replays messages that are about to be dispatched, which are in the replay queue until then. Without permits they return to that queue once more. The consumer's count of unacknowledged messages rises twice, and an ack lowers it once.",
-        side="broker",
-        releases=("<4.0",),
-        switched_on={CLASSIC: (">=4.0,<=4.0.8",)},
-        seldom=(">=4.0,<=4.0.8",),
-        seen=("3.3.6", "4.0.8 classic", "4.0.4", "4.0.8"),
-        occurrence="On 4.0.8 classic in 7 of 12 plays: `pulsar-conformance replay docs/histories/ACK-12-on-4.0.8-classic.json --broker 4.0.8 --setting subscriptionKeySharedUseClassicPersistentImplementation=true`. Rarely on 4.0.8 (a soak of half an hour shows it once or not at all), once on 4.0.4.",
-        shadow=Shadow(
-            name="test_a_message_that_was_not_replayed_is_not_dispatched_twice",
-            by="small history",
-            statement="A new message is dispatched twice while the topic grows.",
-            missed_before=True,
         ),
     ),
     Deviation(

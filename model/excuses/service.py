@@ -6,8 +6,6 @@ from model.deviation import Deviation, Shadow
 
 TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER = "terminated-topic-without-current-ledger"
 CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS = "chunk-without-permits-blocks-others"
-REDELIVERY_REQUEST_UNBLOCKS = "redelivery-request-unblocks-consumer"
-PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED = "partial-ack-leaves-consumer-blocked"
 FORMER_OWNER_PERSISTS_CURSOR = "former-owner-persists-cursor"
 
 
@@ -58,42 +56,5 @@ DEVIATIONS = (
             statement="A consumer is starved although no consumer has the first chunk of any message that is left, or no chunk of that message is left.",
         ),
         seen=("4.0.8", "3.3.6", "2.7.4", "2.5.1", "5.0.0-M1", "5.0.1"),
-    ),
-    Deviation(
-        name=REDELIVERY_REQUEST_UNBLOCKS,
-        rule="SERVE-05",
-        also=("SERVE-03",),
-        statement="A consumer that is blocked at its limit requests redelivery of messages that are not pending at it. The broker no longer counts it as blocked: it sends one message too many (with the classic implementation of Key_Shared as many as there are permits), or, without permits that it had held back, nothing, while the stats say that the consumer is not blocked.",
-        cause="Consumer.redeliverUnacknowledgedMessages sets blockedConsumerOnUnackedMsgs to false whatever it took from the pending acks, and grants the permits that came while the consumer was blocked. A dispatch sends at least one message to a consumer with permits (4.0.8); that of the classic implementation of Key_Shared as many as it has permits for (2.10.1). Read in 2.11.0, 3.3.6, 4.2.4 and 5.0.0-M1, too.",
-        side="broker",
-        releases=(">=2.10.1,<=5.0.0-M1",),
-        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1", "5.0.0-M1"),
-        gone=("5.0.1",),
-        occurrence="Every time on 4.0.8; in 3 of 10 replays on 3.3.6.",
-        shadow=Shadow(
-            name="test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_for_one_message",
-            by="small history",
-            statement="A consumer at its limit is sent two messages, or one without a redelivery request, or starves without one.",
-        ),
-    ),
-    Deviation(
-        name=PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
-        rule="SERVE-05",
-        statement="A consumer that is blocked at its limit stays blocked after it acknowledged parts of batches, even if few of its messages are left, until it acknowledges a whole batch or message.",
-        cause="Consumer.individualAckNormal lowers the count for a part of a batch. Whether the consumer can be unblocked is looked at only when an entry is removed from its pending acks (4.0.8). Read in 2.11.0, 3.3.6 and 4.2.4, too.",
-        side="broker",
-        releases=(">=2.11,<=4.2.4",),
-        seen=("4.0.8",),
-        read=("4.2.4",),
-        gone=(
-            "5.0.0-M1",
-            "5.0.1",
-        ),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_a_consumer_stays_blocked_only_after_an_ack_of_parts",
-            by="small history",
-            statement="A consumer stays blocked after an ack of a whole message or of the rest of a batch.",
-        ),
     ),
 )

@@ -100,6 +100,7 @@ def _waited_in_vain(
     starved = _starved(consumption, operation, outcome, known)
     if isinstance(starved, Allowed):
         return Allowed(None, (), starved.deviations, starved.excused)
+    starved = starved.then(lambda _: Allowed(None))
     is_shown = starved.deviation is not None or _is_anything_left(consumption, operation, outcome)
     return starved if is_shown else _miscounted(starved)
 
@@ -123,7 +124,6 @@ def _starved(
                 return Allowed(None)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
             judged = explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
-            judged = deliveries.starved_at_limit(consumption, consumers.values(), judged, None, known)
             return deliveries.starved_before_rewind(consumption, consumers.values(), judged, None, known)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"

@@ -54,7 +54,7 @@ from model.subscription_operations import (
     SkipAll,
 )
 from model.subscriptions import membership, observations
-from model.subscriptions.acks import completed_after, overtaken, taken_from
+from model.subscriptions.acks import overtaken, taken_from
 from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Outcome, Start, SubscriptionId
 
@@ -290,8 +290,6 @@ def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | No
     """Subscriptions were reset to an entry, which disconnects their consumers. After a reconnect they begin there."""
     for subscription in keys:
         log = state.log(subscription.topic)
-        for name, _ in list(state.consumers_of(subscription)):
-            state = completed_after(state, name, with_others=True)
         state = membership.all_gone(state, subscription)
         state = state.with_cursor(
             subscription, placed.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
@@ -407,7 +405,6 @@ def _taken_all(
         return Allowed(state)
     here = list(state.consumers_of(subscription))
     for name, consumer in here:
-        state = completed_after(state, name, with_others=True)
         for one in consumer.subscriptions:
             state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
     for one in dict.fromkeys(one for _, consumer in here for one in consumer.subscriptions):

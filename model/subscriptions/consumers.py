@@ -13,7 +13,6 @@ from typing import Literal
 from model.cursors.acked import Acked
 from model.cursors.log import Place
 from model.immutable.map import Map
-from model.log import Position
 from model.vocabulary import Client, HashRange, SubscriptionId, SubscriptionType
 
 Message = tuple[str, Place]
@@ -57,31 +56,9 @@ class Consumer:
     """Otherwise it may not have reconnected, and then cannot send its grouped acks."""
     had_permits_left: bool = True
     """A receive may have left it permits, or it may have had some without one."""
-    acked_not_pending: int = 0
-    """How many messages it acknowledged individually that were pending at no consumer."""
     acked_by_others: frozenset[Message] = frozenset()
     """Messages that others acknowledged while they were pending here, or before they arrived. A broker may count them
     until this consumer acknowledges them too."""
-    skipped: frozenset[Message] = frozenset()
-    """Messages that an administrator acknowledged while they were pending here. No broker should count them."""
-    acked_again: int = 0
-    """How many messages it acknowledged after others had."""
-    sent_twice: int = 0
-    """How many messages it received once more while they were pending here."""
-    parts_recounted: int = 0
-    """How many parts of batches the broker may have subtracted twice, together with parts that others acknowledged."""
-    is_unblocked: bool = False
-    """It requested redelivery while it was blocked at its limit, and was sent none since."""
-    asked_in_flight: bool = False
-    """It requested redelivery while messages may have been in flight to it, which may have taken it to its limit."""
-    reached_limit: bool = False
-    """At its last receipt it had as many unacknowledged messages as allowed, or since then more than half of that."""
-    left_parts: int = 0
-    """How many messages it acknowledged, each leaving a part of its batch, since an ack that left none, or with it."""
-    acked_in_parts: frozenset[tuple[str, Position]] = frozenset()
-    """The batches that it acknowledged in several acks, and not again since."""
-    acked_by_id: frozenset[tuple[str, Position]] = frozenset()
-    """The entries of which it acknowledged messages by their ids; the broker keeps such batches as pending at it."""
 
     @property
     def subscriptions(self) -> tuple[SubscriptionId, ...]:
@@ -101,33 +78,13 @@ class Consumer:
 
     @property
     def most(self) -> int:
-        """The most that it may count. A message that was sent twice counts twice."""
+        """The most that it may count."""
         asked = sum(one not in self.unacknowledged for one in self.requested_twice - self.acked_by_others)
         return len(self.unacknowledged) + len(self.acked_by_others) + asked
 
-    @property
-    def most_counted(self) -> int:
-        """The same in releases that still count what was skipped."""
-        return self.most + len(self.skipped)
-
-    @property
-    def acked_elsewhere(self) -> frozenset[Message]:
-        """The messages that others or an administrator acknowledged, and that it may still acknowledge itself."""
-        return self.acked_by_others | self.skipped
-
     def acknowledging(self, messages: Iterable[Message]) -> Consumer:
-        """The consumer after it acknowledged these messages, including those that were acknowledged elsewhere."""
-        again = self.acked_elsewhere.intersection(messages)
-        return replace(
-            self,
-            acked_by_others=self.acked_by_others - again,
-            skipped=self.skipped - again,
-            acked_again=self.acked_again + len(again),
-        )
-
-    def returning_all(self) -> Consumer:
-        """The consumer after it requested redelivery of everything. The broker sets its count to zero."""
-        return replace(self, skipped=frozenset(), acked_again=0)
+        """The consumer after it acknowledged these messages, including those that others had acknowledged."""
+        return replace(self, acked_by_others=self.acked_by_others.difference(messages))
 
     def without(self, messages: Iterable[Message]) -> Consumer:
         """The consumer when these messages are no longer pending."""
@@ -139,9 +96,4 @@ class Consumer:
     def given(self, message: Message, *, is_late: bool = False) -> Consumer:
         """The consumer with one more pending message. ``is_late``: others acknowledged it, or have it too."""
         acked_by_others = self.acked_by_others | {message} if is_late else self.acked_by_others
-        return replace(
-            self,
-            unacknowledged=self.unacknowledged.set(message, None),
-            acked_by_others=acked_by_others,
-            sent_twice=self.sent_twice + (message in self.unacknowledged),
-        )
+        return replace(self, unacknowledged=self.unacknowledged.set(message, None), acked_by_others=acked_by_others)

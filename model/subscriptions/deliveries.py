@@ -16,24 +16,16 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.excuses import requires
-from model.excuses.counts import DROPPED_PENDING_ACKS_STILL_COUNTED, SKIPPED_MESSAGES_STILL_COUNTED
-from model.excuses.cursors import (
-    REPLAY_READ_OUTLIVES_CONSUMERS,
-    SEND_IN_PROGRESS_CLEARED_EARLY,
-    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
-)
+from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
-from model.excuses.service import (
-    PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED,
-    REDELIVERY_REQUEST_UNBLOCKS,
-    TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER,
-)
-from model.excuses.ways import Way, adding, explained, simplest
+from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
+from model.excuses.ways import explained
 from model.immutable.map import Map
 from model.judgement import HOLDS, Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
+from model.subscriptions.counts import BeyondLimit, Count, SentAgain, Starving
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId, Withheld
 
@@ -47,48 +39,40 @@ def received(
 ) -> Allowed[Consumption] | Broken:
     """A consumer received messages. ``is_all``: nothing else was in flight to it."""
     judged = in_turn(state, [partial(_received_one, name=name, dispatched=one, known=known) for one in messages])
-    if isinstance(judged, Broken) or not is_all:
-        return judged
-    state = judged.state
+    return judged.then(lambda after: Allowed(_all_received(after, name))) if is_all else judged
+
+
+def _all_received(state: Consumption, name: str) -> Consumption:
     consumer = state.consumers[name]
     may_repeat = consumer.may_repeat and consumer.client == "official"
-    return judged.of(state.with_consumer(name, replace(consumer, seen=_seen(state, consumer), may_repeat=may_repeat)))
+    return state.with_consumer(name, replace(consumer, seen=_seen(state, consumer), may_repeat=may_repeat))
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
     return Map({topic: state.imaginable(SubscriptionId(topic, consumer.subscription)) for topic in consumer.topics})
 
 
-def _once_more(
-    state: Consumption,
-    subscription: SubscriptionId,
-    name: str,
-    message: Message,
-    again: Allowed[Consumption] | Broken,
-) -> Allowed[Consumption] | Broken:
+def _once_more(again: SentAgain, passed: Allowed[Consumption] | Broken) -> Allowed[Consumption] | Broken:
     """The answer where a deviation explains that a consumer received this message again, if nothing else is wrong."""
     right = all_of(
         (
-            claims.not_claimed(state, subscription, name, message),
-            invariant.divided(state, subscription, name, message, is_again=True),
+            claims.not_claimed(again.state, again.subscription, again.consumer, again.message),
+            invariant.divided(again.state, again.subscription, again.consumer, again.message, is_again=True),
         )
     )
-    if isinstance(right, Broken) or isinstance(again, Broken):
-        return right if isinstance(right, Broken) else again
-    return again.after(right)
+    if isinstance(right, Broken) or isinstance(passed, Broken):
+        return right if isinstance(right, Broken) else passed
+    return passed.after(right)
 
 
-def _sent_twice(
-    state: Consumption, subscription: SubscriptionId, name: str, message: Message, known: frozenset[str]
-) -> Allowed[Consumption] | Broken | None:
-    """The answer where the broker may have replayed a message twice, which is unacknowledged; None where not."""
-    may_be = invariant.may_be_replayed_twice(state, subscription, name, message)
-    if not may_be or not _is_unacknowledged(state, subscription, message):
-        return None
+def _sent_again(broken: Broken, again: SentAgain) -> Broken:
+    """The same violation, with its evidence if the message is unacknowledged at a consumer already."""
+    state, subscription, name, message = again.state, again.subscription, again.consumer, again.message
+    if broken.evidence is not None or not _is_unacknowledged(state, subscription, message):
+        return broken
     after = invariant.with_delivered(state, subscription, name, message[1].position, is_due_again=True)
     after = _given(after, subscription, name, message, is_late=True)
-    because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
-    return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
+    return replace(broken, evidence=again).passing_to(after).then(lambda _: _once_more(again, Allowed(after)))
 
 
 def _received_one(
@@ -116,7 +100,8 @@ def _received_one(
         or _is_unacknowledged(state, subscription, message)
         or _is_acknowledged(state, subscription, message)
     ):
-        return _once_more(state, subscription, name, message, _replayed_once_more(state, subscription, name, message))
+        again = SentAgain(state, subscription, name, message)
+        return _once_more(again, _replayed_once_more(state, subscription, name, message))
     right = all_of(
         (
             claims.not_claimed(state, subscription, name, message),
@@ -125,8 +110,7 @@ def _received_one(
         )
     )
     if isinstance(right, Broken):
-        twice = _sent_twice(state, subscription, name, message, known)
-        return right if twice is None else _once_more(state, subscription, name, message, twice)
+        return _sent_again(right, SentAgain(state, subscription, name, message))
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
         return Allowed(_given(state, subscription, name, message, is_late=True)).after(right)
@@ -286,7 +270,8 @@ def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None
             rule = "ACK-13" if "nacked" in why else "ACK-12" if why - {None} else "SERVE-03"
             words = diagnosis.some([state.words(message) for message in due])
             because = f"the broker did not dispatch {words} to {name}, although no consumer has it"
-            return starved_without_ledger(state, consumer, Broken(rule, because), None, known)
+            broken = Broken(rule, because, evidence=Starving(state, (name,))).passing_to(None)
+            return starved_without_ledger(state, consumer, broken, None, known)
     return Allowed(None, excused=excused)
 
 
@@ -329,7 +314,7 @@ def _is_replay_lost(state: Consumption, subscription: SubscriptionId) -> bool:
 
 @carries("SERVE-05")
 def limited(
-    before: Consumption, after: Consumption, name: str, outcome: ReceivedMessages | Starved, known: frozenset[str]
+    before: Consumption, after: Consumption, name: str, outcome: ReceivedMessages | Starved
 ) -> Allowed[None] | Broken:
     """A consumer received messages, or received none because the broker says that it is blocked.
 
@@ -338,7 +323,7 @@ def limited(
     """
     consumer = before.consumers[name]
     is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
-    limit = _limit_of(before, consumer)
+    limit = before.limit_of(consumer)
     is_known = consumer.client == "wire" and not (consumer.may_repeat or after.consumers[name].may_repeat)
     if len(consumer.topics) > 1 or not is_known:
         return Allowed(None, excused=("SERVE-05",) if limit else ())
@@ -346,59 +331,13 @@ def limited(
     if limit and had >= limit and outcome.messages:
         given = f"is given {len(outcome.messages)} more"
         because = f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}"
-        # The classic implementation does not look at the limit: it sends as many as the consumer has permits for.
-        is_classic = consumer.kind == "Key_Shared" and not before.topics[consumer.topics[0]].drains
-        is_let_in = is_classic or len({one.position for one in outcome.messages}) == 1
-        causes = [REDELIVERY_REQUEST_UNBLOCKS] if consumer.is_unblocked and is_let_in else []
-        causes += [UNACKED_COUNT_LOWERED_BY_ANY_ACK] if had - consumer.acked_not_pending < limit else []
-        return explained(Broken("SERVE-05", because), causes, None, known)
+        return Broken("SERVE-05", because, evidence=BeyondLimit(name, had, limit)).passing_to(None)
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
         because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
-        amounts = still_counted(after.consumers[name])
-        amounts |= {PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED: (1, after.consumers[name].left_parts)}
-        ways = adding(amounts, limit // 2 + 1 - has) if limit else []
-        return explained(Broken("SERVE-05", because), ways, None, known)
+        counted = Count("blocked", after, consumer.subscriptions[0], limit // 2 + 1 - has, name) if limit else None
+        return Broken("SERVE-05", because, evidence=counted).passing_to(None)
     return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())
-
-
-def starved_at_limit(
-    state: Consumption,
-    consumers: Collection[Consumer],
-    judged: Allowed[S] | Broken,
-    after: S,
-    known: frozenset[str],
-) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if only consumers starve at their limit that the broker has unblocked, or
-    that it counts too many messages for."""
-    if not isinstance(judged, Broken) or not consumers:
-        return judged
-    is_unblocked = all(consumer.is_unblocked for consumer in consumers)
-    causes: list[str | Way] = [REDELIVERY_REQUEST_UNBLOCKS] if is_unblocked else []
-    blocking = [_blocked_by(state, consumer, known) for consumer in consumers]
-    causes += [frozenset[str]().union(*blocking)] if all(blocking) else []
-    return explained(judged, causes, after, known)
-
-
-def _limit_of(state: Consumption, consumer: Consumer) -> int:
-    """How many unacknowledged messages a consumer may have; 0: any number."""
-    return state.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
-
-
-def _blocked_by(state: Consumption, consumer: Consumer, known: frozenset[str]) -> Way:
-    """The deviations that block a consumer if the broker still counts what it no longer has as pending."""
-    limit = _limit_of(state, consumer)
-    blocks_from = limit // 2 + 1 if consumer.reached_limit else limit
-    ways = adding(still_counted(consumer), max(1, blocks_from - consumer.most)) if limit else []
-    return simplest(ways, known) if ways else frozenset()
-
-
-def still_counted(consumer: Consumer) -> dict[str, tuple[int, int]]:
-    """How many messages that are acknowledged a broker may still count at a consumer, by deviation."""
-    return {
-        SKIPPED_MESSAGES_STILL_COUNTED: (1, len(consumer.skipped)),
-        DROPPED_PENDING_ACKS_STILL_COUNTED: (1, consumer.acked_again),
-    }
 
 
 # ---------------------------------------------------------------------------------- limits of a subscription as a whole

@@ -22,6 +22,7 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import claims, deliveries, invariant, membership, order, recently_joined
+from model.subscriptions.counts import Starving
 from model.subscriptions.state import Consumption, messages_at, surely_left
 from model.vocabulary import Outcome, SubscriptionId
 
@@ -49,7 +50,9 @@ def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) ->
 
     ACK-12 is broken if messages of a consumer that left, or nacked messages, are due to others.
     """
-    return Broken("ACK-12" if any(state.due(subscription) for subscription in keys) else "SERVE-03", because)
+    rule = "ACK-12" if any(state.due(subscription) for subscription in keys) else "SERVE-03"
+    here = {name: None for subscription in keys for name, _ in state.consumers_of(subscription)}
+    return Broken(rule, because, evidence=Starving(state, tuple(here))).passing_to(state)
 
 
 def of_emptied(state: Consumption, subscription: SubscriptionId, judged: Broken, known: frozenset[str]) -> Judged:
@@ -126,10 +129,12 @@ def _gathered(state: Consumption, subscription: SubscriptionId, outcome: DueRece
                 partial(deliveries.not_withheld, subscription=subscription, name=read.consumer, messages=read.messages)
             )
             steps.append(partial(_arrived, subscription=subscription, read=read, known=known))
-    arrived = in_turn(state, steps)
-    if isinstance(arrived, Broken):
-        return arrived
-    accounted = _accounted(arrived.state, subscription, outcome, known)
+    return in_turn(state, steps).then(lambda after: _looked(after, subscription, outcome, known))
+
+
+def _looked(state: Consumption, subscription: SubscriptionId, outcome: DueReceived, known: frozenset[str]) -> Judged:
+    """What is missing is judged, and the stats, after all that arrived."""
+    accounted = _accounted(state, subscription, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
     withheld = deliveries.withheld(accounted.state, subscription, outcome.withheld)
@@ -138,7 +143,7 @@ def _gathered(state: Consumption, subscription: SubscriptionId, outcome: DueRece
     has_dispatched = any(read.messages for read in outcome.consumers)
     is_stalled = bool(accounted.deviations) or outcome.withheld is not None
     state = _all_seen(withheld.state, subscription, outcome, has_dispatched=has_dispatched, is_stalled=is_stalled)
-    return withheld.of(state).after(arrived, accounted)
+    return withheld.of(state).after(accounted)
 
 
 def _all_seen(
@@ -224,13 +229,22 @@ def _arrived_one(
     placed = _placed(state, subscription, name, dispatched, is_first=is_first)
     if isinstance(placed, Broken):
         return placed
-    judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
-    if isinstance(judged, Broken):
-        return judged
-    keyed = judged.state.keyed_of(subscription).delivered(dispatched.position, name)
-    if PENDING_READ_OUTLIVES_CONSUMERS in placed.deviations:
-        keyed = replace(keyed, read_ahead=keyed.read_ahead | {dispatched.position})
-    return judged.of(judged.state.with_keyed(subscription, keyed)).after(placed)
+    is_read_ahead = PENDING_READ_OUTLIVES_CONSUMERS in placed.deviations
+    received = placed.then(lambda _: deliveries.received(state, name, [dispatched], is_all=False, known=known))
+    return received.then(
+        lambda after: Allowed(
+            _with_delivered(after, subscription, name, dispatched.position, is_read_ahead=is_read_ahead)
+        )
+    )
+
+
+def _with_delivered(
+    state: Consumption, subscription: SubscriptionId, name: str, position: Position, *, is_read_ahead: bool
+) -> Consumption:
+    keyed = state.keyed_of(subscription).delivered(position, name)
+    if is_read_ahead:
+        keyed = replace(keyed, read_ahead=keyed.read_ahead | {position})
+    return state.with_keyed(subscription, keyed)
 
 
 def _placed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -21,10 +21,6 @@ from model.excuses.counts import (
     BEGINNING_IN_DELETED_LEDGER_MISCOUNTED,
     DELETED_LEDGER_IN_BACKLOG,
     LAST_ENTRY_NOT_IN_BACKLOG,
-    PARTIAL_ACKS_NOT_COUNTED_OFF,
-    PENDING_ACKS_OUTLIVE_LAST_CONSUMER,
-    SKIPPED_PARTS_COUNTED_OFF_AGAIN,
-    UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
     UNREAD_MARKERS_COUNT,
 )
 from model.excuses.cursors import (
@@ -32,9 +28,7 @@ from model.excuses.cursors import (
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_KEEPS_FORMER_RANGES,
     RESET_MISCOUNTS_BACKLOG,
-    SEND_IN_PROGRESS_CLEARED_EARLY,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.ways import Way, adding, by, is_known, required, together
@@ -43,7 +37,8 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, deliveries
 from model.subscriptions.acks import taken_from
-from model.subscriptions.consumers import SHARED, Consumer
+from model.subscriptions.consumers import SHARED
+from model.subscriptions.counts import Count
 from model.subscriptions.state import Consumption, upper
 from model.vocabulary import SubscriptionId
 
@@ -72,9 +67,12 @@ def read(
             if one.consumer in state.consumers
         ],
     )
-    if isinstance(arrived, Broken):
-        return arrived
-    state = arrived.state
+    return arrived.then(lambda after: _read(after, subscription, stats, at, known))
+
+
+def _read(
+    state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval, known: frozenset[str]
+) -> Judged:
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     actual = state_of(PositionInfo(stats.mark_delete, stats.ranges), log)
     if (stays := _mark_delete_lags(stats, actual, log)) is not None:
@@ -90,27 +88,38 @@ def read(
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, subscription, actual)
-    counted = _counted(observed.state, subscription, stats, log, actual, shown, known)
-    if isinstance(counted, Broken):
-        return counted
-    if counted.state.possible != cursor.possible:  # uncertain acks are now certain
-        state = taken_from(state.with_cursor(subscription, counted.state), subscription)
-    at_consumers = _counted_at_consumers(state, subscription, counted.state, stats, known)
-    if isinstance(at_consumers, Broken):
-        return at_consumers
-    in_all = _counted_in_all(state, subscription, stats, known)
-    if isinstance(in_all, Broken):
-        return in_all
-    state = in_all.state
-    blocked = deliveries.not_blocked(state, subscription, stats)
-    if isinstance(blocked, Broken):
-        return blocked
-    tested = ("SERVE-04", "ACK-01", *sorted(cursor.since - UNSEEN), *(("ACK-07",) if stats.ranges else ()))
-    tested += _independence(state, subscription)
-    state = state.with_cursor(subscription, settled(cursor, counted.state, at))
-    if stats.arrived:  # pending replay reads have been dispatched
-        state = state.with_replaying(subscription, frozenset())
-    return Allowed(state, tested).after(arrived, observed, counted, at_consumers, in_all, blocked)
+    counted = observed.then(lambda one: _counted(one, subscription, stats, log, actual, shown, known))
+    return counted.then(lambda after: _compared(state, subscription, cursor, after, stats, at, known))
+
+
+@carries("ACK-01", "ACK-05")
+def _compared(
+    state: Consumption,
+    subscription: SubscriptionId,
+    before: Cursor,
+    seen: Cursor,
+    stats: CursorRead,
+    at: Interval,
+    known: frozenset[str],
+) -> Judged:
+    """The counts of unacknowledged messages, once the state of the cursor was observed."""
+    if seen.possible != before.possible:  # uncertain acks are now certain
+        state = taken_from(state.with_cursor(subscription, seen), subscription)
+
+    def settling(after: Consumption) -> Judged:
+        tested = ("SERVE-04", "ACK-01", *sorted(before.since - UNSEEN), *(("ACK-07",) if stats.ranges else ()))
+        tested += _independence(after, subscription)
+        after = after.with_cursor(subscription, settled(before, seen, at))
+        # If anything arrived, pending replay reads have been dispatched.
+        return Allowed(after.with_replaying(subscription, frozenset()) if stats.arrived else after, tested)
+
+    steps: list[Callable[[Consumption], Judged]] = [
+        *_at_consumers(state, subscription, seen, stats),
+        lambda after: _counted_in_all(after, subscription, stats, known),
+        lambda after: deliveries.not_blocked(after, subscription, stats).then(lambda _: Allowed(after)),
+        settling,
+    ]
+    return in_turn(state, steps)
 
 
 @carries("ACK-01")
@@ -248,58 +257,38 @@ def _mark_delete_lags(stats: CursorRead, actual: Acked, log: TopicLog) -> Broken
     return Broken("ACK-02", f"{what}, although everything up to {actual.mark_delete} is acknowledged")
 
 
-@carries("ACK-12", "SERVE-04")
-def _counted_at_consumers(
-    state: Consumption, subscription: SubscriptionId, cursor: Cursor, stats: CursorRead, known: frozenset[str]
-) -> Allowed[None] | Broken:
-    """The broker counts the unacknowledged messages of a consumer.
-
-    No document says when it stops counting messages that others acknowledged, or whose ack it took back. The least and
-    the most allowed count differ by these messages.
-    """
+def _at_consumers(
+    state: Consumption, subscription: SubscriptionId, cursor: Cursor, stats: CursorRead
+) -> Iterator[Callable[[Consumption], Judged]]:
+    """The comparison of the counts at consumers. No document says when a broker stops counting messages whose ack it
+    took back. The least and the most allowed count differ by these messages."""
     if len(cursor.possible) > 1 or cursor.unsure:
-        return Allowed(None, excused=("SERVE-04",) if stats.arrived else ())
+        yield lambda after: Allowed(after, excused=("SERVE-04",) if stats.arrived else ())
+        return
     (seen,) = cursor.possible
     left = seen.messages_left(state.log(subscription.topic)) if cursor.taken_back else ()
     taken_back = sum(map(cursor.is_taken_back, left))
-    compared = 0
-    deviations: tuple[str, ...] = ()
     for arrived in stats.arrived:
         consumer = state.consumers.get(arrived.consumer)
-        if consumer is None or consumer.client != "wire" or consumer.kind not in SHARED or len(consumer.topics) > 1:
-            continue
-        compared += 1
-        if consumer.least <= arrived.unacknowledged <= consumer.most + taken_back:
-            continue
-        because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
-        because = f"{because}, but the stats show {arrived.unacknowledged}"
-        is_above = arrived.unacknowledged > consumer.most
-        difference = arrived.unacknowledged - (consumer.most + taken_back if is_above else consumer.least)
-        ways = adding(_counted_wrongly(state, consumer, seen), difference)
-        judged = required(ways, None, known, because) if ways else Broken("SERVE-04", because)
-        if isinstance(judged, Broken):
-            return judged
-        deviations += judged.deviations
-    return Allowed(None, ("SERVE-04",) * compared, deviations)
+        is_known = consumer is not None and consumer.client == "wire" and consumer.kind in SHARED
+        if consumer is not None and is_known and len(consumer.topics) == 1:
+            most, count = consumer.most + taken_back, arrived.unacknowledged
+            difference = min(0, count - consumer.least) + max(0, count - most)
+            one = Count("at consumer", state, subscription, difference, arrived.consumer, count, seen)
+            yield partial(_counted_at_consumer, count=one)
 
 
-def _counted_wrongly(state: Consumption, consumer: Consumer, seen: Acked) -> dict[str, tuple[int, int]]:
-    """How many messages each deviation may add to a consumer's count."""
-    return {
-        **deliveries.still_counted(consumer),
-        PARTIAL_ACKS_NOT_COUNTED_OFF: (1, _acknowledged_parts(state, consumer, seen)),
-        SEND_IN_PROGRESS_CLEARED_EARLY: (1, consumer.sent_twice),
-        SKIPPED_PARTS_COUNTED_OFF_AGAIN: (-consumer.parts_recounted, -1),
-        UNACKED_COUNT_LOWERED_BY_ANY_ACK: (-consumer.acked_not_pending, -1),
-    }
+@carries("ACK-12", "SERVE-04")
+def _counted_at_consumer(state: Consumption, count: Count) -> Judged:
+    """The broker counts the unacknowledged messages of a consumer.
 
-
-def _acknowledged_parts(state: Consumption, consumer: Consumer, seen: Acked) -> int:
-    """How many messages are acknowledged of the batches of which a consumer has the other ones, or had until a skip."""
-    others = {*consumer.unacknowledged, *consumer.acked_elsewhere}
-    entries = {(topic, place.position) for topic, place in others}
-    messages = ((topic, place) for topic, position in entries for place in state.log(topic).places_at(position))
-    return sum(1 for message in messages if message not in others and seen.has_message(message[1]))
+    No document says when it stops counting messages that others acknowledged.
+    """
+    if not count.difference:
+        return Allowed(state, ("SERVE-04",))
+    because = f"{len(state.consumers[count.consumer].unacknowledged)} messages are unacknowledged at {count.consumer}"
+    because = f"{because}, but the stats show {count.shown}"
+    return Broken("SERVE-04", because, evidence=count).passing_to(state)
 
 
 @carries("SERVE-04")
@@ -308,11 +297,8 @@ def _counted_in_all(
 ) -> Judged:
     """On Shared and Key_Shared, the subscription's count is the sum of its consumers' counts.
 
-    A known deviation that makes a consumer's count wrong makes the subscription's equally wrong. The counts of
+    A deviation that makes a consumer's count wrong makes the subscription's equally wrong. The counts of
     pulsar-client's consumers are not read.
-
-    In releases that deviate, acks that the broker completes after the last consumer left lower the count again. It then
-    stays too low by at least as much until there is a new dispatcher.
     """
     consumers = dict(state.consumers_of(subscription))
     shown = {one.consumer: one.unacknowledged for one in stats.arrived}
@@ -324,13 +310,9 @@ def _counted_in_all(
     because = f"{because}, but {sum(shown.values())} in total at its consumers"
     if 0 < stats.unacknowledged - sum(shown.values()) <= chunks.counted_at_nobody(state, subscription):
         return requires(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, state, known, because)
-    if stats.unacknowledged == 0 and state.topics[subscription.topic].is_unlimited_in_all:
-        return requires(UNLIMITED_SUBSCRIPTION_NOT_COUNTED, state, known, because)
-    missing, bounds = sum(shown.values()) - stats.unacknowledged, state.subtracted_twice.get(subscription)
-    if bounds is None or not max(1, bounds.least) <= missing <= bounds.most:
-        return Broken("SERVE-04", because)
-    seen = state.subtracted_twice.set(subscription, replace(bounds, least=missing))
-    return requires(PENDING_ACKS_OUTLIVE_LAST_CONSUMER, replace(state, subtracted_twice=seen), known, because)
+    difference = stats.unacknowledged - sum(shown.values())
+    count = Count("in all", state, subscription, difference, shown=stats.unacknowledged)
+    return Broken("SERVE-04", because, evidence=count).passing_to(state)
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:

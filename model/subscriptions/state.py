@@ -17,8 +17,8 @@ from model.excuses.ways import Way
 from model.immutable.map import Map
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position
-from model.subscriptions.consumers import Consumer, Message, RedeliveryReason
-from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId, SubscriptionType
+from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
+from model.vocabulary import NO_LIMITS, ChunkNumber, Limits, LookAhead, SubscriptionId
 
 NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
@@ -99,18 +99,6 @@ class TrackedTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class SubtractedTwice:
-    """How many messages a dispatcher may have subtracted twice from its unacknowledged ones, at least and at most.
-
-    ``kind``: the subscription type of the dispatcher. Consumers of another type get another dispatcher.
-    """
-
-    kind: SubscriptionType
-    least: int = 0
-    most: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Consumption:
     """All subscriptions. ``partitions``: of partitioned topics. ``freed``: by subscription, the messages due for
     redelivery, and why. ``acked_in_flight``: messages that were acknowledged while they may have been in flight. The
@@ -120,8 +108,7 @@ class Consumption:
     and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
     since. ``passed``: how far the mark-delete position of each subscription at the home of a replicated topic may have
     been at any time. ``former``: what frozen owners may still persist. ``at_former``: the consumers that are connected
-    to them. ``subtracted_twice``: in releases that deviate, by how much the count of unacknowledged messages may be too
-    low.
+    to them.
     """
 
     topics: Map[str, TrackedTopic] = Map()
@@ -138,7 +125,6 @@ class Consumption:
     passed: Map[SubscriptionId, Position] = Map()
     former: Map[SubscriptionId, FormerOwner] = Map()
     at_former: Map[str, Consumer] = Map()
-    subtracted_twice: Map[SubscriptionId, SubtractedTwice] = Map()
     known: frozenset[str] = frozenset()
     """The known deviations: only their states make anything unsure."""
 
@@ -201,7 +187,6 @@ class Consumption:
             .without_due(subscription)
             .with_acked_in_flight(subscription, frozenset())
             .without_assignment(subscription)
-            .without_subtracted_twice(subscription)
         )
 
     def keyed_of(self, subscription: SubscriptionId) -> Keyed:
@@ -228,12 +213,6 @@ class Consumption:
             if subscription in self.assignments
             else self
         )
-
-    def without_subtracted_twice(self, subscription: SubscriptionId) -> Consumption:
-        """The same when a new dispatcher counts from zero."""
-        if subscription not in self.subtracted_twice:
-            return self
-        return replace(self, subtracted_twice=self.subtracted_twice.delete(subscription))
 
     def may_be_read(self, topics: Collection[str]) -> Consumption:
         """The same after an operation that may unblock the subscriptions of these topics."""
@@ -286,6 +265,14 @@ class Consumption:
     def has_unused_subscription(self, topic: str) -> bool:
         """Whether a subscription of the topic has no consumer."""
         return any(one.topic == topic and not any(self.consumers_of(one)) for one in self.cursors)
+
+    def limit_of(self, consumer: Consumer) -> int:
+        """How many unacknowledged messages a consumer may have; 0: any number."""
+        return self.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
+
+    def is_at_limit(self, consumer: Consumer) -> bool:
+        """Whether a consumer has as many unacknowledged messages as it may have, or more."""
+        return 0 < self.limit_of(consumer) <= consumer.least
 
     def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:
         """The consumers of a subscription."""

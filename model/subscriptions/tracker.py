@@ -6,7 +6,7 @@ administrators on subscriptions are judged here. Topics that were not created fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -176,7 +176,7 @@ def _without_consumers(state: Consumption, subscription: SubscriptionId) -> Cons
         subscription, frozenset()
     )
     state = disconnected(state.without_keyed(subscription), subscription)
-    return state.without_assignment(subscription).without_subtracted_twice(subscription)
+    return state.without_assignment(subscription)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -223,8 +223,7 @@ def judge(
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
             state = membership.woken(state, name, permits=False)
-            by_id = isinstance(operation, AckById)
-            return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative, by_id=by_id))
+            return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
         case Nack(name):
             if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
                 return Allowed(state)
@@ -283,7 +282,6 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     )
     for subscription in consumer.subscriptions:
         state = membership.joined(state, subscription, operation.consumer)
-        state = acks.counted_by(state, subscription, operation.kind)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
@@ -311,7 +309,7 @@ def _left(state: Consumption, name: str, at: Interval, *, is_graceful: bool) -> 
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
-    state = acks.completed_after(state, name).without_consumer(name)
+    state = state.without_consumer(name)
     for subscription in consumer.subscriptions:
         before = state.cursors[subscription]
         flushes = is_graceful and consumer.never_disconnected
@@ -341,7 +339,7 @@ def _reconnected(state: Consumption, name: str) -> Consumption:
     if consumer is None:
         return state
     back = replace(consumer, unacknowledged=Map(), is_settled=False, may_repeat=True, never_disconnected=False)
-    state = acks.completed_after(state, name).with_consumer(name, back)
+    state = state.with_consumer(name, back)
     for subscription in consumer.subscriptions:
         state = state.free(
             subscription, [message for message in consumer.unacknowledged if message[0] == subscription.topic], "left"
@@ -355,53 +353,40 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     if name not in state.consumers or not isinstance(outcome, ReceivedMessages | Starved):
         return Allowed(state)
     is_settled = isinstance(outcome, ReceivedMessages) and outcome.settled
-    judged = deliveries.received(state, name, outcome.messages, is_all=is_settled, known=known)
-    if isinstance(judged, Broken):
-        return judged
-    is_short, consumer = len(outcome.messages) < count, judged.state.consumers[name]
     # Permits from before may run out after any message. A batch takes some for its acknowledged messages, too.
-    may_run_out = consumer.had_permits_left or any(one.batch_index >= 0 for one in outcome.messages)
+    is_short, had_permits_left = len(outcome.messages) < count, state.consumers[name].had_permits_left
+    may_run_out = had_permits_left or any(one.batch_index >= 0 for one in outcome.messages)
     in_time = () if may_run_out or not is_short else tuple(one.position for one in outcome.messages)
-    is_unblocked = (consumer.is_unblocked and not outcome.messages) or (
-        consumer.asked_in_flight and _is_at_limit(state, consumer)
-    )
-    consumer = replace(
-        consumer,
-        is_settled=is_settled,
-        had_permits_left=may_run_out or is_short,
-        is_unblocked=is_unblocked,
-        asked_in_flight=False,
-        reached_limit=_has_reached_limit(state, state.consumers[name]) or _is_at_limit(state, consumer),
-    )
-    judged = replace(judged, state=judged.state.with_consumer(name, consumer))
-    limited = deliveries.limited(state, judged.state, name, outcome, known)
-    if isinstance(limited, Broken):
-        return limited
     stats = outcome.withheld if isinstance(outcome, ReceivedMessages) else None
-    steps = [
-        partial(deliveries.not_withheld, subscription=subscription, name=name, messages=outcome.messages)
-        for subscription in consumer.subscriptions
-    ]
-    steps += [
-        partial(deliveries.withheld, subscription=subscription, stats=stats) for subscription in consumer.subscriptions
-    ]
-    withheld = in_turn(judged.state, steps)
-    if isinstance(withheld, Broken):
-        return withheld
     is_blocked = isinstance(outcome, ReceivedMessages) and (outcome.blocked or stats is not None)
-    missed = deliveries.missed(withheld.state, name, known) if is_short and not is_blocked else Allowed(None)
-    may_starve = [state.consumers[name] if state.consumers[name].is_unblocked else consumer]
-    missed = deliveries.starved_at_limit(state, may_starve, missed, None, known)
-    if isinstance(missed, Broken):
-        excused = chunks.excused(withheld.state, name, missed, known, in_time)
-        excused = deliveries.starved_before_rewind(state, may_starve, excused, withheld.state, known)
-        return excused if isinstance(excused, Broken) else excused.after(withheld.after(judged, limited))
-    judged = withheld.after(judged, limited, missed)
-    if isinstance(outcome, Starved):
-        starved = _starved(judged.state, name, outcome, known, in_time)
-        starved = deliveries.starved_at_limit(state, may_starve, starved, judged.state, known)
-        return starved if isinstance(starved, Broken) else starved.after(judged)
-    return judged
+
+    def settled(after: Consumption) -> Judged:
+        consumer = after.consumers[name]
+        consumer = replace(consumer, is_settled=is_settled, had_permits_left=may_run_out or is_short)
+        return Allowed(after.with_consumer(name, consumer))
+
+    def limited(after: Consumption) -> Judged:
+        return deliveries.limited(state, after, name, outcome).then(lambda _: Allowed(after))
+
+    def missed(after: Consumption) -> Judged:
+        judged = deliveries.missed(after, name, known) if is_short and not is_blocked else Allowed(None)
+        if isinstance(judged, Broken):
+            missing = chunks.excused(after, name, judged.then(lambda _: Allowed(after)), known, in_time)
+            return deliveries.starved_before_rewind(state, [after.consumers[name]], missing, after, known)
+        starved = _starved(after, name, outcome, known, in_time) if isinstance(outcome, Starved) else Allowed(after)
+        return starved.after(judged) if isinstance(starved, Allowed) else starved.counting(judged)
+
+    subscriptions = state.consumers[name].subscriptions
+    steps: list[Callable[[Consumption], Judged]] = [
+        partial(deliveries.received, name=name, messages=outcome.messages, is_all=is_settled, known=known),
+        settled,
+        limited,
+    ]
+    for one in subscriptions:
+        steps.append(partial(deliveries.not_withheld, subscription=one, name=name, messages=outcome.messages))
+    for one in subscriptions:
+        steps.append(partial(deliveries.withheld, subscription=one, stats=stats))
+    return in_turn(state, [*steps, missed])
 
 
 def _cut_off(
@@ -419,9 +404,7 @@ def _cut_off(
         cumulative = isinstance(doing, Acknowledge) and doing.cumulative
         after = acks.acknowledged(state, name, outcome, at, cumulative=cumulative, is_cut_off=True)
         judged = Allowed(_seen_by_others(state, after, name))
-    if isinstance(judged, Broken):
-        return judged
-    return replace(judged, state=_left(judged.state, name, at, is_graceful=False))
+    return judged.then(lambda after: Allowed(_left(after, name, at, is_graceful=False)))
 
 
 def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consumption:
@@ -431,7 +414,7 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
     """
     for subscription in before.consumers[name].subscriptions:
         for other, consumer in list(after.consumers_of(subscription)):
-            if other != name and (consumer.is_settled or _is_gathered(before, consumer)):
+            if other != name and (consumer.is_settled or is_gathered(before, consumer)):
                 seen = consumer.seen.set(subscription.topic, after.imaginable(subscription))
                 after = after.with_consumer(other, replace(consumer, seen=seen))
     return after
@@ -471,16 +454,6 @@ def _had(state: Consumption, name: str, messages: Sequence[Delivery]) -> Consump
     return state
 
 
-def _is_at_limit(state: Consumption, consumer: Consumer) -> bool:
-    return 0 < state.topics[consumer.topics[0]].limits.unacknowledged <= consumer.least
-
-
-def _has_reached_limit(state: Consumption, consumer: Consumer) -> bool:
-    """Whether it has reached its limit, and has more than half as many messages since: it is blocked until then."""
-    limit = state.topics[consumer.topics[0]].limits.unacknowledged
-    return consumer.reached_limit and consumer.most_counted > limit // 2
-
-
 def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
     """A consumer nacked messages (None: all its pending ones). They are due for redelivery to any consumer."""
     consumer = state.consumers[name]
@@ -496,18 +469,13 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
         for topic, place in named:
             mine += messages_at(topic, state.log(topic), place.position)  # the broker redelivers whole entries
     due = [message for message in mine if message in consumer.unacknowledged]
-    is_quiet = consumer.is_settled or _is_gathered(state, consumer)
+    is_quiet = consumer.is_settled or is_gathered(state, consumer)
     twice = frozenset[Message]() if is_quiet else _in_flight(state, consumer).intersection(mine)
-    recounted = 0 if is_all else _acked_before(state, consumer, named)
     consumer = consumer.without(due)
     if consumer.kind in SHARED:  # what was acknowledged elsewhere is not pending any more, either
-        consumer = consumer.returning_all() if is_all else consumer.acknowledging(mine)
-    was_blocked = _is_at_limit(state, consumer) or _has_reached_limit(state, consumer)
+        consumer = consumer if is_all else consumer.acknowledging(mine)
     consumer = replace(
         consumer,
-        is_unblocked=not is_all and was_blocked,
-        asked_in_flight=not is_all and not is_quiet and not was_blocked,
-        parts_recounted=consumer.parts_recounted + recounted,
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official" or (is_all and not is_quiet),
         requested_twice=consumer.requested_twice | twice,
@@ -522,18 +490,12 @@ def _nacked(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     return state
 
 
-def _acked_before(state: Consumption, consumer: Consumer, named: Iterable[Message]) -> int:
-    """How many parts of these batches a consumer had acknowledged when others acknowledged the rest."""
-    batches = {(SubscriptionId(topic, consumer.subscription), place.position) for topic, place in named}
-    return sum(acks.acked_before(state, consumer, subscription, position) for subscription, position in batches)
-
-
 def _in_flight(state: Consumption, consumer: Consumer) -> set[Message]:
     """The messages of a consumer's subscriptions that are possibly unacknowledged, and that it has not received."""
     left = (message for subscription in consumer.subscriptions for message in state.all_left(subscription))
     return set(left).difference(consumer.unacknowledged)
 
 
-def _is_gathered(state: Consumption, consumer: Consumer) -> bool:
+def is_gathered(state: Consumption, consumer: Consumer) -> bool:
     """Whether everything in flight to a consumer was received, and no operation followed."""
     return all(state.keyed_of(subscription).is_gathered for subscription in consumer.subscriptions)

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from model.events import Created, RedeliveryRequested
-from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.excuses.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE, LOOK_AHEAD_SKIPS_REPLAY
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due
@@ -128,7 +127,7 @@ def test_a_delayed_message_may_be_on_its_way_when_all_messages_are_requested_aga
 
 
 def test_a_delayed_message_is_replayed_so_it_may_come_twice_beside_new_messages_only_if_that_is_known() -> None:
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    known = "send-in-progress-cleared-early"
     joined, nothing = joins("c"), gathers(share("c"))
     begin = [*delayed(sent(A)), more(Position(1, 1), 2, B)]
     news = [*begin[:-2], *joined, nothing, *begin[-2:]]

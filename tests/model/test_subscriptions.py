@@ -29,11 +29,7 @@ from model.events import (
     Subscribed,
     Trimmed,
 )
-from model.excuses.counts import (
-    LAST_ENTRY_NOT_IN_BACKLOG,
-    PARTIAL_ACKS_NOT_COUNTED_OFF,
-    SKIPPED_MESSAGES_STILL_COUNTED,
-)
+from model.excuses.counts import LAST_ENTRY_NOT_IN_BACKLOG
 from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
@@ -41,7 +37,6 @@ from model.excuses.cursors import (
     RESET_KEEPS_FORMER_RANGES,
     RESET_PERSISTS_READ_POSITION,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
@@ -228,7 +223,7 @@ def test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_noth
         return ReadCursor("t0", "s0"), CursorRead(BEGINNING, (), backlog, number, (ConsumerRead("c1", (), number),))
 
     begin = (*topic(3), taken(part(0, 3), part(1, 3), part(2, 3)), acknowledged(part(0, 3)))
-    known = PARTIAL_ACKS_NOT_COUNTED_OFF
+    known = "partial-acks-not-counted-off"
     assert rule_broken(*begin, counted(3)) == "SERVE-04"
     assert deviation_met(*begin, counted(3), known=known)
     assert rule_broken(*begin, counted(4), known=known) == "SERVE-04"
@@ -237,7 +232,7 @@ def test_acknowledged_parts_of_a_batch_are_still_counted_by_a_deviation_and_noth
     assert rule_broken(*whole, done, known=known) == "SERVE-04"
     skipped = (*begin, (Skip("t0", "s0", 1), Done()), done)
     assert rule_broken(*skipped, known=known) == "SERVE-04", "the others were skipped"
-    both = (known, SKIPPED_MESSAGES_STILL_COUNTED)
+    both = (known, "skipped-messages-still-counted")
     assert {*verdicts.allowed_by(*skipped, known=both, step_ms=STEP_MS).deviations} == {*both}
 
 
@@ -248,11 +243,11 @@ def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> No
 
     history = (*topic(3, 1), taken(part(0, 3), part(1, 3), part(2, 3)), acknowledged(part(1, 3)))
     assert isinstance(judged(*history, counted(2)), Allowed)
-    assert rule_broken(*history, counted(3), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK) == "SERVE-04"
-    assert rule_broken(*history, counted(1), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK) == "SERVE-04"
+    assert rule_broken(*history, counted(3), known="unacked-count-lowered-by-any-ack") == "SERVE-04"
+    assert rule_broken(*history, counted(1), known="unacked-count-lowered-by-any-ack") == "SERVE-04"
     once_more: Happened = (AckById("c1", ("b2",)), Acknowledged((part(1, 3),), receipt=True))
-    assert deviation_met(*history, once_more, counted(1), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK)
-    assert rule_broken(*history, once_more, counted(0), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK) == "SERVE-04"
+    assert deviation_met(*history, once_more, counted(1), known="unacked-count-lowered-by-any-ack")
+    assert rule_broken(*history, once_more, counted(0), known="unacked-count-lowered-by-any-ack") == "SERVE-04"
 
 
 def test_the_unacknowledged_count_of_a_subscription_is_that_of_its_consumers() -> None:
@@ -320,7 +315,7 @@ def test_a_message_in_flight_during_a_skip_may_still_be_delivered_with_its_whole
     below_zero = CursorRead(at(1), (), 0, -1, (ConsumerRead("c2", (), -1),))
     acked: Happened = (AckById("c2", ("b2",)), Acknowledged((part(1, 2),), receipt=True))
     again = (*asking, came, acked, (ReadCursor("t0", "s0"), below_zero))
-    assert deviation_met(*again, known=UNACKED_COUNT_LOWERED_BY_ANY_ACK), "the skip made it no pending ack any more"
+    assert deviation_met(*again, known="unacked-count-lowered-by-any-ack"), "the skip made it no pending ack any more"
 
 
 # ------------------------------------------------------------------------------------------------ unloads and skips

@@ -29,7 +29,6 @@ from model.excuses.cursors import (
     RESET_MISCOUNTS_BACKLOG,
     SKIP_RATE_LIMITED,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.deduplication import (
@@ -87,7 +86,7 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
         (NACK_BACKOFF_MISSING, "back-off-too-short", CLIENTS, "ACK-13"),
         (RANGE_LIMIT_IGNORED_ON_UNLOAD, "unload-goes-one-further", MANY_RANGES, "ACK-10"),
         (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, "opening-loses-ranges", ACKNOWLEDGMENT, "ACK-10"),
-        (UNACKED_COUNT_LOWERED_BY_ANY_ACK, "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
+        ("unacked-count-lowered-by-any-ack", "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
         (LAST_ENTRY_NOT_IN_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         (TERMINATED_LAST_LEDGER_NOT_SKIPPED, "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),
         (REPLAY_READ_OUTLIVES_CONSUMERS, "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from model.events import ConsumerRead, Refused, Subscribed
-from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.excuses.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
@@ -156,7 +155,7 @@ def test_the_stats_of_a_consumer_without_a_pair_show_what_they_showed_before() -
 
 
 def test_an_entry_that_is_read_twice_is_dispatched_to_no_consumer_that_does_not_claim_its_hash() -> None:
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    known = "send-in-progress-cleared-early"
     begin = [*classic(IN_LOW), claims("c", LOW), gathers(share("c", 1)), claims("d", HIGH)]
     begin += [more(Position(1, 1), 2, IN_HIGH), fails("c", 1)]
     assert broken(*begin, gathers(share("c", 1, 1, again=True), share("d")), known=known) is None

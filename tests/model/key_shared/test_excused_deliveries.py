@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from model.deviations import DEVIATIONS
 from model.events import ReceivedMessages, Subscribed
-from model.excuses.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
 from model.excuses.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
@@ -150,7 +149,7 @@ def test_without_permits_the_rest_of_a_pending_read_is_dispatched_before_what_is
 
 def test_a_new_message_may_be_read_twice_if_its_consumer_was_recently_joined() -> None:
     """It waited in the replay queue until the messages from before the consumer joined were acknowledged."""
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    known = "send-in-progress-cleared-early"
     begin = [*classic(A), *joins("c"), gathers(share("c", 1, permits=9)), *joins("d")]
     begin += [gathers(share("c", permits=9), share("d", permits=9))]
     news = more(Position(1, 1), 2, B)
@@ -162,7 +161,7 @@ def test_a_new_message_may_be_read_twice_if_its_consumer_was_recently_joined() -
 
 
 def test_a_new_message_may_be_read_twice_if_only_other_consumers_had_permits() -> None:
-    known = SEND_IN_PROGRESS_CLEARED_EARLY
+    known = "send-in-progress-cleared-early"
     news = [more(Position(1, 1), 2, B), permits("d")]
     for at_c, at_d, rule in ((9, 0, None), (9, 9, "ACK-12"), (0, 0, "ACK-12")):
         begin = [*sent(A), *joins("c", "d"), gathers(share("c", 1, permits=at_c), share("d", permits=at_d))]

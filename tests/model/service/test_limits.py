@@ -19,13 +19,6 @@ from model.events import (
     Stored,
     Subscribed,
 )
-from model.excuses.counts import (
-    DROPPED_PENDING_ACKS_STILL_COUNTED,
-    SKIPPED_MESSAGES_STILL_COUNTED,
-    UNLIMITED_SUBSCRIPTION_NOT_COUNTED,
-)
-from model.excuses.cursors import UNACKED_COUNT_LOWERED_BY_ANY_ACK
-from model.excuses.service import PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, REDELIVERY_REQUEST_UNBLOCKS
 from model.explain import judge
 from model.judgement import Allowed
 from model.log import Position
@@ -100,7 +93,7 @@ STARVED: Happened = (Receive("c1", 5), Starved("5 entries that no consumer has a
 
 def test_a_consumer_at_its_limit_is_unblocked_only_by_a_redelivery_request_and_for_one_message() -> None:
     """It acknowledged the first message, so none of those that it requests is pending."""
-    name = REDELIVERY_REQUEST_UNBLOCKS
+    name = "redelivery-request-unblocks-consumer"
     first: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
     at_limit = (*FOUR, first, acknowledged(0), received(1, 2, 3, 4, blocked=True))
     requested = (*at_limit, nacked(0))
@@ -124,11 +117,11 @@ def test_the_classic_implementation_of_key_shared_sends_an_unblocked_consumer_as
     requested = (made, *rest, received(0, 1, 2, 3, 4, blocked=True), nacked(0))
     both: Happened = Receive("c1", 2), ReceivedMessages((struct_replace(MESSAGES[0], redeliveries=1), MESSAGES[5]))
     assert deviation_of(knowing_all(*requested[:-1]), *both) is None, "nothing was requested"
-    assert deviation_of(after(*requested), *both) == (None if drains else REDELIVERY_REQUEST_UNBLOCKS)
+    assert deviation_of(after(*requested), *both) == (None if drains else "redelivery-request-unblocks-consumer")
 
 
 def test_a_redelivery_request_may_come_after_messages_in_flight_that_take_a_consumer_to_its_limit() -> None:
-    name = REDELIVERY_REQUEST_UNBLOCKS
+    name = "redelivery-request-unblocks-consumer"
     waits: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
     full: Happened = (Receive("c1", 5), Starved("1 entry that no consumer has is not delivered", MESSAGES[1:5]))
     in_flight = (*FOUR, waits, acknowledged(0), nacked(0))
@@ -141,7 +134,7 @@ def test_a_redelivery_request_may_come_after_messages_in_flight_that_take_a_cons
 
 def test_a_consumer_stays_blocked_above_half_of_its_limit_so_a_redelivery_request_unblocks_it_there() -> None:
     """It had all four, and acknowledged the first of them, and in the other case also the next."""
-    name = REDELIVERY_REQUEST_UNBLOCKS
+    name = "redelivery-request-unblocks-consumer"
     full = (*FOUR, received(0, 1, 2, 3, blocked=True))
     still_blocked = (*full, acknowledged(0), nacked(0))
     assert deviation_of(after(*still_blocked), *STARVED) == name
@@ -155,7 +148,7 @@ def test_a_consumer_stays_blocked_above_half_of_its_limit_so_a_redelivery_reques
 
 
 def test_a_consumer_gets_one_message_above_its_limit_for_each_ack_of_a_message_that_was_not_pending() -> None:
-    name = UNACKED_COUNT_LOWERED_BY_ANY_ACK
+    name = "unacked-count-lowered-by-any-ack"
     first: Happened = (Receive("c1", 1), ReceivedMessages(MESSAGES[:1]))
     once = (*FOUR, first, acknowledged(0), received(1, 2, 3, 4, blocked=True))
     four: Happened = (Receive("c1", 4), ReceivedMessages(MESSAGES[1:5]))
@@ -170,7 +163,7 @@ def test_a_consumer_gets_one_message_above_its_limit_for_each_ack_of_a_message_t
 
 
 def test_a_consumer_stays_blocked_only_after_an_ack_of_parts() -> None:
-    name, blocked = PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, (Receive("c1", 5), ReceivedMessages((), blocked=True))
+    name, blocked = "partial-ack-leaves-consumer-blocked", (Receive("c1", 5), ReceivedMessages((), blocked=True))
     parts = tuple(Delivery(Position(1, 0), number, 4, f"b{number}", 0) for number in range(4))
     batch = Entry(tuple(Message(number, f"b{number}") for number in range(4)))
     create, opened, subscription, _, subscribed = FOUR
@@ -186,7 +179,7 @@ def test_a_consumer_stays_blocked_only_after_an_ack_of_parts() -> None:
 
 def test_an_ack_of_a_whole_message_may_be_looked_at_before_that_of_a_part() -> None:
     """Of four messages, it acknowledges a single one and a part of a batch, which leaves half."""
-    name, blocked = PARTIAL_ACK_LEAVES_CONSUMER_BLOCKED, (Receive("c1", 5), ReceivedMessages((), blocked=True))
+    name, blocked = "partial-ack-leaves-consumer-blocked", (Receive("c1", 5), ReceivedMessages((), blocked=True))
     single = [Delivery(Position(1, at), -1, 0, f"b{at}", 0) for at in (0, 1)]
     batch = [Delivery(Position(1, 2), index, 2, f"b{2 + index}", 0) for index in (0, 1)]
     sizes = (Entry((Message(0, "b0"),)), Entry((Message(1, "b1"),)), Entry((Message(2, "b2"), Message(3, "b3"))))
@@ -201,7 +194,7 @@ def test_an_ack_of_a_whole_message_may_be_looked_at_before_that_of_a_part() -> N
 
 
 def test_a_consumer_stays_blocked_by_skipped_messages_that_are_still_counted_and_by_nothing_else() -> None:
-    name = SKIPPED_MESSAGES_STILL_COUNTED
+    name = "skipped-messages-still-counted"
     full = (*FOUR, received(0, 1, 2, 3, blocked=True))
     skipped: Happened = (Skip("t0", "sub", 4), Done())
     blocked: Happened = received(blocked=True)
@@ -210,7 +203,7 @@ def test_a_consumer_stays_blocked_by_skipped_messages_that_are_still_counted_and
         assert set(met(knowing_all(*full, skipped), *shown)) == {name}
     two_skipped: Happened = (Skip("t0", "sub", 2), Done())
     assert set(met(knowing_all(*full, two_skipped), *blocked)) == {name}, "two are left"
-    known_only = {DROPPED_PENDING_ACKS_STILL_COUNTED, name}
+    known_only = {"dropped-pending-acks-still-counted", name}
     assert set(met(knowing_all(*full, skipped, acknowledged(0, 1)), *blocked)) == known_only, "each has two of three"
     two: Happened = (Receive("c1", 2), ReceivedMessages(MESSAGES[:2]))
     assert deviation_of(knowing_all(*FOUR, two, two_skipped), *blocked) is None, "it had only two"
@@ -297,4 +290,4 @@ def test_only_a_subscription_without_a_limit_is_not_counted_and_not_at_all(
     taken: Happened = (Receive("c1", 2), received(0, 1)[1])
     stats = CursorRead(Position(1, -1), (), 9, count, (ConsumerRead("c1", (), 2),))
     deviation = deviation_of(after(*limited(limits), taken), ReadCursor("t0", "sub"), stats)
-    assert deviation == (UNLIMITED_SUBSCRIPTION_NOT_COUNTED if is_met else None)
+    assert deviation == ("unlimited-subscription-not-counted" if is_met else None)

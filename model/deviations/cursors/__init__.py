@@ -1,0 +1,1 @@
+"""The deviations of document 003, a file for each one."""

@@ -1,0 +1,79 @@
+"""What breaks a rule on counts, limits or what is sent: the evidence that deviations look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from model.cursors.acked import Acked
+from model.subscriptions.consumers import SHARED, Message
+from model.subscriptions.state import Consumption
+from model.vocabulary import SubscriptionId
+
+Counted = Literal["at consumer", "in all", "blocked", "starving"]
+"""What a count is of: the unacknowledged messages of a consumer, or of a subscription, by the stats; or those for which
+a consumer is blocked, or starves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count of a broker that is wrong by ``difference``: too high, or too low if that is negative.
+
+    ``shown``: the count. ``state``: when it was compared. ``consumer``: whose count it is. ``seen``: the state of the
+    cursor, if it is known.
+    """
+
+    of: Counted
+    state: Consumption
+    subscription: SubscriptionId
+    difference: int
+    consumer: str = ""
+    shown: int = 0
+    seen: Acked | None = None
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        """All counts that are to be explained."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Starving:
+    """Consumers of a subscription that are sent nothing, although messages are due."""
+
+    state: Consumption
+    consumers: tuple[str, ...]
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        """How many more messages the broker must count at each of them to block them all; none if it never does."""
+        every = tuple(self._blocking())
+        return every if len(every) == len(self.consumers) else ()
+
+    def _blocking(self) -> Iterator[Count]:
+        for name in self.consumers:
+            consumer = self.state.consumers[name]
+            limit = self.state.limit_of(consumer)
+            if limit and consumer.kind in SHARED:
+                needed = max(1, limit - consumer.most)
+                yield Count("starving", self.state, consumer.subscriptions[0], needed, name)
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondLimit:
+    """A consumer was sent messages although it had as many as allowed, or more."""
+
+    consumer: str
+    had: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentAgain:
+    """A consumer was sent a message that is pending at it, or at another one."""
+
+    state: Consumption
+    subscription: SubscriptionId
+    consumer: str
+    message: Message
