@@ -33,6 +33,7 @@ from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected
 from model.subscriptions.counts import Count, Starving
+from model.subscriptions.evidence import Undispatched
 
 MOST_NAMES: Final = 3
 """How many deviations may explain a violation together."""
@@ -118,7 +119,12 @@ def _named_alone(found: _Open) -> Broken:
 
 def _named(broken: Broken, names: Collection[str]) -> Broken:
     """The same violation by the name of an unknown deviation that explains it; its own rule, if that breaks with it."""
-    entry = DEVIATIONS[min(names, key=lambda name: (DEVIATIONS[name].rule != broken.rule, name))]
+
+    def fit(name: str) -> tuple[bool, bool, str]:
+        one = DEVIATIONS[name]
+        return broken.rule != one.rule, broken.rule not in one.also, name
+
+    entry = DEVIATIONS[min(names, key=fit)]
     rule = broken.rule if broken.rule in entry.also else entry.rule
     return replace(entry.broken(broken.because, rule), is_overdue=broken.is_overdue)
 
@@ -213,7 +219,7 @@ class _Search:
     def _by_sums(self, found: _Open) -> Iterable[Way]:
         """The sets of deviations that explain all counts of a violation, each of which adds something."""
         evidence = found.broken.evidence
-        counts = evidence.counts if isinstance(evidence, Count | Starving) else ()
+        counts = evidence.counts if isinstance(evidence, Count | Starving | Undispatched) else ()
         ways = [frozenset(adding(self._amounts(found, one), one.difference)) for one in counts]
         return sorted(together(*ways), key=lambda way: (len(way), sorted(way))) if ways else ()
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, cast
 
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
 
+Part = frozenset[Any] | None
+"""A part of the evidence of a violation; None: all of it."""
 Side = Literal["client", "broker"]
 """On which side of the wire something went wrong, where both are systems that a rule is about (document 002)."""
 
@@ -64,7 +66,8 @@ class Broken:
     what did not happen before a wait ended, so on a machine that is too slow it may only be late.
 
     ``evidence``: what breaks it, if that is one of several things that were observed. ``passed``: what the rest of the
-    step comes to where a deviation explains this: the next violation, or the state after the step. None: nobody knows.
+    step comes to where a deviation explains this, or a part of the evidence: the next violation, or the state after the
+    step. None: nobody knows.
     """
 
     rule: str
@@ -73,22 +76,30 @@ class Broken:
     side: Side | None = None
     is_overdue: bool = False
     evidence: object = field(default=None, compare=False)
-    passed: Callable[[], Allowed[Any] | Broken] | None = field(default=None, compare=False, repr=False)
+    passed: Callable[[Part], Allowed[Any] | Broken] | None = field(default=None, compare=False, repr=False)
 
     def passing_to(self, state: object) -> Broken:
         """The same; the state after the check, if a deviation explains it."""
-        return replace(self, passed=lambda: Allowed(state))
+        return replace(self, passed=lambda _: Allowed(state))
 
-    def passing(self) -> Allowed[Any] | Broken:
-        """What the rest of the step comes to, if this is explained."""
+    def passing(self, part: Part = None) -> Allowed[Any] | Broken:
+        """What the rest of the step comes to, if this is explained. ``part``: if only this much of the evidence is, of
+        a check whose evidence has parts; what is left of it is then the next violation."""
         if self.passed is None:
             raise TypeError(f"it is not known what follows if a deviation explains a violation of {self.rule}")
-        return self.passed()
+        return self.passed(part)
 
     def then(self, judge: Callable[[Any], Allowed[Any] | Broken]) -> Broken:
         """The same violation; if it is explained, what follows is judged, too."""
+        return self._following(lambda after: after.then(judge))
+
+    def changed(self, change: Callable[[Broken], Broken]) -> Broken:
+        """This violation changed, and each one that this check finds once it is explained."""
+        return change(self)._following(lambda after: after.changed(change) if isinstance(after, Broken) else after)
+
+    def _following(self, change: Callable[[Allowed[Any] | Broken], Allowed[Any] | Broken]) -> Broken:
         passed = self.passed
-        return self if passed is None else replace(self, passed=lambda: passed().then(judge))
+        return self if passed is None else replace(self, passed=lambda part: change(passed(part)))
 
     def counting(self, before: Allowed[Any]) -> Broken:
         """The same violation after other checks."""
@@ -97,7 +108,9 @@ class Broken:
 
 def overdue(judged: T) -> T:
     """The same answer; if a rule is broken, by something that did not happen in time."""
-    return replace(judged, is_overdue=True) if isinstance(judged, Broken) else judged
+    if not isinstance(judged, Broken):
+        return judged
+    return cast(T, judged.changed(lambda one: replace(one, is_overdue=True)))
 
 
 def judges_waits(judge: Callable[P, T]) -> Callable[P, T]:
@@ -123,12 +136,16 @@ HOLDS: Final = Allowed(None)
 
 
 def all_of(answers: Iterable[Allowed[None] | Broken]) -> Allowed[None] | Broken:
-    """All of these answers: the first violation without a name, or else the first one, and each deviation once."""
+    """All of these answers: the first violation without a name, or else the first one, and each deviation once.
+
+    If that is explained, the others follow.
+    """
     every = [one for one in answers if one is not HOLDS]
     if not every:
         return HOLDS
     broken = [one for one in every if isinstance(one, Broken)]
     if broken:
-        return next((one for one in broken if one.deviation is None), broken[0])
+        first = next((one for one in broken if one.deviation is None), broken[0])
+        return first.then(lambda _: all_of(one for one in every if one is not first))
     together = Allowed(None).after(*(one for one in every if isinstance(one, Allowed)))
     return Allowed(None, together.exercised, tuple(dict.fromkeys(together.deviations)), together.excused)

@@ -84,4 +84,4 @@ def deviates(deviation: str, *history: Happened | Step, step_ms: float | None = 
     """Whether the last step of a history shows one deviation, which breaks a rule unless it is known."""
     broken = broken_by(*history, step_ms=step_ms)
     known = allowed_by(*history, known=deviation, step_ms=step_ms)
-    return (broken.deviation, known.deviations) == (deviation, (deviation,))
+    return (broken.deviation, set(known.deviations)) == (deviation, {deviation})

@@ -38,12 +38,6 @@ from model.excuses.deduplication import (
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
 )
-from model.excuses.key_shared import (
-    LEAVE_TRIGGERS_NO_READ,
-    PENDING_READ_OUTLIVES_CONSUMERS,
-    RECENTLY_JOINED_RECEIVES_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-)
 from model.excuses.replication import RECOVERY_IGNORES_REPLICATOR_POSITIONS, TOO_LARGE_TO_REPLICATE
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
@@ -442,9 +436,9 @@ EXPLANATIONS = (
     Explanation(BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
     Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_next_consumer),
     Explanation("send-in-progress-cleared-early", ("shared one at a time",), _replayed_beside_new_messages),
-    Explanation(RECENTLY_JOINED_RECEIVES_REPLAY, ("one consumer at a time",), _joined_before_the_second),
-    Explanation(PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_before_all_left),
-    Explanation(LEAVE_TRIGGERS_NO_READ, STUCK, _left_without_pending_acks),
-    Explanation(REPLAY_HASH_KEPT_AFTER_ACK, STUCK, _acknowledged_in_replay_queue),
+    Explanation("recently-joined-receives-replay", ("one consumer at a time",), _joined_before_the_second),
+    Explanation("pending-read-outlives-consumers", ("keys in order",), _read_before_all_left),
+    Explanation("leave-triggers-no-read", STUCK, _left_without_pending_acks),
+    Explanation("replay-hash-kept-after-ack", STUCK, _acknowledged_in_replay_queue),
 )
 """The explanations, those with stricter preconditions first."""

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 from model.events import Delivery, LoggedEntry, Stuck
 from model.excuses import requires
 from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
-from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Consume, Drain
 from model.rules.catalogue import carries
-from model.vocabulary import IN_ORDER, Client
+from model.vocabulary import Client
 
 Messages = frozenset[Delivery]
 
@@ -110,7 +109,7 @@ def sent_to(subscription: ApplicationSubscription) -> ApplicationSubscription:
 
 @carries("DEDUP-16")
 def starved(
-    subscription: ApplicationSubscription, operation: Consume | Drain, outcome: Stuck, known: frozenset[str]
+    subscription: ApplicationSubscription, operation: Consume | Drain, outcome: Stuck
 ) -> Allowed[ApplicationSubscription] | Broken:
     """The broker has messages that are not acknowledged, and does not deliver them to whoever waits."""
     name = operation.subscription
@@ -120,9 +119,7 @@ def starved(
         after = replace(unloaded(subscription), connected={}, may_wait_before_rewind=may_wait)
     else:
         after = replace(subscription, connected={**subscription.connected, operation.consumer: operation.client})
-    if outcome.undelivered and operation.kind not in IN_ORDER and after.may_wait_before_rewind:
-        return requires(REWIND_SKIPPED_AFTER_REPLAY_READ, after, known, because, "DEDUP-16")
-    return Broken("DEDUP-16", because)
+    return Broken("DEDUP-16", because, evidence=after).passing_to(after)
 
 
 @carries("DEDUP-16")

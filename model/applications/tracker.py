@@ -141,7 +141,7 @@ def _received(state: Applications, operation: Consume | Drain, outcome: AnyOutco
     subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
     match operation, outcome:
         case _, Stuck():
-            judged = subscriptions.starved(subscription, operation, outcome, around.known)
+            judged = subscriptions.starved(subscription, operation, outcome)
         case Consume(), Consumed(messages, acknowledged):
             state = replace(state, kinds={**state.kinds, key: operation.kind})
             judged = subscriptions.received(subscription, operation, messages, acknowledged)
@@ -171,9 +171,7 @@ def _database_read(state: Applications, name: str, outcome: AnyOutcome) -> Judge
 
 
 def _put(judged: Allowed[T] | Broken, into: Callable[[T], Applications]) -> Judgement:
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(into(judged.state))
+    return judged.then(lambda new: Allowed(into(new)))
 
 
 def topic_without_lingering_writes(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from model import excuses
 from model.deviation import Deviation
-from model.deviations import cursors, service
+from model.deviations import cursors, key_shared, service
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
@@ -64,11 +64,21 @@ def _found(document: Any) -> Iterator[Explanation]:
 
 _BY_DOCUMENT: dict[str, tuple[Explanation, ...]] = {
     "cursors": tuple(_found(cursors)),
+    "key_shared": tuple(_found(key_shared)),
     "service": tuple(_found(service)),
 }
 
-EXPLANATIONS: dict[str, Explanation] = {one.entry.name: one for every in _BY_DOCUMENT.values() for one in every}
-"""Those that have a file, by name."""
+
+def _breadth(one: Explanation) -> tuple[bool, int]:
+    """A cause that breaks more rules is a broader one, and one that needs a setting is less likely."""
+    needs_setting = not (one.entry.releases or one.entry.seldom or one.entry.clients)
+    return needs_setting, len(one.entry.also)
+
+
+EXPLANATIONS: dict[str, Explanation] = {
+    one.entry.name: one for one in sorted((one for every in _BY_DOCUMENT.values() for one in every), key=_breadth)
+}
+"""Those that have a file, by name. Of several that explain the same, the first one names it: the narrowest cause."""
 
 BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
     document: entries + tuple(one.entry for one in _BY_DOCUMENT.get(document, ()))

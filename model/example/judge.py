@@ -534,9 +534,7 @@ def _by_application(state: Example, operation: ApplicationOperation, outcome: An
         writes_may_linger=topic in state.lingering,
         known=state.known,
     )
-    judged = applications_tracker.judge(state.applications, operation, outcome, around)
-    if isinstance(judged, Broken):
-        return judged
     over = applications_tracker.topic_without_lingering_writes(state.applications, operation, outcome)
-    state = replace(state, applications=judged.state, lingering=state.lingering - {over})
-    return judged.of(state)
+    state = replace(state, lingering=state.lingering - {over})
+    judged = applications_tracker.judge(state.applications, operation, outcome, around)
+    return judged.then(lambda after: Allowed(replace(state, applications=after)))

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from model.events import ConsumerRead, DueReceived
-from model.excuses import DEVIATIONS
-from model.excuses.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
-from model.immutable.map import Map
-from model.judgement import Allowed, Broken
+from model.judgement import Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
-from model.key_shared.state import CountedTwice, Keyed
 from model.rules.catalogue import carries
 
 
@@ -90,105 +86,6 @@ def mismatches(
                 yield Mismatch(hashed, read.consumer, own.get(hashed, 0), shown.get(hashed, 0))
 
 
-def counted(
-    keyed: Keyed,
-    outcome: DueReceived,
-    entries: Sequence[Open],
-    receivers: Sequence[Receiver],
-    unsure: frozenset[int],
-    known: frozenset[str],
-) -> Allowed[Keyed] | Broken:
-    """The stats are right, except for hashes that known deviations miscount. ``unsure`` hashes are not judged."""
-    before = keyed.draining.updated(keyed.back)
-    if keyed.has_left:  # a hash that moved away and back since the last look is known only by its pending entries
-        before = before.updated({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
-    back = lingering(outcome, entries, receivers, before)
-    counted_twice = _still_counted_twice(keyed, outcome, back, unsure)
-    deviations: tuple[str, ...] = ()
-    for mismatch in mismatches(outcome, entries, receivers, before):
-        if mismatch.hashed in unsure:
-            continue
-        broken = wrong(mismatch, outcome, keyed)
-        if broken.deviation not in known:
-            return broken
-        if broken.deviation == DRAINING_REFCOUNT_DOUBLED:
-            counted_twice[mismatch.hashed] = CountedTwice(mismatch.consumer, mismatch.surplus)
-        deviations = (*deviations, str(broken.deviation))
-    not_judged = unsure.union(keyed.counted_twice, counted_twice)
-    shown = keyed.draining.updated(keyed.back)
-    drained = {hashed: name for hashed, name in shown.items() if hashed not in not_judged}
-    sums = wrong_sums(outcome)
-    if sums is not None:
-        return sums
-    missing = list(miscounted(outcome, entries, receivers, drained, keyed.cleared))
-    if unknown := [one.broken for one in missing if one.broken.deviation not in known]:
-        return unknown[0]
-    drains = draining(entries, receivers)
-    after = replace(
-        keyed,
-        draining=Map(drains),
-        back=Map(back),
-        blocked=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
-        cleared=Map({read.consumer: read.cleared for read in outcome.consumers}),
-        counted_twice=Map(counted_twice),
-        uncounted=keyed.uncounted.difference(_no_longer_shown(outcome, drained)).union(*(one.back for one in missing)),
-    )
-    deviations += tuple(str(one.broken.deviation) for one in missing)
-    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations, ("KEY-11",) * len(unsure))
-
-
-def _still_counted_twice(
-    keyed: Keyed, outcome: DueReceived, back: Mapping[int, str], unsure: frozenset[int]
-) -> dict[int, CountedTwice]:
-    """The hashes that were counted twice, and of which the stats do not show that they are right again.
-
-    The stats show nothing of consumers that left. A dispatch of a hash that returned to its consumer ends its count.
-    """
-    there = {read.consumer for read in outcome.consumers}
-    return {
-        hashed: twice
-        for hashed, twice in keyed.counted_twice.items()
-        if hashed in unsure or twice.consumer not in there or back.get(hashed) == twice.consumer
-    }
-
-
-@carries("KEY-11")
-def wrong(mismatch: Mismatch, outcome: DueReceived, keyed: Keyed) -> Broken:
-    """The violation of a mismatch.
-
-    A hash that moves away a second time may be counted in addition to its first count. A hash that returned without
-    being counted stays on that consumer's list. It is shown there again when it drains for another consumer, with the
-    same count.
-    """
-    shown_elsewhere = [
-        one.unacknowledged
-        for read in outcome.consumers
-        for one in read.draining
-        if read.consumer != mismatch.consumer and one.hashed == mismatch.hashed
-    ]
-    is_uncounted = (mismatch.hashed, mismatch.consumer) in keyed.uncounted and mismatch.waits_for == 0
-    if is_uncounted and mismatch.shown in shown_elsewhere:
-        return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(str(mismatch))
-    if _is_counted_twice(mismatch, keyed):
-        return DEVIATIONS[DRAINING_REFCOUNT_DOUBLED].broken(str(mismatch))
-    return Broken("KEY-11", str(mismatch))
-
-
-def _is_counted_twice(mismatch: Mismatch, keyed: Keyed) -> bool:
-    """Whether a hash that returned moved away again, which adds its pending entries of that time to its count.
-
-    The surplus then stays the same. It has at least the entries that are still pending, and no part of them if none has
-    been acknowledged since.
-    """
-    waits, surplus = mismatch.waits_for, mismatch.surplus
-    drained_at = keyed.may_be_back.get(mismatch.hashed)
-    may_be_back = drained_at == mismatch.consumer or (drained_at is None and keyed.has_left)
-    twice = keyed.counted_twice.get(mismatch.hashed)
-    if twice is not None and twice.consumer == mismatch.consumer:
-        return surplus == twice.surplus or (may_be_back and surplus > twice.surplus)
-    return may_be_back and 0 < waits <= surplus and (keyed.is_woken or surplus % waits == 0)
-
-
 def lingering(
     outcome: DueReceived, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
 ) -> dict[int, str]:
@@ -232,51 +129,33 @@ def wrong_sums(outcome: DueReceived) -> Broken | None:
     return None
 
 
-def _no_longer_shown(outcome: DueReceived, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
-    """The hashes of connected consumers that drained before and are no longer shown, and their consumers."""
-    shown = {read.consumer: {one.hashed for one in read.draining} for read in outcome.consumers}
-    return frozenset((hashed, name) for hashed, name in before.items() if name in shown and hashed not in shown[name])
-
-
-@dataclass(frozen=True, slots=True)
-class Uncounted:
-    """A total of cleared hashes that lacks some, and the hashes with their consumer that returned by a dispatch."""
-
-    broken: Broken
-    back: frozenset[tuple[int, str]]
-
-
-@carries("KEY-11")
-def miscounted(
+def uncleared(
     outcome: DueReceived,
-    entries: Sequence[Open],
+    entries: Iterable[Open],
     receivers: Sequence[Receiver],
     before: Mapping[int, str],
     cleared: Mapping[str, int],
-) -> Iterator[Uncounted]:
-    """A hash that no longer drains for a consumer counts as cleared.
+) -> Iterator[tuple[str, str, frozenset[int], frozenset[int], int]]:
+    """Each consumer whose total lacks cleared hashes: its name, why, the hashes that no longer drain there, those of
+    them that it has again with pending messages, and how many are missing.
 
-    By a deviation, a hash does not that returned to the consumer and no longer drains because of a dispatch. Then the
-    consumer has messages of it, whereas a hash that has drained has none.
+    ``before``: the hashes that drained, and where.
     """
     pending = {(entry.hashed, entry.holder) for entry in entries}
     for read in outcome.consumers:
         if read.consumer not in cleared:
             continue
         still = {one.hashed for one in read.draining}
-        gone = [hashed for hashed, name in before.items() if name == read.consumer and hashed not in still]
+        gone = frozenset(one for one, name in before.items() if name == read.consumer and one not in still)
         missing = cleared[read.consumer] + len(gone) - read.cleared
         if missing > 0:
             what = (
                 f"{len(gone)} hashes of {read.consumer} were cleared after the stats had shown {cleared[read.consumer]}"
             )
-            because = f"{what}, but they now show {read.cleared}"
             owners = {hashed: owner_of(hashed, receivers) for hashed in gone}
-            back = frozenset(
-                (hashed, read.consumer)
+            has_returned = frozenset(
+                hashed
                 for hashed, owner in owners.items()
                 if owner is not None and owner.name == read.consumer and (hashed, read.consumer) in pending
             )
-            is_explained = missing <= len(back)
-            deviation = DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL]
-            yield Uncounted(deviation.broken(because) if is_explained else Broken("KEY-11", because), back)
+            yield read.consumer, f"{what}, but they now show {read.cleared}", gone, has_returned, missing

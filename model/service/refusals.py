@@ -75,7 +75,7 @@ def judge(
         case Subscribe(topic=topic, subscription=subscription) if parts := consumption.parts_of(topic):
             if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return EXCUSED
-            return _subscribed(consumption, operation, outcome, known, is_certain=is_certain)
+            return _subscribed(consumption, operation, outcome, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if topic in consumption.topics:
             if _may_be_untracked(consumption, topic, subscription):
                 return NOT_JUDGED
@@ -126,9 +126,7 @@ def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -
 
 
 @carries("SERVE-05")
-def _subscribed(
-    consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, known: frozenset[str], *, is_certain: bool
-) -> Judged:
+def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """An Exclusive subscription has one consumer. All consumers of a subscription have one type, and none exceeds the
     limit.
 
@@ -156,10 +154,7 @@ def _subscribed(
     if mixed:
         because = f"{what} and is let in beside {', '.join(mixed)}, whose Key_Shared policy is another one"
         return Broken("SERVE-05", because, evidence=MixedPolicies(tuple(mixed))).passing_to(None)
-    if overlap is not None and (overlap.deviation is None or overlap.deviation not in known):
-        return overlap
-    deviations = () if overlap is None or overlap.deviation is None else (overlap.deviation,)
-    return Allowed(None, exercised, deviations)
+    return Allowed(None, exercised) if overlap is None else overlap.then(lambda _: Allowed(None, exercised))
 
 
 def _others(consumption: Consumption, operation: Subscribe) -> Iterator[tuple[str, Consumer]]:

@@ -45,7 +45,8 @@ from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, ServiceState
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll
-from model.subscriptions import administration, chunks, deliveries, due
+from model.subscriptions import administration, chunks, due
+from model.subscriptions.evidence import StarvingAlone
 from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, SubscriptionId, partition_name
 
@@ -123,17 +124,15 @@ def _starved(
             if reasons == [chunks.WAITS]:
                 return Allowed(None)
             judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
-            judged = explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
-            return deliveries.starved_before_rewind(consumption, consumers.values(), judged, None, known)
+            return explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
             return Broken(rule, f"the consumer that nacks a message of {topic} again and again: {outcome.why}")
         case ReceiveAll(topic, subscription):
-            missing = Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
-            answer = due.of_emptied(consumption, SubscriptionId(topic, subscription), missing, known)
-            return deliveries.starved_after_disconnect(
-                consumption, SubscriptionId(topic, subscription), answer, consumption, known
-            )
+            one = SubscriptionId(topic, subscription)
+            because = f"the one consumer of {subscription}: {outcome.why}"
+            missing = Broken("SERVE-03", because, evidence=StarvingAlone(one))
+            return due.of_emptied(consumption, one, missing.passing_to(None), known)
         case Expire(topic, subscription, up_to=up_to):
             if topic in consumption.topics and str(up_to) not in consumption.log(topic).places:
                 return Allowed(None)

@@ -178,6 +178,4 @@ def no_longer_unacknowledged(
     for name, consumer in list(state.consumers_of(subscription)):
         rest = consumer.without(gone)
         state = state.with_consumer(name, replace(rest, requested_twice=rest.requested_twice.difference(gone)))
-    due = state.due(subscription)
-    state = membership.passed(state, subscription, [message for message in gone if message in due])
     return state.taken(subscription, gone)

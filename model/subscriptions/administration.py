@@ -118,13 +118,11 @@ def administered(
             state = state.without_cursor(subscription)
             return Allowed(replace(state, deleted=state.deleted | {subscription}))
         case Skip(count=count):
-            return Allowed(membership.skipped(state, _skipped(state, subscription, count, at), subscription))
+            return Allowed(_skipped(state, subscription, count, at))
         case SkipAll():
-            after = _changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True)
-            return Allowed(membership.skipped(state, after, subscription))
+            return Allowed(_changed(state, subscription, lambda _: acked.everything(log), at, is_confirmed=True))
         case Expire(up_to=up_to):
-            after = _expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired))
-            return Allowed(membership.expired(state, after, subscription))
+            return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
             return Allowed(_reset(state, subscription, operation, outcome, at))
         case ReadCursor():

@@ -11,19 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from model.events import DueReceived
-from model.excuses import DEVIATIONS, requires
-from model.excuses.key_shared import (
-    CLAIM_OF_ONE_HASH_PAIRED,
-    GAP_BETWEEN_CLAIMS_ASSIGNED,
-    OWN_CLAIMS_OVERLAP,
-)
-from model.excuses.ways import explained
-from model.judgement import HOLDS, Allowed, Broken
+from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.key_shared.hashes import STICKY_HASHES
 from model.key_shared.ranges import Assigned, joined_up
 from model.key_shared.selectors import RangesRefused, claimed
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Consumer, Message
+from model.subscriptions.evidence import OwnOverlap, RangesShown, Unclaimed
 from model.subscriptions.invariant import hash_of, is_unclaimed, key_of
 from model.subscriptions.state import Consumption
 from model.vocabulary import HashRange, SubscriptionId
@@ -47,7 +41,7 @@ def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], nam
     try:
         claimed((), name, tuple(claims))
     except RangesRefused as refused:
-        return DEVIATIONS[OWN_CLAIMS_OVERLAP].broken(f"{name} is let in, although {refused}")
+        return Broken("KEY-15", f"{name} is let in, although {refused}", evidence=OwnOverlap()).passing_to(None)
     return None
 
 
@@ -63,54 +57,25 @@ def not_claimed(
         return HOLDS
     hashed = hash_of(state, subscription, position)
     because = f"{name}, which claims {_words(claims)}, received {state.words(message)} of hash {hashed}"
-    causes = [GAP_BETWEEN_CLAIMS_ASSIGNED] if _is_between_own(state, subscription, name, hashed) else []
-    return explained(Broken("KEY-15", because), causes, None, state.known)
-
-
-def _is_between_own(state: Consumption, subscription: SubscriptionId, name: str, hashed: int) -> bool:
-    """Whether the nearest bounds below and above a hash belong to claims of this consumer."""
-    bounds = list(_bounds(state, subscription))
-    below = max((bound for bound in bounds if bound[0] < hashed), default=None)
-    above = min((bound for bound in bounds if bound[0] > hashed), default=None)
-    return below is not None and above is not None and below[1] == above[1] == name
+    return Broken("KEY-15", because, evidence=Unclaimed(state, subscription, name, message)).passing_to(None)
 
 
 @carries("KEY-15")
-def shown(
-    state: Consumption, subscription: SubscriptionId, outcome: DueReceived, known: frozenset[str]
-) -> Allowed[None] | Broken:
+def shown(state: Consumption, outcome: DueReceived) -> Allowed[None] | Broken:
     """The stats show the ranges that the consumers claim."""
-    judged: Allowed[None] = Allowed(None)
+    return all_of(_shown(state, outcome))
+
+
+def _shown(state: Consumption, outcome: DueReceived) -> Iterator[Broken]:
     for read in outcome.consumers:
         consumer = state.consumers.get(read.consumer)
         if consumer is None or read.ranges is None or _joined_up(read.ranges) == _joined_up(consumer.claims):
             continue
         because = f"{read.consumer} claims {_words(consumer.claims)}, but the stats show {_words(read.ranges)}"
-        if not _may_be_paired(state, subscription, read.consumer, read.ranges):
-            return Broken("KEY-15", because)
-        deviates = requires(CLAIM_OF_ONE_HASH_PAIRED, None, known, because)
-        if isinstance(deviates, Broken):
-            return deviates
-        judged = deviates.after(judged)
-    return judged
+        yield Broken("KEY-15", because, evidence=RangesShown(read.consumer, read.ranges)).passing_to(None)
 
 
-def _may_be_paired(state: Consumption, subscription: SubscriptionId, name: str, ranges: Sequence[HashRange]) -> bool:
-    """Whether these are a consumer's ranges by pairs of bounds. If it has none, stats show what they showed before."""
-    paired = _paired(state, subscription, name)
-    claims = (claim for _, one in state.consumers_of(subscription) for claim in one.claims)
-    return sorted(ranges) == paired or (not paired and any(claim.first == claim.last for claim in claims))
-
-
-def _paired(state: Consumption, subscription: SubscriptionId, name: str) -> list[HashRange]:
-    """The ranges of a consumer if each two bounds of all claims, in their order, are taken as one range."""
-    owners = dict(_bounds(state, subscription))
-    bounds = sorted(owners)
-    pairs = zip(bounds[::2], bounds[1::2], strict=False)
-    return [HashRange(first, last) for first, last in pairs if owners[first] == owners[last] == name]
-
-
-def _bounds(state: Consumption, subscription: SubscriptionId) -> Iterator[tuple[int, str]]:
+def bounds(state: Consumption, subscription: SubscriptionId) -> Iterator[tuple[int, str]]:
     """The bounds of all claims, with their consumers."""
     for name, consumer in state.consumers_of(subscription):
         for claim in consumer.claims:

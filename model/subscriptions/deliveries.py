@@ -6,7 +6,7 @@ its consumer nacked it, or left while it was pending (ACK-12, ACK-13). In the en
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -17,7 +17,6 @@ from model.cursors.cursor import Cursor
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.excuses import requires
 from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
-from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.excuses.ways import explained
 from model.immutable.map import Map
@@ -52,27 +51,32 @@ def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
     return Map({topic: state.imaginable(SubscriptionId(topic, consumer.subscription)) for topic in consumer.topics})
 
 
-def _once_more(again: SentAgain, passed: Allowed[Consumption] | Broken) -> Allowed[Consumption] | Broken:
-    """The answer where a deviation explains that a consumer received this message again, if nothing else is wrong."""
-    right = all_of(
+def _besides(again: SentAgain) -> Allowed[None] | Broken:
+    """What else is wrong with a message that a consumer received again."""
+    return all_of(
         (
             claims.not_claimed(again.state, again.subscription, again.consumer, again.message),
             invariant.divided(again.state, again.subscription, again.consumer, again.message, is_again=True),
         )
     )
-    if isinstance(right, Broken) or isinstance(passed, Broken):
-        return right if isinstance(right, Broken) else passed
-    return passed.after(right)
 
 
-def _sent_again(broken: Broken, again: SentAgain) -> Broken:
-    """The same violation, with its evidence if the message is unacknowledged at a consumer already."""
+def _sent_again(broken: Broken, again: SentAgain) -> Broken | None:
+    """The same violation, if it is that the message is unacknowledged at a consumer already. What else is wrong is
+    judged first."""
     state, subscription, name, message = again.state, again.subscription, again.consumer, again.message
-    if broken.evidence is not None or not _is_unacknowledged(state, subscription, message):
-        return broken
+    if not _is_unacknowledged(state, subscription, message):
+        return None
+    besides = _besides(again)
+    if isinstance(besides, Broken):
+        already = _unacknowledged_already(state, subscription, name, message)
+        if not isinstance(already, Broken):
+            return None
+        broken = already
     after = invariant.with_delivered(state, subscription, name, message[1].position, is_due_again=True)
     after = _given(after, subscription, name, message, is_late=True)
-    return replace(broken, evidence=again).passing_to(after).then(lambda _: _once_more(again, Allowed(after)))
+    violation = replace(broken, evidence=again).passing_to(after)
+    return besides.then(lambda _: violation) if isinstance(besides, Broken) else violation
 
 
 def _received_one(
@@ -101,7 +105,7 @@ def _received_one(
         or _is_acknowledged(state, subscription, message)
     ):
         again = SentAgain(state, subscription, name, message)
-        return _once_more(again, _replayed_once_more(state, subscription, name, message))
+        return _besides(again).then(lambda _: _replayed_once_more(state, subscription, name, message))
     right = all_of(
         (
             claims.not_claimed(state, subscription, name, message),
@@ -110,10 +114,26 @@ def _received_one(
         )
     )
     if isinstance(right, Broken):
-        return _sent_again(right, SentAgain(state, subscription, name, message))
+        repeated = _sent_again(right, SentAgain(state, subscription, name, message))
+        if repeated is not None:
+            return repeated
+    return right.then(lambda _: _delivered(state, subscription, name, message, dispatched, known))
+
+
+def _delivered(
+    state: Consumption,
+    subscription: SubscriptionId,
+    name: str,
+    message: Message,
+    dispatched: Delivery,
+    known: frozenset[str],
+) -> Allowed[Consumption] | Broken:
+    """A consumer received a message, which no other one has."""
+    consumer, (_, place), why = state.consumers[name], message, state.due(subscription).get(message)
+    acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
-        return Allowed(_given(state, subscription, name, message, is_late=True)).after(right)
+        return Allowed(_given(state, subscription, name, message, is_late=True))
     delivering = _delivering(state.cursors[subscription], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
@@ -136,12 +156,12 @@ def _received_one(
     state = _given(state, subscription, name, message, is_late=is_late, is_asked=is_asked)
     if consumer.kind == "Key_Shared":
         state = invariant.with_delivered(
-            state, subscription, name, message[1].position, is_due_again=why in ("left", "nacked")
+            state, subscription, name, place.position, is_due_again=why in ("left", "nacked")
         )
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, subscription, name, message)
     exercised += claims.exercised_by(state, subscription, name, message)
     excused = invariant.excused_by(state, subscription, name, message)
-    return Allowed(state, exercised, excused=excused).after(right, delivering)
+    return Allowed(state, exercised, excused=excused).after(delivering)
 
 
 def _given(
@@ -282,26 +302,6 @@ def starved_without_ledger(
     is_shared = consumer.kind in SHARED
     is_lost = is_shared and any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions)
     return explained(judged, [TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER] if is_lost else [], after, known)
-
-
-def starved_before_rewind(
-    state: Consumption, consumers: Collection[Consumer], judged: Allowed[S] | Broken, after: S, known: frozenset[str]
-) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if a replay read was pending when the last consumer left, perhaps, so that
-    the broker skipped the rewind."""
-    shared = (subscription for one in consumers if one.kind in SHARED for subscription in one.subscriptions)
-    may_wait = any(membership.may_wait_before_rewind(state, subscription) for subscription in shared)
-    return explained(judged, [REWIND_SKIPPED_AFTER_REPLAY_READ] if may_wait else [], after, known)
-
-
-def starved_after_disconnect(
-    state: Consumption, subscription: SubscriptionId, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
-) -> Allowed[S] | Broken:
-    """The same, if all consumers were disconnected, and the next one is sent nothing."""
-    may_wait = subscription in state.cursors and (
-        membership.may_wait_before_rewind(state, subscription) or membership.leaves_replay_read(state, subscription)
-    )
-    return explained(judged, [REWIND_SKIPPED_AFTER_REPLAY_READ] if may_wait else [], after, known)
 
 
 def _is_replay_lost(state: Consumption, subscription: SubscriptionId) -> bool:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.excuses.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, RECENTLY_JOINED_RECEIVES_REPLAY
-from model.excuses.ways import explained
 from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Message
+from model.subscriptions.evidence import Divided
 from model.subscriptions.state import Consumption, is_surely_left
 from model.vocabulary import HashRange, SubscriptionId
 
@@ -86,34 +85,14 @@ def _divided(
             if is_here and key_of(state, pending) == own and is_surely_left(state, subscription, pending):
                 what = f"{name} received {state.words(message)} of key {own}"
                 because = f"{what} while {state.words(pending)} of that key is unacknowledged at {other}"
-                # pulsar-client may have had the message in its queue when the other one joined.
-                joined = (name, other) if state.consumers[name].client == "official" else (name,)
-                # No one waits for the ack of a message whose hash its consumer does not claim.
-                causes = []
-                if is_unclaimed(state, subscription, other, pending[1].position):
-                    causes.append(GAP_BETWEEN_CLAIMS_ASSIGNED)
-                positions = message[1].position, pending[1].position
-                if any(were_there(state, subscription, one, *positions) for one in joined):
-                    causes.append(RECENTLY_JOINED_RECEIVES_REPLAY)
-                yield explained(Broken("KEY-01", because), causes, None, state.known)
+                evidence = Divided(state, subscription, name, message, other, pending[1].position)
+                yield Broken("KEY-01", because, evidence=evidence).passing_to(None)
 
 
 def is_unclaimed(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
     """Whether a consumer claims hash ranges, and that of an entry is in none of them."""
     claims, hashed = state.consumers[name].claims, hash_of(state, subscription, position)
     return bool(claims) and not any(hashed in claim for claim in claims)
-
-
-def were_there(state: Consumption, subscription: SubscriptionId, name: str, *positions: Position) -> bool:
-    """Whether these entries were in the log when a consumer of the classic implementation joined.
-
-    The classic implementation compares read positions only, not the pending messages of a key. So the consumer may
-    receive a message that was read before it joined, while another one has the key. The other one has it from before:
-    later messages of the key are assigned to the consumer that joined.
-    """
-    joined = state.keyed_of(subscription).joined.get(name)
-    is_classic = not state.topics[subscription.topic].drains
-    return is_classic and joined is not None and max(positions) <= joined.last
 
 
 def may_be_replayed_twice(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> bool:

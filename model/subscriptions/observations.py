@@ -59,15 +59,12 @@ def read(
     state: Consumption, subscription: SubscriptionId, stats: CursorRead, at: Interval, known: frozenset[str]
 ) -> Judged:
     """The stats of a subscription were read while nothing was in flight."""
-    arrived = in_turn(
-        state,
-        [
-            partial(deliveries.received, name=one.consumer, messages=one.messages, is_all=True, known=known)
-            for one in stats.arrived
-            if one.consumer in state.consumers
-        ],
-    )
-    return arrived.then(lambda after: _read(after, subscription, stats, at, known))
+    steps = [
+        partial(deliveries.received, name=one.consumer, messages=one.messages, is_all=True, known=known)
+        for one in stats.arrived
+        if one.consumer in state.consumers
+    ]
+    return in_turn(state, steps).then(lambda after: _read(after, subscription, stats, at, known))
 
 
 def _read(

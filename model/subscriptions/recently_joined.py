@@ -13,19 +13,15 @@ them in another way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
-from model.excuses.key_shared import PENDING_ACKS_WITHOUT_HASH
-from model.excuses.ways import explained
-from model.judgement import Allowed, Broken, overdue
-from model.key_shared.liveness import Open, Receiver, due, owner_of
+from model.judgement import Broken
+from model.key_shared.liveness import Open, Receiver, due
 from model.log import Position
 from model.rules.catalogue import carries
+from model.subscriptions.evidence import Undispatched
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId
-
-LOWEST_HASH = 1
-"""Messages without a hash are assigned to the consumer that owns this one."""
 
 
 @carries("KEY-14")
@@ -76,38 +72,10 @@ def recent(state: Consumption, subscription: SubscriptionId) -> frozenset[str]:
     return frozenset(name for name, one in joined.items() if first is not None and first <= one.last)
 
 
-def is_anybody_surely_recent(state: Consumption, subscription: SubscriptionId) -> bool:
-    """Whether a consumer has been recently joined since the last look: two entries read before it joined are left.
-
-    If only one is left, the dispatcher does not count the consumer as recently joined.
-    """
-    keyed = state.keyed_of(subscription)
-    joined = [one.delivered for name, one in keyed.joined.items() if name in keyed.permits]
-    first = next((message[1].position for message in surely_left(state, subscription)), None)
-    return first is not None and any(first < delivered for delivered in joined)
-
-
 @carries("KEY-16")
-def starved(
-    state: Consumption,
-    subscription: SubscriptionId,
-    owed: Mapping[Position, str],
-    receivers: Sequence[Receiver],
-    stalled: Mapping[Position, str],
-) -> Iterator[Allowed[None] | Broken]:
-    """The answers for each due entry that is missing.
-
-    ``stalled``: the entries that a deviation keeps in the replay queue, and its name.
-    """
-    replays = state.keyed_of(subscription).replays
-    due_again = {message[1].position for message, why in state.due(subscription).items() if why == "left"}
-    left = due_again.intersection(replays)  # without consumers there is no replay queue
-    without_hash = owner_of(LOWEST_HASH, receivers)
-    is_blocked = without_hash is not None and without_hash.permits <= 0
-    for position, name in owed.items():
-        permits = next(one.permits for one in receivers if one.name == name)
-        entries = ", ".join(state.log(subscription.topic).entries[position])
-        because = f"{name} has {permits} permits, but does not receive {entries} at {position}"
-        causes = [PENDING_ACKS_WITHOUT_HASH] if is_blocked and position in left else []
-        causes += [stalled[position]] if position in stalled else []
-        yield overdue(explained(Broken("KEY-16", because), causes, None, state.known))
+def starved(missing: Undispatched) -> Broken:
+    """A due entry is missing."""
+    position, name = next(iter(missing.open.items()))
+    permits = next(one.permits for one in missing.receivers if one.name == name)
+    entries = ", ".join(missing.topic.log.entries[position])
+    return Broken("KEY-16", f"{name} has {permits} permits, but does not receive {entries} at {position}")

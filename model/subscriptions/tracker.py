@@ -222,7 +222,6 @@ def judge(
         case Acknowledge(name, cumulative=cumulative) | AckById(name, cumulative=cumulative):
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
-            state = membership.woken(state, name, permits=False)
             return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
         case Nack(name):
             if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
@@ -371,8 +370,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     def missed(after: Consumption) -> Judged:
         judged = deliveries.missed(after, name, known) if is_short and not is_blocked else Allowed(None)
         if isinstance(judged, Broken):
-            missing = chunks.excused(after, name, judged.then(lambda _: Allowed(after)), known, in_time)
-            return deliveries.starved_before_rewind(state, [after.consumers[name]], missing, after, known)
+            return chunks.excused(after, name, judged.then(lambda _: Allowed(after)), known, in_time)
         starved = _starved(after, name, outcome, known, in_time) if isinstance(outcome, Starved) else Allowed(after)
         return starved.after(judged) if isinstance(starved, Allowed) else starved.counting(judged)
 
@@ -430,8 +428,7 @@ def _starved(
     grouped = any(state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions)
     if consumer.never_disconnected or not grouped:
         starved = chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
-        starved = deliveries.starved_without_ledger(state, consumer, starved, state, known)
-        return deliveries.starved_before_rewind(state, [consumer], starved, state, known)
+        return deliveries.starved_without_ledger(state, consumer, starved, state, known)
     if owed := [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]:
         words = diagnosis.some([state.words(message) for message in owed])
         return Broken("SERVE-03", f"{because}. {name} did not acknowledge {words}")

@@ -7,11 +7,10 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
+from model.deviations.key_shared.delayed_waits_for_replay_queue import keeps_queue
 from model.events import Created, RedeliveryRequested
-from model.excuses.key_shared import DELAYED_WAITS_FOR_REPLAY_QUEUE, LOOK_AHEAD_SKIPS_REPLAY
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import Open, Receiver, due
-from model.key_shared.stalls import untracked
 from model.log import Position
 from model.operations import Send
 from model.subscription_operations import Nack
@@ -145,41 +144,41 @@ def test_a_message_without_a_consumer_keeps_delayed_messages_waiting_although_th
     """Of two entries, the second one is delayed, and has a consumer with permits."""
     late = Position(1, 1)
 
-    def stalled(first: HashRange, permits: int) -> set[Position]:
+    def is_stalled(first: HashRange, permits: int) -> bool:
         receivers = [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", permits, (first,))]
         entries = [Open(Position(1, 0), 7, None), Open(late, 25, None)]
-        return set(untracked([late], [late], entries, receivers, recent={}, is_waiting=is_waiting))
+        return keeps_queue(entries, receivers, {}, is_waiting=is_waiting)
 
-    assert stalled(HashRange(40, 50), 0) == {late}, "nobody claims the first one"
-    assert stalled(HashRange(0, 10), 0) == ({late} if is_waiting else set()), "it waits for permits"
-    assert stalled(HashRange(0, 10), 1) == set(), "it does not wait"
+    assert is_stalled(HashRange(40, 50), 0), "nobody claims the first one"
+    assert is_stalled(HashRange(0, 10), 0) == is_waiting, "it waits for permits"
+    assert not is_stalled(HashRange(0, 10), 1), "it does not wait"
 
 
 def test_a_message_of_a_recently_joined_consumer_keeps_delayed_messages_waiting() -> None:
     """It waits until mark-delete passes what was read before, the delayed messages included."""
     late, receivers = Position(1, 0), [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", 9, (HashRange(0, 10),))]
     entries = [Open(late, 25, None), Open(Position(1, 1), 7, None)]
-    for recent, stalled in (({"d": late}, {late}), ({"d": Position(1, 1)}, set()), ({"c": late}, set()), ({}, set())):
-        assert set(untracked([late], [late], entries, receivers, recent=recent, is_waiting=False)) == stalled
+    for recent, is_stalled in (({"d": late}, True), ({"d": Position(1, 1)}, False), ({"c": late}, False), ({}, False)):
+        assert keeps_queue(entries, receivers, recent, is_waiting=False) == is_stalled
     early = [Open(late, 25, None), Open(Position(1, 1), 7, None, is_not_due=True)]
-    for is_waiting, stalled in ((False, {late}), (True, set())):
-        found = untracked([late], [late], early, receivers, recent={"d": late}, is_waiting=is_waiting)
-        assert set(found) == stalled, "the broker reads it again and again before its time has come"
+    for is_waiting in (False, True):
+        is_stalled = keeps_queue(early, receivers, {"d": late}, is_waiting=is_waiting)
+        assert is_stalled != is_waiting, "the broker reads it again and again before its time has come"
 
 
 def test_while_a_consumer_is_recently_joined_messages_without_permits_are_replayed_instead_of_delayed_ones() -> None:
     """Seen on 2.11.0: the broker did not wait, and the delayed message of the new consumer was not dispatched."""
     late, receivers = Position(1, 0), [Receiver("c", 1, (HashRange(20, 30),)), Receiver("d", 0, (HashRange(0, 10),))]
     entries = [Open(late, 25, None), Open(Position(1, 1), 7, None)]
-    for recent, stalled in (({"c": Position(1, 1)}, {late}), ({}, set())):
-        assert set(untracked([late], [late], entries, receivers, recent=recent, is_waiting=False)) == stalled
-    alone = untracked([late], [late], entries[:1], receivers, recent={"c": Position(1, 1)}, is_waiting=False)
+    for recent, is_stalled in (({"c": Position(1, 1)}, True), ({}, False)):
+        assert keeps_queue(entries, receivers, recent, is_waiting=False) == is_stalled
+    alone = keeps_queue(entries[:1], receivers, {"c": Position(1, 1)}, is_waiting=False)
     assert not alone, "the replay queue is empty"
 
 
 def test_a_blocked_delayed_message_may_make_the_dispatcher_look_ahead() -> None:
     """The replay queue has no hash of it, so the broker reads it, dispatches nothing and skips the next replay."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     begin = [*delayed(sent(LOW, HIGH)), *joins("c", "d"), permits("d"), waiting(halves(0, 9, d=(2,)), in_replay=0)]
     begin += [more(Position(1, 2), 3, HIGH), waiting(halves(0, 8, d=(3,))), fails("d", 3)]
     stalled = waiting(halves(0, 8), in_replay=1)
@@ -195,7 +194,7 @@ def test_a_blocked_delayed_message_may_make_the_dispatcher_look_ahead() -> None:
 
 def test_a_delayed_message_waits_for_the_replay_queue_only_while_that_has_messages() -> None:
     """Old releases look at the tracker of delayed messages only if the replay queue is empty."""
-    known = DELAYED_WAITS_FOR_REPLAY_QUEUE
+    known = "delayed-waits-for-replay-queue"
     begin = [*delayed(classic(LOW, LOW, HIGH), number=3), *joins("c", "d")]
     stalled, first = waiting(look(permits=(0, 9))), waiting(look(c=(1,), permits=(0, 9)))
     late = partial(judged, *begin, first, step_ms=200.0)

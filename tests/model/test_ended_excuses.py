@@ -32,11 +32,6 @@ from model.excuses.cursors import (
     SKIP_PAST_TERMINATED_END_STARTS_OVER,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
 )
-from model.excuses.key_shared import (
-    LEAVE_TRIGGERS_NO_READ,
-    LOOK_AHEAD_SKIPS_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-)
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Unload
@@ -466,7 +461,7 @@ def left_with_nothing(*keys: str) -> list[Happened]:
 
 def test_a_consumer_that_leaves_with_nothing_holds_up_its_own_hashes_only() -> None:
     starved = gathers(share("d", ranges=ALL, permits=1))
-    assert broken(*left_with_nothing(LOW), starved, known=frozenset({LEAVE_TRIGGERS_NO_READ})) is None
+    assert broken(*left_with_nothing(LOW), starved, known=frozenset({"leave-triggers-no-read"})) is None
     assert broken(*left_with_nothing(HIGH), starved, known=EVERYTHING) == "KEY-13"
 
 
@@ -481,12 +476,12 @@ def test_a_stall_ends_when_something_is_dispatched() -> None:
     starved = gathers(share("d", ranges=ALL, permits=2))
     begin = [*left_with_nothing(LOW), starved, more(Position(1, 1), 2, HIGH)]
     dispatched = gathers(share("d", 2, ranges=ALL, permits=1))
-    assert broken(*begin, dispatched, known=EVERYTHING - {LOOK_AHEAD_SKIPS_REPLAY}) == "KEY-13"
+    assert broken(*begin, dispatched, known=EVERYTHING - {"look-ahead-skips-replay"}) == "KEY-13"
 
 
 def test_a_hash_that_an_acked_message_blocks_excuses_no_other_hash() -> None:
     begin = [*sent(A, A, B), *joins("c"), gathers(share("c", 1, ranges=ALL)), fails("c", 1), acknowledges("c", 1)]
-    known = frozenset({REPLAY_HASH_KEPT_AFTER_ACK})
+    known = frozenset({"replay-hash-kept-after-ack"})
     assert broken(*begin, gathers(share("c", 3, ranges=ALL, permits=1)), known=known) is None
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=1)), known=known) == "KEY-13"
 

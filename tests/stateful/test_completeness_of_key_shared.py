@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.excuses.key_shared import DRAINING_REFCOUNT_DOUBLED, RECENTLY_JOINED_RECEIVES_REPLAY
 from model.key_shared.variants import KeysVariant
 from stateful.test_key_shared import MACHINES
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds
@@ -43,8 +42,8 @@ FOUND = {
 """For each variant the machine that must find it, and the rules that may be named for it."""
 
 DEVIATING = {
-    "classic": ("keys", RECENTLY_JOINED_RECEIVES_REPLAY),
-    "draining_refcount_doubled": ("keys", DRAINING_REFCOUNT_DOUBLED),
+    "classic": ("keys", "recently-joined-receives-replay"),
+    "draining_refcount_doubled": ("keys", "draining-refcount-doubled"),
 }
 """For each variant that releases resemble, a machine that meets it, and the name of the deviation."""
 

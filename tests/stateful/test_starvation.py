@@ -10,7 +10,6 @@ import pytest
 from conformance.engine.machines import Machine
 from conformance.lockstep.performer import Performed
 from model.events import CursorRead, DueReceived, RedeliveryTimes, Starved
-from model.excuses.key_shared import LEAVE_TRIGGERS_NO_READ
 from model.operations import AnyOperation
 from model.subscription_operations import ReadCursor
 from stateful import test_cursors, test_key_shared
@@ -73,7 +72,7 @@ def test_a_consumer_alone_on_a_key_shared_subscription_is_given_what_is_due_when
 
 
 def test_a_stalled_key_shared_subscription_is_known_as_long_as_it_may_be_stalled() -> None:
-    known = frozenset({LEAVE_TRIGGERS_NO_READ})
+    known = frozenset({"leave-triggers-no-read"})
     assert broken(*left_with_nothing(LOW), NOT_READ) == "KEY-13", "the deviation has its rule if it is not known"
     assert broken(*left_with_nothing(LOW), NOT_READ, known=known) is None
     assert broken(*left_with_nothing(HIGH), gathers(share("d", 1)), NOT_READ, known=known) == "SERVE-03"

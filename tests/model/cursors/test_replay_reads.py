@@ -21,7 +21,6 @@ from model.events import (
     Stuck,
 )
 from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
-from model.excuses.key_shared import REWIND_SKIPPED_AFTER_REPLAY_READ
 from model.operations import (
     AnyOperation,
     Consume,
@@ -128,7 +127,7 @@ def test_a_delayed_message_may_be_in_a_replay_read_although_its_consumer_has_not
     again = taken(single(1), by="c2")
     assert deviation_met(*delayed, *rest, *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
     next_one = ((CrashConsumer("c1"), Done()), subscribed("c2"), starved(Receive("c2", 5)))
-    assert rule_broken(*delayed, *rest, *next_one, known=REWIND_SKIPPED_AFTER_REPLAY_READ) == "SERVE-03", (
+    assert rule_broken(*delayed, *rest, *next_one, known="rewind-skipped-after-replay-read") == "SERVE-03", (
         "not just then"
     )
     plain = rule_broken(*topic(1, 1), *others, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
@@ -141,7 +140,7 @@ def starved(doing: AnyOperation) -> Happened:
 
 @pytest.mark.parametrize("wait", [starved(Receive("c3", 5)), starved(ReadCursor("t0", "s0"))], ids=["receive", "read"])
 def test_a_skipped_rewind_starves_who_joins_after_a_replay_read_until_the_next_message(wait: Happened) -> None:
-    name, owed = REWIND_SKIPPED_AFTER_REPLAY_READ, ("ACK-12", "SERVE-03")
+    name, owed = "rewind-skipped-after-replay-read", ("ACK-12", "SERVE-03")
     alone = (*topic(1, 1), taken(single(0)))
     gone = ((CrashConsumer("c1"), Done()), (CrashConsumer("c2"), Done()), subscribed("c3"))
     all_left = (*alone, subscribed("c2", queue=5), *gone)
@@ -154,7 +153,7 @@ def test_a_skipped_rewind_starves_who_joins_after_a_replay_read_until_the_next_m
 
 
 def test_a_skipped_rewind_starves_who_joins_after_all_consumers_were_disconnected_if_there_were_several() -> None:
-    name, everything = REWIND_SKIPPED_AFTER_REPLAY_READ, starved(ReceiveAll("t0", "s0", "Shared"))
+    name, everything = "rewind-skipped-after-replay-read", starved(ReceiveAll("t0", "s0", "Shared"))
     alone = (*topic(1, 1), taken(single(0)))
     assert deviation_met(*alone, subscribed("c2", queue=5), everything, known=name)
     gone = ((CrashConsumer("c1"), Done()), (CrashConsumer("c2"), Done()))
@@ -185,7 +184,7 @@ def consumed(
 
 
 def test_an_application_may_starve_after_a_skipped_rewind_and_only_then() -> None:
-    name, drained = REWIND_SKIPPED_AFTER_REPLAY_READ, (Drain("t0", "s", "Shared"), WAITED)
+    name, drained = "rewind-skipped-after-replay-read", (Drain("t0", "s", "Shared"), WAITED)
     both = (consumed("c0", MESSAGE), consumed("c1"))
     assert deviation_met(*STORED, *both, drained, known=name)
     assert deviation_met(*STORED, both[0], UNLOADED, both[1], drained, known=name), "pulsar-client reconnects"
@@ -201,7 +200,7 @@ def test_an_application_may_starve_after_a_skipped_rewind_and_only_then() -> Non
 
 
 def test_a_consumer_of_an_application_may_starve_after_a_skipped_rewind_until_the_next_message() -> None:
-    name = REWIND_SKIPPED_AFTER_REPLAY_READ
+    name = "rewind-skipped-after-replay-read"
     left = (consumed("c0", MESSAGE), consumed("c1"), consumed("c0", then="crashes"), consumed("c1", then="crashes"))
     waits: Happened = (consumed("c2")[0], WAITED)
     assert deviation_met(*STORED, *left, waits, known=name)

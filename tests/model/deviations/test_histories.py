@@ -29,11 +29,12 @@ ALIKE = {"skipped-parts-counted-off-again": "unacked-count-lowered-by-any-ack"}
 
 
 @each
-def test_a_deviation_breaks_its_rule_if_only_the_others_are_known(deviation: Deviation) -> None:
+def test_a_deviation_breaks_one_of_its_rules_if_only_the_others_are_known(deviation: Deviation) -> None:
     known = DEVIATIONS.keys() - {deviation.name, ALIKE.get(deviation.name)}
     broken = judged(*history_of(deviation.name).steps, known=known)
     assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation, broken.side) == (deviation.rule, deviation.name, deviation.side)
+    assert (broken.deviation, broken.side) == (deviation.name, deviation.side)
+    assert broken.rule in (deviation.rule, *deviation.also)
 
 
 @each

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from model.events import ConsumerRead, Refused, Subscribed
-from model.excuses.key_shared import CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import STICKY_HASHES, key_of_message, keys_of, sticky_hash
 from model.log import Position
@@ -18,7 +17,7 @@ LOW, GAP, HIGH = (0, 9_999), (20_000, 29_999), (40_000, 65_535)
 IN_LOW, IN_GAP, IN_HIGH = (next(keys_of(HashRange(*one), within=STICKY_HASHES)) for one in (LOW, GAP, HIGH))
 SENT = sent(IN_LOW, IN_GAP, IN_HIGH)
 ALL_KNOWN = frozenset(
-    {CLAIM_OF_ONE_HASH_PAIRED, GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP, "key-shared-policies-mixed"}
+    {"claim-of-one-hash-paired", "gap-between-claims-assigned", "own-claims-overlap", "key-shared-policies-mixed"}
 )
 BUSY = Refused("ConsumerAssignError", "Range conflict with consumer c")
 
@@ -56,7 +55,7 @@ def test_who_claims_all_hashes_exercises_nothing() -> None:
 def test_a_hash_between_two_claims_of_a_consumer_is_nobodys_but_by_a_deviation() -> None:
     both = [*SENT, claims("c", LOW, HIGH)]
     assert broken(*both, gathers(share("c", 1, 2, 3))) == "KEY-15"
-    assert deviation(*both, gathers(share("c", 1, 2, 3))) == GAP_BETWEEN_CLAIMS_ASSIGNED
+    assert deviation(*both, gathers(share("c", 1, 2, 3))) == "gap-between-claims-assigned"
     assert broken(*both, gathers(share("c", 1, 2, 3)), known=ALL_KNOWN) is None
 
 
@@ -90,7 +89,7 @@ def test_ranges_of_another_consumer_are_refused(overlap: tuple[int, int]) -> Non
 
 def test_ranges_that_overlap_one_another_are_refused_but_by_a_deviation() -> None:
     assert broken(*SENT, refused("c", LOW, (5, 10_005))) is None
-    assert deviation(*SENT, claims("c", LOW, (5, 10_005))) == OWN_CLAIMS_OVERLAP
+    assert deviation(*SENT, claims("c", LOW, (5, 10_005))) == "own-claims-overlap"
     assert broken(*SENT, claims("c", LOW, (5, 10_005)), known=ALL_KNOWN) is None
 
 
@@ -135,10 +134,10 @@ def stats(name: str, *ranges: tuple[int, int]) -> ConsumerRead:
 def test_the_stats_show_what_consumers_claim_but_pairs_of_bounds_by_a_deviation() -> None:
     claimed = [*SENT, claims("c", ONE, HIGH)]
     assert broken(*claimed, gathers(stats("c", ONE, HIGH))) is None
-    assert deviation(*claimed, gathers(stats("c", (5, 40_000)))) == CLAIM_OF_ONE_HASH_PAIRED
+    assert deviation(*claimed, gathers(stats("c", (5, 40_000)))) == "claim-of-one-hash-paired"
     assert broken(*claimed, gathers(stats("c", (5, 40_000))), known=ALL_KNOWN) is None
     both = [*SENT, claims("c", ONE), claims("d", GAP)]
-    assert deviation(*both, gathers(stats("c"), stats("d", GAP))) == CLAIM_OF_ONE_HASH_PAIRED
+    assert deviation(*both, gathers(stats("c"), stats("d", GAP))) == "claim-of-one-hash-paired"
 
 
 def test_ranges_in_the_stats_that_pairs_of_bounds_do_not_explain_break_a_rule() -> None:
@@ -150,7 +149,7 @@ def test_ranges_in_the_stats_that_pairs_of_bounds_do_not_explain_break_a_rule() 
 def test_the_stats_of_a_consumer_without_a_pair_show_what_they_showed_before() -> None:
     before, later = (26_207, 47_230), ((0, 21_917), (32_713, 47_229))
     both = [*SENT, claims("c", (26_207, 26_207), (47_230, 65_535)), claims("d", *later)]
-    assert deviation(*both, gathers(stats("c", before), stats("d", later[0]))) == CLAIM_OF_ONE_HASH_PAIRED
+    assert deviation(*both, gathers(stats("c", before), stats("d", later[0]))) == "claim-of-one-hash-paired"
     assert broken(*both, gathers(stats("c", before), stats("d", later[1])), known=ALL_KNOWN) == "KEY-15"
 
 

@@ -5,16 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.events import Acknowledged, Done, DueReceived, Subscribed
-from model.excuses.key_shared import (
-    LOOK_AHEAD_SKIPS_REPLAY,
-    PENDING_ACKS_WITHOUT_HASH,
-    PERMITS_OF_STUCK_CONSUMER_IGNORED,
-    RECENTLY_JOINED_CLEARED_WITHOUT_READ,
-    RECENTLY_JOINED_OUTLIVES_SKIP,
-    REPLAY_FILTERED_AFTER_LIMIT,
-    UNCLAIMED_HASH_READ_AGAIN,
-    UNCLAIMED_MESSAGE_DROPPED,
-)
 from model.judgement import Broken
 from model.key_shared.hashes import CLASSIC_HASHES, STICKY_HASHES, keys_of, sticky_hash
 from model.log import Position
@@ -94,7 +84,7 @@ def test_messages_without_a_key_are_not_judged() -> None:
 
 
 def test_a_leavers_message_may_wait_for_the_consumer_of_the_lowest_hashes_only() -> None:
-    known = PENDING_ACKS_WITHOUT_HASH
+    known = "pending-acks-without-hash"
     begin = [*classic(HIGH, HIGH), *joins("a", "c", "d"), gathers(share("a", 1)), leaves("a")]
     assert broken(*begin, look(permits=(0, 9))) == "KEY-16"
     answer = judged(*begin, look(permits=(0, 9)))
@@ -110,7 +100,7 @@ def test_a_leavers_message_may_wait_for_the_consumer_of_the_lowest_hashes_only()
 
 def test_a_look_ahead_may_skip_the_replay_queue_after_a_new_message() -> None:
     """Acks and leaves that arrive during a dispatch trigger no replay, and the next read waits for a new message."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     begin = [*classic(HIGH, LOW), *joins("c", "d", "e")]
     first = gathers(
         *(
@@ -135,7 +125,7 @@ def test_a_look_ahead_may_skip_the_replay_queue_after_a_new_message() -> None:
 
 def test_messages_that_cannot_be_dispatched_crowd_out_later_ones_only_if_they_exhaust_the_permits() -> None:
     """The dispatcher takes as many messages from the replay queue as there are permits, and then omits some."""
-    known = REPLAY_FILTERED_AFTER_LIMIT
+    known = "replay-filtered-after-limit"
     begin = [*classic(LOW, LOW, HIGH), *joins("c", "d"), gathers(share("c", permits=0), share("d", 3, permits=0))]
     again = [*begin, fails("d", 3), permits("d")]
     crowded = waiting(look(permits=(0, 2)), in_replay=3)
@@ -164,7 +154,7 @@ def waits(*permits: int, got: tuple[int, ...] = ()) -> Happened:
 
 def test_permits_are_ignored_only_of_a_consumer_that_had_none_while_another_one_has_none() -> None:
     """A dispatch that sends nothing makes consumers without permits stuck, and the next one sends them nothing."""
-    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    known = "permits-of-stuck-consumer-ignored"
     begin = [*classic(OF_C, OF_D), *joins("c", "d", "e")]
     seen, stalled = [*begin, waits(0, 0, 9)], waits(1, 0, 9)
     answer = judged(*seen, permits("c"), stalled)
@@ -190,7 +180,7 @@ def test_permits_are_ignored_only_of_a_consumer_that_had_none_while_another_one_
 
 
 def test_a_stuck_consumer_receives_its_messages_once_another_message_was_dispatched() -> None:
-    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    known = "permits-of-stuck-consumer-ignored"
     seen = [*classic(OF_C, OF_D), *joins("c", "d", "e"), waits(0, 0, 9)]
     new_message, received = more(Position(1, 2), 3, OF_E), waits(1, 0, 8, got=(3,))
     assert broken(*seen, new_message, permits("c"), received, known=known) is None, "it was dispatched before"
@@ -198,7 +188,7 @@ def test_a_stuck_consumer_receives_its_messages_once_another_message_was_dispatc
 
 
 def test_a_stuck_consumer_receives_its_messages_once_a_redelivery_was_requested() -> None:
-    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    known = "permits-of-stuck-consumer-ignored"
     seen = [*classic(OF_C, OF_D, OF_E), *joins("c", "d", "e"), waits(0, 0, 1, got=(3,)), permits("c"), waits(1, 0, 1)]
     assert broken(*seen, waits(1, 0, 0), known=known) is None
     assert broken(*seen, fails("e", 3), waits(1, 0, 0), known=known) == "KEY-16"
@@ -207,11 +197,11 @@ def test_a_stuck_consumer_receives_its_messages_once_a_redelivery_was_requested(
 def test_no_consumer_is_stuck_with_out_of_order_delivery() -> None:
     """The dispatcher then has no recently joined consumers, and looks at stuck ones only if it has those."""
     begin = [*classic(OF_C, OF_D), *joins("c", "d", "e", out_of_order=True), waits(0, 0, 9), permits("c")]
-    assert broken(*begin, waits(1, 0, 9), known=PERMITS_OF_STUCK_CONSUMER_IGNORED) == "KEY-16"
+    assert broken(*begin, waits(1, 0, 9), known="permits-of-stuck-consumer-ignored") == "KEY-16"
 
 
 def test_no_consumer_is_stuck_while_one_is_recently_joined() -> None:
-    known = PERMITS_OF_STUCK_CONSUMER_IGNORED
+    known = "permits-of-stuck-consumer-ignored"
     published = classic(OF_C, OF_E, OF_D)
     received, later = waits(0, 0, 9, got=(2,)), [permits("c"), waits(1, 0, 9)]
     assert broken(*published, *joins("c", "d", "e"), received, *later, known=known) is None
@@ -222,7 +212,7 @@ def test_no_consumer_is_stuck_while_one_is_recently_joined() -> None:
 
 
 def test_a_skip_may_stall_recently_joined_consumers_only_until_the_broker_looks_at_them() -> None:
-    known = RECENTLY_JOINED_OUTLIVES_SKIP
+    known = "recently-joined-outlives-skip"
     begin = [*classic(LOW, LOW, HIGH, HIGH), *joins("c"), gathers(share("c", 1, 2, permits=0))]
     joined = [*begin, *joins("d"), permits("d"), look(permits=(0, 9))]
     skip: Happened = (Skip("t", "s", 2), Done())
@@ -244,7 +234,7 @@ def alone(*got: int, again: bool = False) -> Happened:
 
 
 def test_the_last_leave_stalls_a_recently_joined_consumer_only_until_something_triggers_a_read() -> None:
-    known = RECENTLY_JOINED_CLEARED_WITHOUT_READ
+    known = "recently-joined-cleared-without-read"
     begin = [*classic(LOW, HIGH), *joins("c"), gathers(share("c", 1)), *joins("d", "e"), permits("e")]
     left = [*begin, leaves("c"), alone(1), leaves("d")]
     answer = judged(*left, alone())
@@ -262,7 +252,7 @@ def test_the_last_leave_stalls_a_recently_joined_consumer_only_until_something_t
 
 
 def test_the_last_leave_stalls_nothing_that_the_broker_read_or_has_a_reason_to_read() -> None:
-    known = RECENTLY_JOINED_CLEARED_WITHOUT_READ
+    known = "recently-joined-cleared-without-read"
     begin = [*classic(LOW, HIGH), *joins("c"), gathers(share("c", 1)), *joins("d", "e"), permits("e")]
     left = [*begin, leaves("c"), alone(1), leaves("d")]
     assert broken(*left, waiting(alone()), known=known) == "KEY-16", "the broker waits for a new entry"
@@ -306,7 +296,7 @@ def test_a_consumer_may_be_recently_joined_if_another_one_had_permits_before_it_
 
 def test_an_unclaimed_hash_keeps_only_later_messages_from_being_read_and_only_while_the_broker_reads() -> None:
     """c claims a quarter of the hashes, d another one, and nobody the rest."""
-    known = UNCLAIMED_HASH_READ_AGAIN
+    known = "unclaimed-hash-read-again"
     quarter = (STICKY_HASHES.last + 1) // 4
     first, second, rest = (HashRange(n * quarter, (n + 1) * quarter - 1) for n in range(3))
     of_c, of_d, of_nobody = (next(keys_of(own, within=STICKY_HASHES)) for own in (first, second, rest))
@@ -332,7 +322,7 @@ def test_an_unclaimed_hash_keeps_only_later_messages_from_being_read_and_only_wh
 
 def test_a_message_is_dropped_only_if_it_was_read_while_no_consumer_claimed_its_hash() -> None:
     """c claims one half of the hashes at first, and d the other half later."""
-    known = UNCLAIMED_MESSAGE_DROPPED
+    known = "unclaimed-message-dropped"
     half = (STICKY_HASHES.last + 1) // 2
     halves = HashRange(0, half - 1), HashRange(half, STICKY_HASHES.last)
     of_d = next(keys_of(halves[1], within=STICKY_HASHES))

@@ -6,7 +6,6 @@ import pytest
 
 from model.deviations import DEVIATIONS
 from model.events import DrainingHash
-from model.excuses.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.log import Position
 from tests.model.key_shared.test_order import (
     ALL,
@@ -45,7 +44,7 @@ def moved_back() -> list[Happened]:
 
 def test_a_hash_that_moved_away_again_has_twice_its_pending_messages_and_is_blocked_for_others_only() -> None:
     begin = [*moved_back(), gathers(share("c", ranges=ALL, draining=of_a(2))), *joins("e")]
-    assert deviates(DRAINING_REFCOUNT_DOUBLED, *begin, at_e(4))
+    assert deviates("draining-refcount-doubled", *begin, at_e(4))
     for part in (3, 5):
         assert broken(*begin, at_e(part), known=DEVIATIONS) == "KEY-11", "all or none are counted again"
     assert broken(*begin, permits("e"), at_e(3, 4), known=DEVIATIONS) == "KEY-11"
@@ -64,7 +63,7 @@ def test_a_hash_that_moved_away_again_has_twice_its_pending_messages_and_is_bloc
 def test_a_hash_may_move_away_and_back_and_away_again_between_two_looks() -> None:
     one = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
     doubled = gathers(share("c", ranges=NONE, draining=of_a(4)), share("e", ranges=ALL))
-    assert deviates(DRAINING_REFCOUNT_DOUBLED, *one, *joins("d"), leaves("d"), *joins("e"), doubled)
+    assert deviates("draining-refcount-doubled", *one, *joins("d"), leaves("d"), *joins("e"), doubled)
     assert broken(*one, *joins("e"), doubled, known=DEVIATIONS) == "KEY-11", "nobody left"
 
 
@@ -73,7 +72,7 @@ def test_only_a_hash_that_returned_and_was_dispatched_may_be_missing_from_the_cl
     """It may have lingered in the stats after it returned."""
     begin = [*moved_back(), *([gathers(share("c", ranges=ALL, draining=of_a(2)))] if lingers else [])]
     dispatched = gathers(share("c", 3, 4, ranges=ALL))
-    assert deviates(RETURNED_HASH_NOT_IN_CLEARED_TOTAL, *begin, dispatched)
+    assert deviates("returned-hash-not-in-cleared-total", *begin, dispatched)
     drained = [*begin, acknowledges("c", 1, 2)]
     assert broken(*drained, gathers(share("c", ranges=ALL)), known=DEVIATIONS) == "KEY-11", "it drained"
     assert broken(*drained, gathers(share("c", ranges=ALL, cleared=1)), known=DEVIATIONS) is None

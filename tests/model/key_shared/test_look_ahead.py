@@ -6,11 +6,6 @@ from msgspec.structs import replace
 
 from model.cluster_operations import HOME
 from model.events import Cleared, Done
-from model.excuses.key_shared import (
-    LOOK_AHEAD_SKIPS_REPLAY,
-    LOOK_AHEAD_SKIPS_UNORDERED_REPLAY,
-    NEW_MESSAGE_OVERTAKES_REPLAY,
-)
 from model.judgement import Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES
 from model.log import Position
@@ -47,7 +42,7 @@ def waiting(gathered: Happened, *, in_replay: int = 0) -> Happened:
 
 def test_slow_reads_alone_excuse_nothing() -> None:
     """A look ahead leaves the broker waiting for a new entry, with what it passed over in the replay queue."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE))]
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     slow: Happened = (SetFailpoint("t", "read-slow"), Done())
@@ -56,7 +51,7 @@ def test_slow_reads_alone_excuse_nothing() -> None:
     assert broken(*begin, slow, permits("c"), stalled, known=known) == "KEY-10"
     answer = judged(*begin, slow, permits("c"), waiting(stalled, in_replay=1))
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    assert answer.deviation == "look-ahead-skips-replay"
     assert broken(*begin, slow, waiting(stalled, in_replay=1), known=known) == "KEY-10", "nothing had it read"
     still = [*begin, slow, permits("c"), waiting(stalled, in_replay=1), (ClearFailpoints(), Cleared(())), stalled]
     assert broken(*still, known=known) is None
@@ -66,14 +61,14 @@ def test_slow_reads_alone_excuse_nothing() -> None:
 
 def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_message() -> None:
     """While a broker reads a new message, it looks ahead and skips the replay that new permits would cause."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     begin = [*sent(A), *joins("c", "d"), waiting(first)]
     new_message, raced = more(Position(1, 1), 2, A), waiting(stalled, in_replay=1)
     answer = judged(*begin, new_message, permits("c"), raced)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    assert answer.deviation == "look-ahead-skips-replay"
     assert broken(*begin, new_message, permits("c"), raced, known=known) is None
     assert broken(*begin, permits("c"), raced, known=known) == "KEY-13", "no new message was read"
     assert broken(*begin, permits("c"), new_message, stalled, known=known) == "KEY-13", "the broker does not wait"
@@ -85,7 +80,7 @@ def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_mes
 
 def test_a_look_ahead_may_also_follow_blocked_messages_that_are_replayed() -> None:
     """Seen on 4.0.8: permits had a blocked message replayed, and a redelivery was requested milliseconds later."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     of_d, of_c = (HashRange(1, HASH_B),), (HashRange(HASH_B + 1, AUTO_SPLIT_HASHES.last),)
     assert HASH_B < HASH_A, "c has the first key, and d the second one"
 
@@ -98,7 +93,7 @@ def test_a_look_ahead_may_also_follow_blocked_messages_that_are_replayed() -> No
     twice = [permits("c"), quiet, fails("c", 1)]
     answer = judged(*begin, *twice, stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    assert answer.deviation == "look-ahead-skips-replay"
     assert broken(*begin, *twice, stalled, known=known) is None
     assert broken(*begin, quiet, fails("c", 1), stalled, known=known) == "KEY-08", "nothing had been replayed"
     later = [permits("c"), quiet, quiet, fails("c", 1)]
@@ -112,7 +107,7 @@ def test_a_look_ahead_may_also_follow_blocked_messages_that_are_replayed() -> No
 
 def test_without_an_order_a_look_ahead_skips_only_a_replay_that_was_under_way() -> None:
     """The broker replays messages although their consumer has no permits; a redelivery is requested meanwhile."""
-    known = LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
+    known = "look-ahead-skips-unordered-replay"
     of_d, of_c = (HashRange(1, HASH_B),), (HashRange(HASH_B + 1, AUTO_SPLIT_HASHES.last),)
 
     def looked(*numbers: int, permits: int = 0, in_replay: int = 1) -> Happened:
@@ -123,7 +118,7 @@ def test_without_an_order_a_look_ahead_skips_only_a_replay_that_was_under_way() 
     stalled = looked(permits=1, in_replay=2)
     answer = judged(*begin, fails("c", 1), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_SKIPS_UNORDERED_REPLAY
+    assert answer.deviation == "look-ahead-skips-unordered-replay"
     assert broken(*begin, fails("c", 1), stalled, known=known) is None
     alone = looked(permits=1, in_replay=1)
     assert broken(*begin, fails("c", 1), alone, known=known) == "KEY-08", "no other message is in the replay queue"
@@ -136,7 +131,7 @@ def test_without_an_order_a_look_ahead_skips_only_a_replay_that_was_under_way() 
 
 
 def test_a_marker_is_a_new_message_too_at_any_time() -> None:
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     create, *rest = sent(A)
     at_home = (replace(create[0], clusters=2, home=HOME), *create[1:])
     first = waiting(gathers(share("c", ranges=ALL), share("d", ranges=NONE)))
@@ -149,7 +144,7 @@ def test_a_marker_is_a_new_message_too_at_any_time() -> None:
 
 def test_a_look_ahead_may_have_skipped_earlier_permits_only_while_messages_were_unread() -> None:
     """A new message may be read after a look-ahead that had nothing to wait for."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=2)
     begin = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A)]
@@ -158,7 +153,7 @@ def test_a_look_ahead_may_have_skipped_earlier_permits_only_while_messages_were_
 
 
 def test_new_permits_dispatch_the_messages_that_a_look_ahead_skipped() -> None:
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=1)
     stalled = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A), permits("c"), raced]
@@ -169,7 +164,7 @@ def test_new_permits_dispatch_the_messages_that_a_look_ahead_skipped() -> None:
 
 def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_before_the_read() -> None:
     """The broker set its flag to skip a replay, and no read cleared it: none finds a consumer with permits."""
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
 
     def looked(*, permits: int, in_replay: int) -> Happened:
         return waiting(gathers(share("c"), share("d", 2, permits=permits)), in_replay=in_replay)
@@ -179,7 +174,7 @@ def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_befor
     blocked = looked(permits=1, in_replay=1)
     answer = judged(*begin, blocked, leaves("d"), permits("c"), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    assert answer.deviation == "look-ahead-skips-replay"
     assert broken(*begin, blocked, leaves("d"), permits("c"), stalled, known=known) is None
     assert broken(*begin, blocked, permits("c"), leaves("d"), stalled, known=known) == "KEY-13", "a read found permits"
     assert broken(*begin, looked(permits=0, in_replay=1), leaves("d"), permits("c"), stalled, known=known) == "KEY-13"
@@ -189,7 +184,7 @@ def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_befor
 
 
 def test_permits_and_a_redelivery_request_just_before_the_last_consumer_with_permits_leaves_change_nothing() -> None:
-    known = LOOK_AHEAD_SKIPS_REPLAY
+    known = "look-ahead-skips-replay"
     begin = [*sent(A, B), *joins("c", "d"), waiting(gathers(share("c", 1), share("d", 2, permits=1)), in_replay=0)]
     stalled = waiting(gathers(share("c", ranges=ALL, permits=1)), in_replay=2)
     asked = [permits("d"), fails("c", 1)]
@@ -203,7 +198,7 @@ def test_permits_and_a_redelivery_request_just_before_the_last_consumer_with_per
 
 def test_a_new_message_overtakes_a_requested_one_while_no_consumer_has_permits() -> None:
     """The replay queue has no hash for the requested message until it is read, and nobody had permits for that."""
-    known = NEW_MESSAGE_OVERTAKES_REPLAY
+    known = "new-message-overtakes-replay"
     begin = [*sent(ONE), *joins("c"), gathers(share("c", 1)), fails("c", 1)]
     without_permits = waiting(gathers(share("c", ranges=ALL, permits=0)), in_replay=1)
     news = [more(Position(1, 1), 2, OTHER), permits("c")]

@@ -22,18 +22,6 @@ from model.events import (
     Subscribed,
     TakenOver,
 )
-from model.excuses.key_shared import (
-    DRAINING_REFCOUNT_DOUBLED,
-    LEAVE_TRIGGERS_NO_READ,
-    NEW_MESSAGE_OVERTAKES_REPLAY,
-    PENDING_ACKS_WITHOUT_HASH,
-    RECENTLY_JOINED_RECEIVES_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-    REPLAY_HEAD_OF_LINE_BLOCKING,
-    REPLAY_READ_OVERTAKES_LEAVER,
-    RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
-    REWIND_SKIPPED_AFTER_REPLAY_READ,
-)
 from model.judgement import Allowed, Broken
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, keys_that_share_a_hash, sticky_hash
 from model.log import Position
@@ -155,7 +143,7 @@ def test_messages_of_a_key_are_delivered_in_log_order() -> None:
 
 
 def test_what_was_read_for_replay_overtakes_only_a_consumer_that_has_just_left() -> None:
-    known = REPLAY_READ_OVERTAKES_LEAVER
+    known = "replay-read-overtakes-leaver"
     queued: Happened = (ReceiveDue("t", "s"), DueReceived((share("c", 1), share("d")), in_replay=1))
     begin = [*sent(A, A), *joins("c", "d"), queued]
     overtaken = gathers(share("d", 2, 1))
@@ -170,7 +158,7 @@ def test_what_was_read_for_replay_overtakes_only_a_consumer_that_has_just_left()
 
 
 def test_what_a_consumer_had_that_left_first_is_read_for_replay_ahead_of_the_next_one_that_leaves() -> None:
-    known = REPLAY_READ_OVERTAKES_LEAVER
+    known = "replay-read-overtakes-leaver"
     begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d")), *joins("e")]
     overtaken = gathers(share("d", 2, 1))
     assert broken(*begin, permits("e"), leaves("e"), leaves("c"), overtaken, known=known) is None
@@ -192,11 +180,11 @@ def test_a_new_message_waits_for_the_replay_of_its_hash() -> None:
 
 
 def test_a_new_message_overtakes_a_replay_with_draining_hashes_only_if_earlier_messages_delay_it() -> None:
-    begin, known = [*sent(B, ONE, OTHER), *joins("c"), gathers(share("c", 1, 2))], NEW_MESSAGE_OVERTAKES_REPLAY
+    begin, known = [*sent(B, ONE, OTHER), *joins("c"), gathers(share("c", 1, 2))], "new-message-overtakes-replay"
     overtaken = gathers(share("c"), share("d", 3))
     answer = judged(*begin, fails("c", 1, 2), *joins("d"), overtaken)
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-09", NEW_MESSAGE_OVERTAKES_REPLAY)
+    assert (answer.rule, answer.deviation) == ("KEY-09", "new-message-overtakes-replay")
     assert broken(*begin, fails("c", 1, 2), *joins("d"), overtaken, known=known) is None
     assert broken(*begin, fails("c", 2), *joins("d"), overtaken, known=known) == "KEY-09", "it is the first one"
     assert broken(*begin, fails("c", 1, 2), gathers(share("c", 3)), known=known) == "KEY-09", "there is one consumer"
@@ -206,8 +194,8 @@ def test_a_new_message_overtakes_the_first_of_the_replay_queue_only_in_the_class
     begin = [*joins("c"), gathers(share("c", 1)), fails("c", 1)]
     answer = judged(*classic(A, A), *begin, gathers(share("c", 2)))
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-09", NEW_MESSAGE_OVERTAKES_REPLAY)
-    assert broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known=NEW_MESSAGE_OVERTAKES_REPLAY) == "KEY-09"
+    assert (answer.rule, answer.deviation) == ("KEY-09", "new-message-overtakes-replay")
+    assert broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known="new-message-overtakes-replay") == "KEY-09"
     assert broken(*classic(ONE, OTHER), *begin, gathers(share("c", 2))) is None  # these share no hash there
 
 
@@ -310,8 +298,8 @@ def test_a_returned_hash_missing_from_the_cleared_total_is_a_deviation() -> None
     begin = [*sent(A, A), *joins("c", "d"), away, leaves("d")]
     answer = judged(*begin, gathers(share("c", 2, ranges=ALL)))
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-11", RETURNED_HASH_NOT_IN_CLEARED_TOTAL)
-    assert broken(*begin, gathers(share("c", 2, ranges=ALL)), known=RETURNED_HASH_NOT_IN_CLEARED_TOTAL) is None
+    assert (answer.rule, answer.deviation) == ("KEY-11", "returned-hash-not-in-cleared-total")
+    assert broken(*begin, gathers(share("c", 2, ranges=ALL)), known="returned-hash-not-in-cleared-total") is None
     assert broken(*begin, gathers(share("c", 2, ranges=ALL, cleared=1))) is None
 
 
@@ -320,8 +308,8 @@ def test_a_draining_hash_counted_twice_is_a_deviation_and_never_drains() -> None
     counted = gathers(share("c", ranges=NONE, draining=twice), share("e", ranges=ALL, permits=1))
     answer = judged(*moved_and_returned(), counted)
     assert isinstance(answer, Broken)
-    assert answer.deviation == DRAINING_REFCOUNT_DOUBLED
-    known = DRAINING_REFCOUNT_DOUBLED
+    assert answer.deviation == "draining-refcount-doubled"
+    known = "draining-refcount-doubled"
     left = gathers(share("c", ranges=NONE, draining=once), share("e", ranges=ALL, permits=1))
     assert broken(*moved_and_returned(), counted, acknowledges("c", 1), left, known=known) is None
 
@@ -331,20 +319,20 @@ def test_a_missing_read_is_a_deviation_only_after_a_consumer_without_messages_le
     stalled = gathers(share("d", ranges=ALL, permits=1))
     answer = judged(*begin, leaves("c"), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LEAVE_TRIGGERS_NO_READ
-    known = judged(*begin, leaves("c"), stalled, known=LEAVE_TRIGGERS_NO_READ)
+    assert answer.deviation == "leave-triggers-no-read"
+    known = judged(*begin, leaves("c"), stalled, known="leave-triggers-no-read")
     assert isinstance(known, Allowed)
-    assert known.deviations == (LEAVE_TRIGGERS_NO_READ,)
+    assert known.deviations == ("leave-triggers-no-read",)
 
 
 def test_a_skipped_rewind_may_starve_a_joining_consumer_only_after_a_replay_read() -> None:
     quiet = [*sent(A), *joins("c"), gathers(share("c", 1))]
     stalled = gathers(share("d", ranges=ALL, permits=1))
     assert broken(*quiet, leaves("c"), *joins("d"), stalled) == "KEY-13"
-    assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=REWIND_SKIPPED_AFTER_REPLAY_READ)
+    assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known="rewind-skipped-after-replay-read")
     answer = judged(*quiet, fails("c", 1), leaves("c"), *joins("d"), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == REWIND_SKIPPED_AFTER_REPLAY_READ
+    assert answer.deviation == "rewind-skipped-after-replay-read"
     assert broken(*quiet, fails("c", 1), leaves("c"), *joins("d"), stalled, known=answer.deviation) is None
 
 
@@ -354,8 +342,8 @@ def test_head_of_line_blocking_in_replay_is_a_deviation_only_with_out_of_order_d
     stalled = gathers(share("c", ranges=halves[:1]), share("d", ranges=halves[1:], permits=1))
     answer = judged(*sent(low, high), *joins("c", "d", out_of_order=True), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == REPLAY_HEAD_OF_LINE_BLOCKING
-    assert broken(*sent(low, high), *joins("c", "d"), stalled, known=REPLAY_HEAD_OF_LINE_BLOCKING) == "KEY-13"
+    assert answer.deviation == "replay-head-of-line-blocking"
+    assert broken(*sent(low, high), *joins("c", "d"), stalled, known="replay-head-of-line-blocking") == "KEY-13"
 
 
 def classic(*keys: str | None) -> list[Happened]:
@@ -393,18 +381,18 @@ def test_the_classic_implementation_may_replay_a_pending_key_to_a_recently_joine
     begin = [*classic(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
     answer = judged(*begin, gathers(share("c"), share("d", 2)))
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-01", RECENTLY_JOINED_RECEIVES_REPLAY)
-    known = judged(*begin, gathers(share("c"), share("d", 2)), known=RECENTLY_JOINED_RECEIVES_REPLAY)
+    assert (answer.rule, answer.deviation) == ("KEY-01", "recently-joined-receives-replay")
+    known = judged(*begin, gathers(share("c"), share("d", 2)), known="recently-joined-receives-replay")
     assert isinstance(known, Allowed)
-    assert known.deviations == (RECENTLY_JOINED_RECEIVES_REPLAY,)
+    assert known.deviations == ("recently-joined-receives-replay",)
     drains = [*sent(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
-    assert broken(*drains, gathers(share("c"), share("d", 2)), known=RECENTLY_JOINED_RECEIVES_REPLAY) == "KEY-01"
+    assert broken(*drains, gathers(share("c"), share("d", 2)), known="recently-joined-receives-replay") == "KEY-01"
 
 
 def test_a_new_message_may_overtake_pending_acks_without_hash_in_the_classic_implementation() -> None:
     begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
     new = [more(Position(1, 1), 2, A), gathers(share("d", 2))]
-    assert broken(*begin, leaves("c"), gathers(share("d")), *new, known=PENDING_ACKS_WITHOUT_HASH) is None
+    assert broken(*begin, leaves("c"), gathers(share("d")), *new, known="pending-acks-without-hash") is None
     both = [
         *classic(A, A),
         *joins("c", "d"),
@@ -413,16 +401,16 @@ def test_a_new_message_may_overtake_pending_acks_without_hash_in_the_classic_imp
         gathers(share("d", 1)),
     ]
     third = [more(Position(1, 2), 3, A), gathers(share("d", 3))]  # nothing is being read, and nobody else has the hash
-    assert broken(*both, *third, known=PENDING_ACKS_WITHOUT_HASH) == "KEY-06"
+    assert broken(*both, *third, known="pending-acks-without-hash") == "KEY-06"
     passes = [leaves("c"), *new]
-    assert broken(*begin, *passes, known=PENDING_ACKS_WITHOUT_HASH) is None
+    assert broken(*begin, *passes, known="pending-acks-without-hash") is None
     answer = judged(*begin, *joins("e"), *passes)
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-06", PENDING_ACKS_WITHOUT_HASH)
+    assert (answer.rule, answer.deviation) == ("KEY-06", "pending-acks-without-hash")
     later = gathers(share("d", 1), share("e"))
-    assert broken(*begin, *joins("e"), *passes, later, known=PENDING_ACKS_WITHOUT_HASH) is None
+    assert broken(*begin, *joins("e"), *passes, later, known="pending-acks-without-hash") is None
     assert (
-        broken(*sent(A), *begin[len(classic(A)) :], *joins("e"), *passes, known=PENDING_ACKS_WITHOUT_HASH) == "KEY-06"
+        broken(*sent(A), *begin[len(classic(A)) :], *joins("e"), *passes, known="pending-acks-without-hash") == "KEY-06"
     )
 
 
@@ -431,7 +419,7 @@ def test_a_new_message_may_overtake_nacked_messages_of_its_key_in_the_classic_im
     passes = [leaves("c"), more(Position(1, 1), 2, A), gathers(share("d", 2))]
     answer = judged(*classic(A), *joins("c"), gathers(share("c", 1)), *again, *passes)
     assert isinstance(answer, Broken)
-    assert answer.deviation == PENDING_ACKS_WITHOUT_HASH
+    assert answer.deviation == "pending-acks-without-hash"
     assert broken(*sent(A), *joins("c"), gathers(share("c", 1)), *again, *passes) == "KEY-09"
 
 
@@ -479,7 +467,7 @@ def test_a_hash_that_returned_and_moved_between_two_reads_may_be_counted_twice()
     twice = gathers(share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), share("e", ranges=ALL))
     answer = judged(*sent(A, A), *joins("c", "d"), away, leaves("d"), *joins("e"), twice)
     assert isinstance(answer, Broken)
-    assert answer.deviation == DRAINING_REFCOUNT_DOUBLED
+    assert answer.deviation == "draining-refcount-doubled"
     stays = judged(*sent(A, A), *joins("c", "d"), away, *joins("e"), twice)
     assert isinstance(stays, Broken)
     assert stays.deviation is None
@@ -490,7 +478,7 @@ def test_a_hash_blocked_by_an_acked_message_in_the_replay_queue_is_a_deviation()
     nothing = gathers(share("c", ranges=ALL, permits=1))
     answer = judged(*begin, fails("c", 1), acknowledges("c", 1), nothing)
     assert isinstance(answer, Broken)
-    assert answer.deviation == REPLAY_HASH_KEPT_AFTER_ACK
+    assert answer.deviation == "replay-hash-kept-after-ack"
     without_nack = judged(*begin, acknowledges("c", 1), nothing)
     assert isinstance(without_nack, Broken)
     assert without_nack.deviation is None
@@ -508,4 +496,4 @@ def test_a_hash_that_returned_uncounted_may_be_shown_while_it_drains_for_another
     c, e = share("c", ranges=NONE, draining=once, cleared=cleared), share("e", ranges=NONE, draining=once)
     begin = [*sent(A), *joins("c", "d"), away, leaves("d"), is_back, acknowledges("c", 1), is_back]
     both = gathers(c, e, share("f", ranges=ALL))
-    assert broken(*begin, *of_e, taken, *joins("f"), both, known=RETURNED_HASH_NOT_IN_CLEARED_TOTAL) == rule
+    assert broken(*begin, *of_e, taken, *joins("f"), both, known="returned-hash-not-in-cleared-total") == rule

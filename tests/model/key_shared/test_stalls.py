@@ -6,13 +6,6 @@ import pytest
 
 from model.deviations import DEVIATIONS
 from model.events import Done
-from model.excuses.key_shared import (
-    LEAVE_TRIGGERS_NO_READ,
-    LOOK_AHEAD_SKIPS_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-    REPLAY_HEAD_OF_LINE_BLOCKING,
-    REWIND_SKIPPED_AFTER_REPLAY_READ,
-)
 from model.key_shared.hashes import sticky_hash
 from model.log import Position
 from model.subscription_operations import Skip, SkipAll
@@ -49,7 +42,7 @@ def halves(*permits: int, c: tuple[int, ...] = (), d: tuple[int, ...] = ()) -> H
 def test_a_hash_that_is_kept_after_an_ack_blocks_only_what_is_read_once_mark_delete_passed_the_message() -> None:
     stalled = gathers(share("c", ranges=ALL, permits=1))
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, ranges=ALL)), fails("c", 1), acknowledges("c", 1)]
-    assert deviates(REPLAY_HASH_KEPT_AFTER_ACK, *begin, stalled)
+    assert deviates("replay-hash-kept-after-ack", *begin, stalled)
     assert broken(*begin, stalled, stalled, known=DEVIATIONS) is None, "nothing has ended it"
     assert broken(*begin, stalled, permits("c"), stalled, known=DEVIATIONS) == "KEY-13", "the queue was read"
     after_another = [*sent(B, A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
@@ -61,7 +54,7 @@ def test_a_hash_that_is_kept_after_an_ack_blocks_only_what_is_read_once_mark_del
 def test_a_hash_is_kept_after_a_skip_of_what_no_consumer_had(operation: Skip | SkipAll) -> None:
     stalled, later = gathers(share("c", ranges=ALL, permits=1)), more(Position(1, 1), 2, A)
     begin = [*sent(A), *joins("c")]
-    assert deviates(REPLAY_HASH_KEPT_AFTER_ACK, *begin, (operation, Done()), later, stalled)
+    assert deviates("replay-hash-kept-after-ack", *begin, (operation, Done()), later, stalled)
     another = [*begin, (operation, Done()), more(Position(1, 1), 2, B)]
     assert broken(*another, stalled, known=DEVIATIONS) == "KEY-13", "it has another hash"
 
@@ -69,7 +62,7 @@ def test_a_hash_is_kept_after_a_skip_of_what_no_consumer_had(operation: Skip | S
 def test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read() -> None:
     begin = [*sent(LOW), *joins("c", "d"), halves(0, 1)]
     stalled = gathers(share("d", ranges=ALL, permits=1))
-    assert deviates(LEAVE_TRIGGERS_NO_READ, *begin, leaves("c"), stalled)
+    assert deviates("leave-triggers-no-read", *begin, leaves("c"), stalled)
     assert broken(*begin, leaves("c"), permits("d"), stalled, known=DEVIATIONS) == "KEY-13", "permits trigger a read"
     nothing_there = [*sent(), *joins("c", "d")]
     message = more(Position(1, 0), 1, LOW)
@@ -92,7 +85,7 @@ def test_another_read_ends_the_stall_after_a_leave() -> None:
 
 def test_only_a_message_whose_consumer_has_no_permits_blocks_later_ones_in_replay() -> None:
     anyhow = joins("c", "d", out_of_order=True)
-    assert deviates(REPLAY_HEAD_OF_LINE_BLOCKING, *sent(LOW, HIGH), *anyhow, halves(0, 1))
+    assert deviates("replay-head-of-line-blocking", *sent(LOW, HIGH), *anyhow, halves(0, 1))
     assert broken(*sent(HIGH, LOW), *anyhow, halves(0, 1), known=DEVIATIONS) == "KEY-13", "it is before the blocked one"
     left = [*sent(LOW), *anyhow, halves(0, 1), leaves("c")]
     stalled = gathers(share("d", ranges=ALL, permits=1))
@@ -103,7 +96,7 @@ def test_only_a_message_whose_consumer_has_no_permits_blocks_later_ones_in_repla
 def test_a_message_blocks_later_ones_in_replay_although_pending_ones_of_its_hash_were_skipped() -> None:
     begin = [*sent(LOW, LOW, HIGH), *joins("c", "d", out_of_order=True), halves(0, 1, c=(1,), d=(3,))]
     skipped = [*begin, (Skip("t", "s", 1), Done()), fails("d", 3)]
-    assert deviates(REPLAY_HEAD_OF_LINE_BLOCKING, *skipped, halves(0, 1))
+    assert deviates("replay-head-of-line-blocking", *skipped, halves(0, 1))
     assert broken(*skipped, halves(1, 1), known=DEVIATIONS) == "KEY-08", "c has permits for the earlier one"
 
 
@@ -111,7 +104,7 @@ def test_a_skipped_rewind_excuses_nothing_without_a_replay_read_or_after_a_new_m
     begin = [*sent(A, B), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1)]
     joined, new_message = [leaves("c"), *joins("d")], more(Position(1, 2), 3, A)
     replayed = gathers(share("d", 1, ranges=ALL, permits=1))
-    assert deviates(REWIND_SKIPPED_AFTER_REPLAY_READ, *begin, *joined, replayed)
+    assert deviates("rewind-skipped-after-replay-read", *begin, *joined, replayed)
     stalled = gathers(share("d", ranges=ALL, permits=1))
     assert broken(*begin, *joined, replayed, stalled, known=DEVIATIONS) is None, "it still waits"
     assert broken(*begin, *joined, replayed, new_message, stalled, known=DEVIATIONS) == "KEY-13"
@@ -120,7 +113,7 @@ def test_a_skipped_rewind_excuses_nothing_without_a_replay_read_or_after_a_new_m
     assert broken(*no_replay, *joined, stalled, known=DEVIATIONS) == "KEY-13"
 
 
-@pytest.mark.parametrize("known", [LEAVE_TRIGGERS_NO_READ, LOOK_AHEAD_SKIPS_REPLAY])
+@pytest.mark.parametrize("known", ["leave-triggers-no-read", "look-ahead-skips-replay"])
 def test_of_two_deviations_that_explain_a_stall_one_must_be_known(known: str) -> None:
     """5.0.0 has the second one only."""
     begin = [*sent(LOW), *joins("c", "d"), halves(0, 1), leaves("c")]

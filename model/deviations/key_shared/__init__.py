@@ -1,0 +1,1 @@
+"""The deviations from document 004: Key_Shared and draining hashes."""
