@@ -308,7 +308,7 @@ def shown_at(past: Past, subscription: SubscriptionId) -> Shown | None:
         return None
     before = past.before.consumption.keyed_of(subscription)
     after = replace(missing.keyed, draining=before.draining, back=before.back, cleared=before.cleared)
-    after = replace(after, leavers=before.leavers)
+    after = replace(after, has_left=before.has_left)
     return draining.shown(missing.state.with_keyed(subscription, after), subscription, outcome, list(missing.receivers))
 
 

@@ -22,14 +22,6 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaver:
-    """A consumer that left. ``may_be_ready``: it may have had permits, so messages may have been sent to it unseen."""
-
-    name: str
-    may_be_ready: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Keyed:
     """The state since the dispatcher last began to read: after a reset, an unload, or the leave of the last consumer.
 
@@ -47,9 +39,10 @@ class Keyed:
     """The consumers that joined while there were others."""
     is_gathered: bool = False
     """No operation happened since the last look."""
-    leavers: tuple[Leaver, ...] = ()
-    """The consumers that left since the last look, in this order. A hash may have moved to another consumer and
-    back."""
+    has_left: bool = False
+    """A consumer left since the last look. A hash may have moved to another consumer and back."""
+    may_have_permits: bool = False
+    """A consumer had permits at the last look, or sent some since."""
     draining: Map[int, str] = Map()
     """As of the last look: the draining hashes and their consumers."""
     back: Map[int, str] = Map()
@@ -61,36 +54,6 @@ class Keyed:
     acked_by_others: Map[Position, str] = Map()
     """Entries that were delivered although others acknowledged them, and to which consumer. The broker counts them as
     pending there until the consumer leaves or acknowledges them too."""
-    read_to: Position | None = None
-    """The last entry of the log at the last look at which the broker had read all and waited for a new entry."""
-    permitted: frozenset[str] = frozenset()
-    """The consumers that sent permits since the last look."""
-    permits: Map[str, int] = Map()
-    """Those of each consumer at the last look."""
-    recent: frozenset[str] = frozenset()
-    """The consumers that were recently joined at the last look, in the classic implementation."""
-    replayed: frozenset[Position] = frozenset()
-    """The entries that were delivered from the replay queue since the last look."""
-    read_twice: frozenset[Position] = frozenset()
-    """Entries that were replayed together with new messages. They may have been read twice, and the second copy
-    waits until their consumer has permits."""
-    last: Position | None = None
-    """The last entry of the log at the last look with deliveries."""
-
-    @property
-    def has_left(self) -> bool:
-        """Whether a consumer left since the last look."""
-        return bool(self.leavers)
-
-    @property
-    def is_permitted(self) -> bool:
-        """Whether a consumer sent permits since the last look."""
-        return bool(self.permitted)
-
-    @property
-    def ready(self) -> frozenset[str]:
-        """The consumers that had permits at the last look and are still there."""
-        return frozenset(name for name, count in self.permits.items() if count > 0)
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when pending entries return to the replay queue because their consumer left or nacked them."""
@@ -104,8 +67,7 @@ class Keyed:
     def without(self, consumer: str) -> Keyed:
         acked_by_others = Map({position: name for position, name in self.acked_by_others.items() if name != consumer})
         cleared, joined = _without(self.cleared, consumer), _without(self.joined, consumer)
-        permits = _without(self.permits, consumer)
-        return replace(self, cleared=cleared, joined=joined, permits=permits, acked_by_others=acked_by_others)
+        return replace(self, cleared=cleared, joined=joined, acked_by_others=acked_by_others)
 
 
 def _without(names: Map[str, T], name: str) -> Map[str, T]:

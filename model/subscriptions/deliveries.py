@@ -73,8 +73,7 @@ def _sent_again(broken: Broken, again: SentAgain) -> Broken | None:
         if not isinstance(already, Broken):
             return None
         broken = already
-    after = invariant.with_delivered(state, subscription, name, message[1].position, is_due_again=True)
-    after = _given(after, subscription, name, message, is_late=True)
+    after = _given(state, subscription, name, message, is_late=True)
     violation = replace(broken, evidence=again).passing_to(after)
     return besides.then(lambda _: violation) if isinstance(besides, Broken) else violation
 
@@ -129,7 +128,7 @@ def _delivered(
     known: frozenset[str],
 ) -> Allowed[Consumption] | Broken:
     """A consumer received a message, which no other one has."""
-    consumer, (_, place), why = state.consumers[name], message, state.due(subscription).get(message)
+    consumer, why = state.consumers[name], state.due(subscription).get(message)
     acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
@@ -154,10 +153,6 @@ def _delivered(
     # It was in flight during the redelivery request, which the broker may have processed after it was dispatched.
     is_asked = consumer.may_repeat and consumer.client == "wire" and consumer.kind in SHARED and why is None
     state = _given(state, subscription, name, message, is_late=is_late, is_asked=is_asked)
-    if consumer.kind == "Key_Shared":
-        state = invariant.with_delivered(
-            state, subscription, name, place.position, is_due_again=why in ("left", "nacked")
-        )
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, subscription, name, message)
     exercised += claims.exercised_by(state, subscription, name, message)
     excused = invariant.excused_by(state, subscription, name, message)

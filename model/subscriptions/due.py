@@ -152,33 +152,17 @@ def _all_seen(
     subscription is blocked. Then no order is judged.
     """
     keyed, is_withheld = state.keyed_of(subscription), outcome.withheld is not None
-    has_dispatched = any(read.messages for read in outcome.consumers)
+    is_any_ready = any(read.permits > 0 for read in outcome.consumers)
     left = (place.position for _, place in state.all_left(subscription))
     may_receive_more = any(map(state.topics[subscription.topic].is_not_due, left))
     after = replace(
         keyed,
         is_gathered=not may_receive_more,
         replays=Map(dict.fromkeys(keyed.replays, not (is_stalled or is_withheld))),
-        leavers=(),
-        recent=recently_joined.recent(state, subscription),
-        replayed=frozenset(),
-        read_twice=_still_read_twice(state, subscription, outcome)
-        | invariant.replayed_beside_new_messages(state, subscription),
-        last=state.log(subscription.topic).last if has_dispatched or keyed.last is None else keyed.last,
-        read_to=state.log(subscription.topic).last if outcome.is_waiting else keyed.read_to,
-        permitted=keyed.permitted if is_withheld else frozenset(),
-        permits=Map({read.consumer: read.permits for read in outcome.consumers}),
+        has_left=False,
+        may_have_permits=is_any_ready or (is_withheld and keyed.may_have_permits),
     )
     return state.with_keyed(subscription, after)
-
-
-def _still_read_twice(state: Consumption, subscription: SubscriptionId, outcome: DueReceived) -> frozenset[Position]:
-    """Entries that were replayed twice and arrived once. The second copy waits only for permits."""
-    keyed = state.keyed_of(subscription)
-    without_permits = {read.consumer for read in outcome.consumers if read.permits <= 0}
-    return frozenset(
-        at for at in keyed.read_twice - keyed.replayed if at in keyed.got and keyed.got[at] in without_permits
-    )
 
 
 def _arrived(state: Consumption, subscription: SubscriptionId, read: ConsumerRead, known: frozenset[str]) -> Judged:

@@ -10,7 +10,6 @@ consumer that allows out-of-order delivery.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.key_shared.hashes import AUTO_SPLIT_HASHES, CLASSIC_HASHES, NO_KEY, STICKY_HASHES, sticky_hash
@@ -93,74 +92,6 @@ def is_unclaimed(state: Consumption, subscription: SubscriptionId, name: str, po
     """Whether a consumer claims hash ranges, and that of an entry is in none of them."""
     claims, hashed = state.consumers[name].claims, hash_of(state, subscription, position)
     return bool(claims) and not any(hashed in claim for claim in claims)
-
-
-def may_be_replayed_twice(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> bool:
-    """Whether a consumer may receive a message once too often, from a second replay read.
-
-    Both reads dispatch it by its hash, so to the same consumer. Only the classic implementation may have reassigned the
-    hash to a consumer that joined in between.
-    """
-    position = message[1].position
-    if position not in state.keyed_of(subscription).read_twice and position not in replayed_beside_new_messages(
-        state, subscription
-    ):
-        return False
-    has_moved = not state.topics[subscription.topic].drains and name in state.keyed_of(subscription).joined
-    return message in state.consumers[name].unacknowledged or has_moved
-
-
-def replayed_beside_new_messages(state: Consumption, subscription: SubscriptionId) -> frozenset[Position]:
-    """The entries that were replayed since the last look with deliveries, if the broker read others for the first time.
-
-    That may be new messages, or all of them: it had not read to the end since the subscription began or was reset. The
-    broker may then have read the replay queue during a dispatch, and read these entries twice. A second copy without
-    permits returns to the replay queue.
-    """
-    keyed = state.keyed_of(subscription)
-    has_news = keyed.last is not None and (keyed.last != state.log(subscription.topic).last or keyed.read_to is None)
-    return keyed.replayed if has_news else frozenset()
-
-
-def with_delivered(
-    state: Consumption, subscription: SubscriptionId, name: str, position: Position, *, is_due_again: bool
-) -> Consumption:
-    """A consumer received an entry. Before the first check for due messages this has no effect.
-
-    Only entries of the replay queue may be read twice: those that were due for redelivery, that are delayed, that were
-    in the log at the last check and had not been delivered by then, that the consumer receives after a later entry, or
-    that may have waited for it.
-    """
-    keyed = state.keyed_of(subscription)
-    if keyed.last is None:
-        return state
-    is_replayed = (
-        is_due_again
-        or state.topics[subscription.topic].is_delayed(position)
-        or position <= keyed.last
-        or any(position < later for later, receiver in keyed.got.items() if receiver == name)
-        or _may_have_waited(state, subscription, name, position)
-    )
-    if not is_replayed:
-        return state
-    return state.with_keyed(subscription, replace(keyed, replayed=keyed.replayed | {position}))
-
-
-def _may_have_waited(state: Consumption, subscription: SubscriptionId, name: str, position: Position) -> bool:
-    """Whether a new entry may have been put in the replay queue, because its consumer could not take it at first.
-
-    The consumer was recently joined, its hash was draining, or it had no permits left while others had. Or another one
-    had the entry, and left.
-    """
-    keyed = state.keyed_of(subscription)
-    taken = sum(1 for at, receiver in keyed.got.items() if receiver == name and at > (keyed.last or position))
-    is_any_other_ready = bool((keyed.ready | keyed.permitted) - {name})
-    return (
-        (is_any_other_ready and keyed.permits.get(name, 0) <= taken)
-        or name in keyed.recent
-        or any(one.may_be_ready for one in keyed.leavers)
-        or (bool(keyed.draining) and hash_of(state, subscription, position) in keyed.draining)
-    )
 
 
 def exercised_by(state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> tuple[str, ...]:

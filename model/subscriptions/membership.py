@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from model.immutable.map import Map
-from model.key_shared.state import Joined, Leaver
+from model.key_shared.state import Joined
 from model.log import EARLIEST, Position
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import Consumption
@@ -17,7 +17,7 @@ def joined(state: Consumption, subscription: SubscriptionId, name: str) -> Consu
     """A consumer is about to join. Other consumers may have been sent messages before, if they had permits."""
     keyed = state.keyed_of(subscription)
     others = [consumer for _, consumer in state.consumers_of(subscription)]
-    had_permits = keyed.is_permitted or keyed.ready or any(consumer.had_permits_left for consumer in others)
+    had_permits = keyed.may_have_permits or any(consumer.had_permits_left for consumer in others)
     if not others or not (keyed.got or had_permits):
         return state
     joined = Joined(delivered=max(keyed.got, default=EARLIEST), last=state.log(subscription.topic).last)
@@ -31,9 +31,8 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
     if not rest:
         return state.without_keyed(subscription)
     keyed = before.without(name).freed((place.position for _, place in had), is_gone=True)
-    leaver = Leaver(name, name in before.ready | before.permitted)
     joined = keyed.joined if rest > 1 else Map[str, Joined]()
-    return state.with_keyed(subscription, replace(keyed, leavers=(*before.leavers, leaver), joined=joined))
+    return state.with_keyed(subscription, replace(keyed, has_left=True, joined=joined))
 
 
 def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Consumer) -> Consumption:
@@ -87,7 +86,7 @@ def permitted(state: Consumption, name: str) -> Consumption:
     consumer = state.consumers[name]
     for subscription in consumer.subscriptions if consumer.kind == "Key_Shared" else ():
         keyed = state.keyed_of(subscription)
-        state = state.with_keyed(subscription, replace(keyed, permitted=keyed.permitted | {name}))
+        state = state.with_keyed(subscription, replace(keyed, may_have_permits=True))
     return state
 
 
