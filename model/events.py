@@ -11,6 +11,7 @@ from msgspec import Struct
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.failpoints import FailpointKind
 from model.log import Position
+from model.producer_operations import ProducerAnswer
 from model.read_operations import ReadAnswer
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
@@ -171,10 +172,14 @@ class SnapshotRead(Outcome, frozen=True, omit_defaults=True):
 # ----------------------------------------------------------------------------------------------------------- producers
 
 
-class Opened(Outcome, frozen=True):
-    """A producer is open, with this last sequence id in ProducerSuccess (-1: none, None: the client hides it)."""
+class Opened(Outcome, frozen=True, omit_defaults=True):
+    """A producer is open, with this last sequence id in ProducerSuccess (-1: none, None: the client hides it).
+
+    ``epoch``: the topic's epoch in it, where access is exclusive.
+    """
 
     last_sequence_id: int | None
+    epoch: int | None = None
 
 
 class Stored(Outcome, frozen=True):
@@ -538,5 +543,6 @@ AnyOutcome = (
     | UnacknowledgedRead
     | ChunkRate
     | ReadAnswer
+    | ProducerAnswer
 )
 """Every outcome."""

@@ -16,9 +16,11 @@ from msgspec import Struct
 
 from model.cluster_operations import ReplicationOperation
 from model.failpoints import FailpointKind
+from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.subscription_operations import KeyOperation, SubscriptionOperation
 from model.vocabulary import (
+    AccessMode,
     Client,
     Compression,
     Entry,
@@ -167,7 +169,8 @@ class OpenProducer(Operation, frozen=True, omit_defaults=True):
     """Open a producer of a fixed name on a topic, as ``session``; at a cluster, if several have it. Opened.
 
     If the topic has a home, ``cluster`` is another one, from which its messages are replicated to home.
-    pulsar-client's may chunk and compress on a chunked topic.
+    pulsar-client's may chunk and compress on a chunked topic. With WaitForExclusive it may be Queued. ``has_epoch``: it
+    reconnects with the topic's epoch that the session learned last, if any.
     """
 
     request: ClassVar = "open"
@@ -179,6 +182,8 @@ class OpenProducer(Operation, frozen=True, omit_defaults=True):
     cluster: str | None = None
     is_chunking: bool = False
     compression: Compression = "none"
+    access: AccessMode = "Shared"
+    has_epoch: bool = False
 
 
 class CloseProducer(Operation, frozen=True):
@@ -542,5 +547,6 @@ AnyOperation = (
     | NetworkOperation
     | DeploymentOperation
     | ReadRequest
+    | AwaitProducers
 )
 """Every operation."""

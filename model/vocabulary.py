@@ -15,6 +15,10 @@ IN_ORDER: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
 """Those whose messages are sent in order, to one consumer."""
 
 
+AccessMode = Literal["Shared", "Exclusive", "ExclusiveWithFencing", "WaitForExclusive"]
+"""The access modes of producers (PIP-68, PIP-161)."""
+
+
 class SubscriptionId(NamedTuple):
     """A subscription's topic and name."""
 

@@ -46,6 +46,7 @@ from model.operations import (
     Switch,
     Unload,
 )
+from model.producer_operations import AwaitProducers
 from model.subscription_operations import Acknowledge, Receive, Subscribe
 from model.vocabulary import Entry, Persistence
 from stateful.crashes import IN_PLACE
@@ -168,6 +169,8 @@ class MixedMachine(LockstepMachine):
     """Further arguments that no part chooses."""
     killed_after: ClassVar[st.SearchStrategy[frozenset[int]]] = st.just(frozenset())
     """The steps of an example after which the broker is killed or restarted."""
+    may_contend: ClassVar[bool] = True
+    """Whether producers may contend for the topic: a replicator is a producer, too."""
     kills: frozenset[int] = frozenset()
     is_killed_next = False
     steps = 0
@@ -214,6 +217,7 @@ class MixedMachine(LockstepMachine):
             "is_deduplicated": False,  # it was enabled already, or not
             "partitions": 0,
             "ends": False,
+            "contends": kinds[0] is None and self.may_contend,
             "is_trimmed": is_trimmed,
             "persistence": persistence or "shipped",
             **self.given,
@@ -327,6 +331,7 @@ class MixedClustersMachine(MixedMachine):
     """
 
     given: ClassVar[Mapping[str, Any]] = {"delays": ()}
+    may_contend = False
     killed_after = st.sampled_from([frozenset[int]()] * 19 + [frozenset({5})])
 
     def __init__(self, example: Performing) -> None:
@@ -425,4 +430,4 @@ def with_key(entry: Entry, key: str | None) -> Entry:
 def _closes_producers(operation: AnyOperation) -> bool:
     """Whether the broker, or the network, may have closed producers of the topic because of an operation."""
     is_failure = isinstance(operation, SetFailpoint) and operation.kind in WRITE_FAILURES
-    return is_failure or isinstance(operation, InjectNetworkFault)
+    return is_failure or isinstance(operation, InjectNetworkFault | AwaitProducers)

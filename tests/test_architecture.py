@@ -24,6 +24,7 @@ LARGE = {
     "conformance/lockstep/chunking/performer.py": "one performer of a document",
     "conformance/cli": "a module for each command",
     "conformance/cli/check.py: check": "a parameter for each option",
+    "conformance/lockstep": "a performer for each kind of operation, beside a package for each document",
     "conformance/lockstep/real.py": "one match over all operations",
     "conformance/verdicts.py": "all verdicts, and their JSON",
     "model": "the operations, the outcomes and the judgement, beside a package for each document",

@@ -30,6 +30,7 @@ from conformance.lockstep.answers import (
 from conformance.lockstep.applications.performer import ApplicationPerformer
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.chunking.producers import CLOSED, session_of, why_not_sent
+from conformance.lockstep.contenders import ACTIVATION_TIMEOUT_S, Contenders
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.log_reader import Snapshots, read_whole_log
 from conformance.lockstep.network import Network
@@ -41,6 +42,7 @@ from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.replication.replica import Replica
 from conformance.lockstep.sessions import ProducerSession, WireSession
 from conformance.lockstep.world import World
+from conformance.wait import Deadline
 from model.cluster_operations import HOME, ReplicationOperation
 from model.deduplication.policies import STATUS
 from model.events import (
@@ -84,6 +86,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.producer_operations import AwaitProducers, Queued
 from model.read_operations import ReadRequest
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence, partition_name
@@ -107,6 +110,7 @@ class RealPerformer:
         self._of_broker: set[str] = set()
         self._snapshots = Snapshots(world.admin, has_markers=world.is_home)
         self._sessions: dict[str, ProducerSession] = {}
+        self._contenders = Contenders(self._sessions)
         self._names: dict[str, tuple[str, str]] = {}
         self._network = Network(lambda: world.service, self._topics)
         self._applications = ApplicationPerformer(world, self._example, self._topics, self._network)
@@ -222,6 +226,8 @@ class RealPerformer:
                 return self._read_snapshot(topic, due=due)
             case ReadLog(topic):
                 return self._read_log(topic)
+            case AwaitProducers(topic):
+                return self._await_producers(topic)
             case ReadChunkRate():
                 return Performed(Skipped("there is no such chunked topic"))
             case _:
@@ -327,6 +333,7 @@ class RealPerformer:
         self._answers.retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S, what="an unload", topic=name)
         self._cursors.reloaded(name)
         self._chunks.reloaded(name)
+        self._contenders.reloaded(name)
         sessions = self._sessions_on(name)
         late = self._collect(sessions)
         for session in sessions:
@@ -342,6 +349,7 @@ class RealPerformer:
         self._world.broker_came_back()
         self._cursors.reloaded()
         self._chunks.reloaded()
+        self._contenders.reloaded()
         late = self._collect(list(self._sessions))
         for session in list(self._sessions):
             self._drop_if_wire(session)
@@ -380,6 +388,7 @@ class RealPerformer:
                     self._drop_if_wire(session)
             self._cursors.reloaded(name)
             self._chunks.reloaded(name)
+            self._contenders.reloaded(name)
         return Performed(taken, late)
 
     def _keep_at_frozen(self, name: str, sessions: Iterable[str]) -> tuple[Late, ...]:
@@ -408,16 +417,21 @@ class RealPerformer:
         late = self._collect([operation.session]) if operation.session in self._sessions else ()
         if operation.session in self._sessions:
             self._sessions.pop(operation.session).close()
+        if (waiting := self._contenders.pop(operation.session)) is not None:
+            waiting.close()
 
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):  # the broker removes a producer that it closed a little later
                 open_ones = [self._names[session] for session, live in self._sessions.items() if live.is_open]
-                return error.may_pass or (error.code == "ProducerBusy" and (name, operation.producer) not in open_ones)
+                is_taken = (name, operation.producer) in open_ones
+                is_gone = self._contenders.may_be_gone(error, operation, name, in_time)
+                return error.may_pass or (not is_taken and is_gone)
             return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
 
+        epoch, in_time = self._contenders.epoch_of(operation), Deadline.after(ACTIVATION_TIMEOUT_S)
         try:
             live = self._answers.retry(
-                lambda: session_of(operation, name, self._world.service, self._network.service),
+                lambda: session_of(operation, name, self._world.service, self._network.service, epoch),
                 BACK_TIMEOUT_S,
                 what=f"opening producer {operation.producer}",
                 topic=name,
@@ -425,11 +439,25 @@ class RealPerformer:
             )
         except ServerRefused as refused:
             return Performed(Refused(refused.code, refused.message), late)
-        late += self._collect(self._wire_sessions_of(name, operation.producer))
-        self._sessions[operation.session] = live
-        self._answers.opened(operation.session, name)
         self._names[operation.session] = (name, operation.producer)
-        return Performed(Opened(live.last_sequence_id), late)
+        if isinstance(live, WireSession) and live.is_queued:
+            self._contenders.queued(operation.session, live)
+            return Performed(Queued(), late)
+        late += self._collect(self._wire_sessions_of(name, operation.producer))
+        self._is_open(operation.session, live)
+        return Performed(Opened(live.last_sequence_id, live.epoch if isinstance(live, WireSession) else None), late)
+
+    def _is_open(self, session: str, live: ProducerSession) -> None:
+        self._sessions[session] = live
+        self._answers.opened(session, live.topic)
+        self._contenders.opened(session, live)
+
+    def _await_producers(self, topic: str) -> Performed:
+        name = self._topics.get(topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect(self._sessions_on(name))
+        return Performed(self._contenders.settle(name, self._is_open), late)
 
     def _wire_sessions_of(self, topic: str, producer: str) -> list[str]:
         """The producer's sessions; after it is opened again, the broker has closed the former ones."""
@@ -440,6 +468,9 @@ class RealPerformer:
         ]
 
     def _leave(self, session: str, leave: Callable[[ProducerSession], None], *, wait: bool) -> Performed:
+        if (waiting := self._contenders.pop(session)) is not None:
+            leave(waiting)
+            return Performed(Done())
         live = self._sessions.get(session)
         if live is None:
             return Performed(Skipped("there is no such session"))
@@ -536,6 +567,7 @@ class RealPerformer:
         for live in self._sessions.values():
             live.crash()
         self._sessions.clear()
+        self._contenders.close()
         self._applications.close()
         self._cursors.close()
         self._network.close()

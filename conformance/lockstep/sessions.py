@@ -21,7 +21,7 @@ from conformance.wait import Deadline
 from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.events import Answer, Duplicate, Refused, Stored, Unknown
 from model.payloads import CHUNK_BYTES, payload_of
-from model.vocabulary import Entry, Message
+from model.vocabulary import AccessMode, Entry, Message
 
 ANSWER_TIMEOUT_S = 10.0
 """How long a running broker may take to answer; far longer than ever measured."""
@@ -70,12 +70,17 @@ class ProducerSession(Protocol):
 class WireSession:
     """A session of the wire client, on a connection of its own that can be cut."""
 
-    def __init__(self, service: Service, topic: str, producer: str) -> None:
+    def __init__(
+        self, service: Service, topic: str, producer: str, access: AccessMode = "Shared", epoch: int | None = None
+    ) -> None:
         """Connect and open. Raises the same as :meth:`WireClient.open_producer`."""
         self.topic = topic
+        self.access = access
         self._client = WireClient.connect(service, timeout_s=ANSWER_TIMEOUT_S)
         try:
-            self._producer: WireProducer = self._client.open_producer(topic, name=producer, timeout_s=ANSWER_TIMEOUT_S)
+            self._producer: WireProducer = self._client.open_producer(
+                topic, name=producer, timeout_s=ANSWER_TIMEOUT_S, access=access, epoch=epoch
+            )
         except BaseException:
             self._client.abort()
             raise
@@ -89,6 +94,20 @@ class WireSession:
     @property
     def why_closed(self) -> str | None:
         return self._producer.why_closed
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it waits for exclusive access, as far as was asked."""
+        return self._producer.is_queued
+
+    def is_activated(self) -> bool:
+        """Whether it does not wait for exclusive access any more. Raises the same as :class:`WireProducer`'s."""
+        return self._producer.is_activated()
+
+    @property
+    def epoch(self) -> int | None:
+        """The topic's epoch, as the producer learned it when it was opened."""
+        return self._producer.epoch
 
     @property
     def last_sequence_id(self) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from model.cluster_operations import LoseCluster
@@ -107,6 +109,21 @@ def is_last_ledger_full(state: Example, topic: str | None) -> bool:
     """Whether the last ledger of a topic is full, or may be."""
     one = tracked(state, topic)
     return one is not None and (one.log.ends_full or not one.is_sure)
+
+
+def contention_forgotten(state: Example, topic: str) -> Example:
+    """The state if it is not known any more which producers of a topic have access."""
+    contentions = state.service.contentions
+    after = contentions.set(topic, state.service.contention(topic).forgotten())
+    return replace(state, service=replace(state.service, contentions=after))
+
+
+def pasts_since_load(state: Example, topic: str) -> Iterator[Past]:
+    """The steps since a topic was loaded, the last one first."""
+    for past in state.trace:
+        if is_reloaded_by(past, topic):
+            return
+        yield past
 
 
 def reconnects(state: Example, step: Step) -> bool:

@@ -66,7 +66,7 @@ _RULES = {
     "twice": "DEDUP-03 DEDUP-12 CHUNK-05 ACK-12",
     "out-of-order": "KEY-01 KEY-02 KEY-06 KEY-09",
     "ack-lost": "CHUNK-07 ACK-08 ACK-10 ACK-11 ACK-15 SERVE-06",
-    "no-answer": "SERVE-02",
+    "no-answer": "SERVE-02 SERVE-09",
     "internal-error": "SERVE-01",
     "refused": "CHUNK-01",
     "not-done": "ACK-04",

@@ -38,7 +38,7 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.example import deployment, elsewhere, reads, replica
+from model.example import deployment, elsewhere, producers, reads, replica
 from model.example.remote import Remote
 from model.example.state import Example, Judgement
 from model.example.unexpected import failed_again
@@ -73,9 +73,10 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.replication import tracker as replication
-from model.service import confirmed
+from model.service import access, confirmed
 from model.service import tracker as service
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session, session_of
@@ -123,7 +124,8 @@ def judge(
 def _only_looks(operation: AnyOperation, outcome: AnyOutcome) -> bool:
     """Whether the operation changed no subscription, and everything in flight was received."""
     has_arrived = isinstance(outcome, CursorRead) and any(one.messages for one in outcome.arrived)
-    return isinstance(operation, ReceiveDue | ReadRequest) or (isinstance(outcome, CursorRead) and not has_arrived)
+    is_look = isinstance(operation, ReceiveDue | ReadRequest | AwaitProducers)
+    return is_look or (isinstance(outcome, CursorRead) and not has_arrived)
 
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
@@ -177,13 +179,16 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         case CreateTopic():
             return _created(state, operation, outcome)
         case OpenProducer():
-            return _opened(_recovered(state, operation.topic, at), operation, outcome, at)
+            return producers.opened(producers.recovered(state, operation.topic, at), operation, outcome, at)
+        case AwaitProducers(topic):
+            return producers.activated(state, topic, outcome, at)
         case CloseProducer() | CrashProducer() | ReadChunkRate():
             return Allowed(state)
         case Send():
             topic = state.sessions[operation.session].topic
             consumption = written.delayed(state.consumption, topic, operation.entries, at.completed_ms)
-            return _sent(_recovered(replace(state, consumption=consumption), topic, at), operation, outcome)
+            state = producers.recovered(replace(state, consumption=consumption), topic, at)
+            return _sent(state, operation, outcome)
         case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
@@ -320,26 +325,6 @@ def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
     return Allowed(state)
 
 
-def _recovered(state: Example, topic: str, at: Interval) -> Example:
-    """A topic has recovered some time after its load, unless answers are missing or a failpoint slows recovery."""
-    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
-    if is_pending or topic in state.topics_with(frozenset({"replay-slow"})):
-        return state
-    return state.with_topic(topic, topic_observer.has_recovered(state.topics[topic], at.invoked_ms))
-
-
-def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
-    if not isinstance(outcome, Opened):
-        return Allowed(state)
-    state = state.with_session(operation.session, session_of(operation, outcome.last_sequence_id))
-    consumption = written.reopened(state.consumption, operation.topic, operation.producer)
-    state = replace(state, consumption=consumption)
-    view = state.topics[operation.topic]
-    view = view if view.loaded_ms is not None else replace(view, loaded_ms=at.completed_ms)
-    judged = topic_observer.opened(view, operation.producer, outcome.last_sequence_id)
-    return _on_topic(state, operation.topic, judged)
-
-
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     session = state.sessions[operation.session]
     if session.client == "wire":
@@ -349,6 +334,10 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     if session.is_chunking:
         state = elsewhere.split_at_home(state, session.topic, operation.entries)
     state = replace(state, consumption=written.sent(state.consumption, session.topic, operation.entries))
+    contention = state.service.contention(session.topic)
+    if isinstance(outcome, Sent) and contention.is_known and operation.session in contention.fenced:
+        fenced = access.sent_by_fenced(operation.session, operation.entries, outcome.answers)
+        return fenced.then(lambda _: Allowed(state))
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:

@@ -38,8 +38,8 @@ from model.subscription_operations import PeekMessage, Permit, Receive, ReceiveD
 from model.subscriptions.state import TrackedTopic, upper
 from model.vocabulary import SubscriptionId
 
-SERVE: Final = ("SERVE-01", "SERVE-02", "SERVE-05", "SERVE-06", "SERVE-07", "SERVE-08")
-"""The rules that keep their names right after a read: they are about answers, connections and lost processes."""
+SERVE: Final = ("SERVE-01", "SERVE-02", "SERVE-05", "SERVE-06", "SERVE-07", "SERVE-08", "SERVE-09")
+"""The rules that keep their names right after a read: they are about answers, connections, access, lost processes."""
 EXERCISED: Final = ("SERVE-08",)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from model.example.state import Example, Judgement
 from model.failpoints import CUTS, WRITE_FAILURES
 from model.judgement import Allowed
-from model.operations import AnyOperation, ReadLog, Terminate
+from model.operations import AnyOperation, OpenProducer, ReadLog, Terminate
 from model.service import tracker as service
 from model.service.reasons import Reasons
 from model.service.state import ServiceState
@@ -20,6 +20,19 @@ def failed_again(state: Example, observed: tuple[Unexpected, ...]) -> frozenset[
     """The topics whose writes may fail, and where the broker closed a producer, after it had answered others."""
     closed = frozenset(one.topic for one in observed if isinstance(one, Closed) and one.topic is not None)
     return closed & state.lingering
+
+
+def _fenced(state: Example, operation: AnyOperation) -> frozenset[str]:
+    """The sessions that producers with exclusive access fenced, by this operation as well."""
+    contentions = state.service.contentions
+    fenced = frozenset(session for one in contentions.values() for session in one.fenced)
+    unknown = {topic for topic, one in contentions.items() if not one.is_known}
+    fenced |= {session for session, one in state.service.producers.items() if one.topic in unknown}
+    if not isinstance(operation, OpenProducer) or operation.access != "ExclusiveWithFencing":
+        return fenced
+    if state.service.contention(operation.topic).is_stale(operation):
+        return fenced
+    return fenced | {one.session for one in state.service.holders(operation.topic, but=operation.session)}
 
 
 def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
@@ -45,6 +58,7 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
+        fenced=_fenced(state, operation),
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         being_reset=frozenset(being_reset),
         known=state.known,

@@ -61,4 +61,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Admin API: topics; binary protocol: topic lookup",
     ),
+    Rule(
+        "SERVE-09",
+        "service",
+        "Access modes of producers: Shared, Exclusive, ExclusiveWithFencing, WaitForExclusive: who is admitted, fenced and activated, also when the holder closes, dies, or its topic is reloaded.",
+        (Decided.WIRE,),
+        "Messaging: access mode (PIP-68, PIP-161)",
+    ),
 )

@@ -62,6 +62,8 @@ class Reasons:
     unsaved: frozenset[str] = frozenset()
     """Topics whose deduplication snapshot cannot be written, which the recovery of a load may require."""
     is_disturbed: bool = False
+    fenced: frozenset[str] = frozenset()
+    """Producer sessions that another one fenced."""
     read_after_loss: frozenset[str] = frozenset()
     """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
     being_reset: frozenset[str] = frozenset()
@@ -136,7 +138,7 @@ def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
     """A broker closes producers of a topic whose write failed, or that was terminated, and consumers for a reset."""
     if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
         return Allowed(None, excused=("SERVE-02",))
-    if closed.actor in reasons.cut | reasons.being_reset:
+    if closed.actor in reasons.cut | reasons.being_reset | reasons.fenced:
         return Allowed(None, excused=("SERVE-02",))
     because = f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}"
     return Broken("SERVE-02", because, evidence=closed).passing_to(None)

@@ -16,7 +16,9 @@ from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer
+from model.producer_operations import AwaitProducers, ProducersRead
 from model.rules.catalogue import carries
+from model.service import access
 from model.service.reasons import NO_SUCH_ENTRY
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
@@ -44,7 +46,7 @@ NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
 """Errors that name no reason for a refusal, or a reason that must end while the client retries."""
 EXISTS: Final = "409"
 IS_USED: Final = "412"
-IS_BUSY: Final = "ProducerBusy"
+IS_BUSY: Final = access.BUSY
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,10 @@ def judge(
         return explained(broken, _causes(consumption, operation, outcome), None, known)
     match operation:
         case OpenProducer():
-            return _opened(service, operation, outcome, is_certain=is_certain)
+            by_access = _given_access(service, operation, outcome) if is_certain else NOT_JUDGED
+            return by_access.then(lambda _: _opened(service, operation, outcome, is_certain=is_certain))
+        case AwaitProducers(topic) if isinstance(outcome, ProducersRead) and is_certain:
+            return access.read(service.contention(topic), service.holders(topic), outcome)
         case Subscribe(topic=topic, subscription=subscription) if parts := consumption.parts_of(topic):
             if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return EXCUSED
@@ -172,6 +177,18 @@ def _has_another_policy(other: Consumer, operation: Subscribe) -> bool:
     return operation.kind == other.kind == "Key_Shared" and policy != (bool(other.claims), other.keeps_keys)
 
 
+def _given_access(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome) -> Judged:
+    """What its access mode says, if any producer of the topic ever asked for exclusive access."""
+    topic, session = operation.topic, operation.session
+    if operation.access == "Shared" and topic not in service.contentions:
+        return NOT_JUDGED
+    holders = service.holders(topic, but=session)
+    names = {service.producers[one.session].name for one in holders}
+    if isinstance(outcome, Refused) and operation.producer in names:
+        return NOT_JUDGED  # the name is busy
+    return access.opened(service.contention(topic, but=session), holders, operation, outcome)
+
+
 @carries("SERVE-01")
 def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """A producer name is busy exactly while another producer of the topic has it."""
@@ -180,7 +197,8 @@ def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome,
     has_it = [session for session, one in opened if (one.topic, one.cluster, one.name) == (topic, cluster, name)]
     what = f"producer {name} of {operation.session}"
     others = [session for session in has_it if session != operation.session]
-    if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not others:  # until the end of the retries
+    is_by_access = operation.access != "Shared" or topic in service.contentions
+    if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not (others or is_by_access):  # of all retries
         return overdue(Broken("SERVE-01", f"{what} is refused without a reason: {outcome.code}, {outcome.message}"))
     if isinstance(outcome, Opened) and others:
         is_connected = is_certain and any(service.producers[one].is_wire for one in others)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from model.immutable.map import Map
+from model.service.access import NOBODY, Contention, Holder
 from model.service.confirmed import ConfirmedLog
+from model.vocabulary import AccessMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class OpenedProducer:
     cluster: str | None
     name: str
     is_wire: bool
+    access: AccessMode = "Shared"
 
 
 NEVER: Final = 1_000
@@ -37,10 +40,22 @@ class ServiceState:
     """How many bookies run, while one is lost."""
     confirmed: Map[str, ConfirmedLog] = field(default_factory=Map)
     """The confirmed entries of each topic."""
+    contentions: Map[str, Contention] = field(default_factory=Map)
+    """The topics of which a producer asked for exclusive access."""
     store_away_until_ms: float | None = None
     """Until when the metadata store may be unavailable to the brokers, if it was disturbed."""
     are_sessions_expired: bool = False
     """Whether the brokers may have no session in it until then."""
+
+    def holders(self, topic: str, *, but: str | None = None) -> tuple[Holder, ...]:
+        """The producers that are open on a topic, without one session."""
+        there = [(name, one) for name, one in self.producers.items() if one.topic == topic and name != but]
+        return tuple(Holder(name, one.access != "Shared", one.is_wire) for name, one in there)
+
+    def contention(self, topic: str, *, but: str | None = None) -> Contention:
+        """Who contends for a topic, without one session."""
+        found = self.contentions.get(topic, NOBODY)
+        return found if but is None else found.without(but)
 
     @property
     def is_short_of_bookies(self) -> bool:

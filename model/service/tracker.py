@@ -39,8 +39,9 @@ from model.operations import (
     TakeOver,
     Unload,
 )
+from model.producer_operations import AwaitProducers, ProducersRead, Queued
 from model.rules.catalogue import carries
-from model.service import confirmed, refusals
+from model.service import access, confirmed, refusals
 from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, ServiceState
 from model.service.unexpected import Closed, Unexpected
@@ -186,9 +187,10 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             return replace(state, bookies_left=outcome.number, confirmed=state.confirmed.updated(logs))
         case RestoreBookies() if isinstance(outcome, BookiesLeft):
             return replace(state, bookies_left=None)
-        case OpenProducer(session, topic, producer, client=client, cluster=cluster) if isinstance(outcome, Opened):
-            opened = OpenedProducer(topic, cluster, producer, is_wire=client == "wire")
-            return replace(state, producers={**state.producers, session: opened})
+        case OpenProducer():
+            return _asked_for_access(state, operation, outcome)
+        case AwaitProducers(topic) if isinstance(outcome, ProducersRead):
+            return _producers_read(state, topic, outcome)
         case CloseProducer(session) | CrashProducer(session):
             return _without(state, [session])
         case Unload(name):
@@ -209,11 +211,59 @@ def _after(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) ->
             return state
 
 
+def _asked_for_access(state: ServiceState, operation: OpenProducer, outcome: AnyOutcome) -> ServiceState:
+    """A producer is open, or waits; with exclusive access it may have fenced the others."""
+    session, topic, mode = operation.session, operation.topic, operation.access
+    if operation.session in state.producers or topic in state.contentions:
+        state = _without(state, [session])  # an earlier producer of the session is closed first
+    if mode != "Shared":
+        contention = state.contention(topic)
+        match outcome:
+            case Queued():
+                contention = replace(contention, waiting=(*contention.waiting, operation))
+            case Opened(epoch=epoch):
+                if mode == "ExclusiveWithFencing":
+                    holders = state.holders(topic)
+                    contention = contention.fencing(holders)
+                    state = _without(state, [one.session for one in holders])
+                contention = contention.with_access(session, epoch)
+            case _:
+                pass
+        state = replace(state, contentions=state.contentions.set(topic, contention))
+    if not isinstance(outcome, Opened):
+        return state
+    opened = OpenedProducer(topic, operation.cluster, operation.producer, operation.client == "wire", mode)
+    return replace(state, producers={**state.producers, session: opened})
+
+
+def _producers_read(state: ServiceState, topic: str, outcome: ProducersRead) -> ServiceState:
+    contention = state.contention(topic)
+    waited = {one.session: one for one in contention.waiting}
+    activated = [waited[one.session] for one in outcome.activated if one.session in waited]
+    opened = {
+        one.session: OpenedProducer(topic, one.cluster, one.producer, is_wire=True, access=one.access)
+        for one in activated
+    }
+    if topic in state.contentions:
+        after = access.after_read(contention, outcome)
+        state = replace(state, contentions=state.contentions.set(topic, after))
+    return replace(state, producers={**state.producers, **opened})
+
+
 def _reloaded(state: ServiceState, topics: Set[str]) -> ServiceState:
     """Topics are loaded again, without the producers that were connected to them."""
     dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in topics]
-    return _without(replace(state, loading=state.loading | topics), dropped)
+    state = _without(replace(state, loading=state.loading | topics), dropped)
+    reloaded = {topic: one.reloaded() for topic, one in state.contentions.items() if topic in topics}
+    return replace(state, contentions=state.contentions.updated(reloaded)) if reloaded else state
 
 
 def _without(state: ServiceState, sessions: Collection[str]) -> ServiceState:
-    return replace(state, producers={name: one for name, one in state.producers.items() if name not in sessions})
+    contentions = state.contentions
+    for topic, one in contentions.items():
+        left = one
+        for session in {each.session for each in one.waiting}.union(one.ended, one.fenced).intersection(sessions):
+            left = left.without(session)
+        contentions = contentions if left is one else contentions.set(topic, left)
+    producers = {name: one for name, one in state.producers.items() if name not in sessions}
+    return replace(state, producers=producers, contentions=contentions)

@@ -141,6 +141,7 @@ class AcknowledgmentChunksMachine(AcknowledgmentMachine):
         self.split = SplitMessages("split of a", f"{self.plan.mark}w", self.plan.sent, self.plan.mark)
         super().begin(
             ends=ends,
+            contends=False,
             is_patient=False,
             persistence=persistence,
             kinds=kinds,

@@ -5,6 +5,7 @@ They unload topics; :mod:`stateful.cursors.kills` kills the broker.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from hypothesis import strategies as st
@@ -36,6 +37,7 @@ from model.vocabulary import Client, Limits, Persistence, Start, SubscriptionTyp
 from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
 from stateful.delays import DELAYS, Delays
 from stateful.lockstep_machine import LockstepMachine, Performing
+from stateful.service.producers import STEPS, Contenders, Contending
 from stateful.service.reads import READS, Asked
 
 TOPIC = "t0"
@@ -125,6 +127,17 @@ class OnSubscriptions(LockstepMachine):
         """Open the producer, or reopen it after its connection was closed."""
         self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer=f"{self.plan.mark}p"))
 
+    def contend_for_topic(self, steps: Iterable[Contending], topic: str = TOPIC) -> None:
+        """Producers contend for a topic, and leave it to the machine's own."""
+        contenders = self.contenders(topic)
+        if contenders.begin(steps, lambda: self.plan.entries([1])):
+            self.plan.drop_wire()
+        contenders.end()
+
+    def contenders(self, topic: str) -> Contenders:
+        """The producers that contend for a topic, the machine's own among them."""
+        return Contenders(self.do, topic, f"p-{topic}", f"{self.plan.mark}p")
+
     def producers_closed(self) -> None:
         """Reopen the machine's own producers."""
         for topic in self.topics:
@@ -143,9 +156,13 @@ class AcknowledgmentMachine(OnSubscriptions):
     is_patient = False
     is_over = False
     ends = False
+    may_contend: ClassVar[bool] = True
+    """Whether producers may contend for its topic."""
+    contends = False
 
     @initialize(
         ends=st.sampled_from([False] * 9 + [True]),
+        contends=st.booleans(),
         is_patient=st.sampled_from([False] * 3 + [True]),
         persistence=PERSISTENCE,
         kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
@@ -157,6 +174,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     def begin(
         self,
         ends: bool,
+        contends: bool,
         is_patient: bool,
         persistence: Persistence,
         kinds: tuple[SubscriptionType, ...],
@@ -168,6 +186,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         """Create a topic with messages and a consumer. Few examples have time for operations of seconds."""
         self.plan.delays = delays
         self.ends = ends
+        self.contends = contends and not ends and self.may_contend
         self.is_patient = (
             is_patient and persistence == "once-a-second"
         )  # otherwise there is not much to wait for, or long
@@ -349,6 +368,12 @@ class AcknowledgmentMachine(OnSubscriptions):
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
         self.move()
         self.read(consumer.subscription)
+
+    @precondition(lambda self: self.contends)
+    @rule(steps=STEPS)
+    def contend(self, steps: list[Contending]) -> None:
+        """Producers contend for the topic."""
+        self.contend_for_topic(steps)
 
     @precondition(lambda self: self.is_patient)
     @rule(index=INDEXES, acks=st.lists(NTH, min_size=3, max_size=8))

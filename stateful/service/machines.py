@@ -29,6 +29,7 @@ from model.vocabulary import Limits, SubscriptionType
 from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
 from stateful.cursors.plan import PlannedConsumer
 from stateful.delays import DELAYS, Delays
+from stateful.service.producers import STEPS, Contending
 from stateful.service.reads import READS, Asked
 
 IN_ALL = Limits(in_all=3)
@@ -211,6 +212,15 @@ class ServiceMachine(OnSubscriptions):
         """Somebody reads, and a consumer goes on to receive."""
         consumer = self.consumer(index)
         self.do(asked(TOPIC, consumer.subscription, self.plan.sent[which % len(self.plan.sent)]))
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.look(consumer.subscription)
+
+    @rule(steps=STEPS, index=INDEXES, count=COUNTS, sizes=SIZES)
+    def contend(self, steps: list[Contending], index: int, count: int, sizes: list[int]) -> None:
+        """Producers contend for the topic; then its own producer sends as before."""
+        self.contend_for_topic(steps)
+        self.send_more(sizes)
+        consumer = self.consumer(index)
         self.do(Receive(consumer=consumer.name, count=count))
         self.look(consumer.subscription)
 

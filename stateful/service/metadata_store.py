@@ -12,8 +12,11 @@ from stateful.cursors.machines import SIZES, TOPIC, AcknowledgmentMachine
 class MetadataStoreMachine(AcknowledgmentMachine):
     """All operations on a topic and its subscriptions, of which some begin while the store is frozen or restarts.
 
-    Each of them must succeed and have its effect, and the topic stays loaded.
+    Each of them must succeed and have its effect, and the topic stays loaded. No producer asks for exclusive access, as
+    the store has the epochs of topics.
     """
+
+    may_contend = False
 
     @rule(how=st.sampled_from(["freeze", "restart", "expire"]), in_flight=st.none() | SIZES)
     def disturb_the_store(self, how: Disturbance, in_flight: list[int] | None) -> None:

@@ -7,6 +7,7 @@ from model import (
     cluster_operations,
     events,
     operations,
+    producer_operations,
     read_operations,
     subscription_operations,
     traffic,
@@ -161,6 +162,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     operations.DisturbMetadataStore("freeze"),
     operations.DisturbMetadataStore("restart"),
     operations.DisturbMetadataStore("expire"),
+    operations.OpenProducer("p1", "t0", "p", access="Exclusive", has_epoch=True),
+    producer_operations.AwaitProducers("t0"),
 )
 
 OUTCOMES: tuple[AnyOutcome, ...] = (
@@ -256,6 +259,8 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
     read_operations.Answered(),
     read_operations.Answered(("s0", "s1")),
     read_operations.Answered(position=Position(3, 3)),
+    producer_operations.Queued(),
+    producer_operations.ProducersRead(("p2", "p3"), ("p1",), (producer_operations.Activated("p1", 4, 2),)),
 )
 
 SILENT = (cluster_events.LinkCut(1), cluster_events.LinkHealed(2), cluster_events.ReplicatorsClosed(3))

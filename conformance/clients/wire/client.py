@@ -17,6 +17,7 @@ from conformance.clients.wire.pump import pump_of_this_thread
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 from model.log import EARLIEST, Position
+from model.vocabulary import AccessMode
 
 MAX_LOOKUP_HOPS: Final = 10
 """The most redirects of one look-up."""
@@ -68,15 +69,26 @@ class WireClient:
             raise ServerRefused(error_name(response.error), response.message)
         return response.partitions
 
-    def open_producer(self, topic: str, *, name: str | None, timeout_s: float) -> WireProducer:
+    def open_producer(
+        self,
+        topic: str,
+        *,
+        name: str | None,
+        timeout_s: float,
+        access: AccessMode = "Shared",
+        epoch: int | None = None,
+    ) -> WireProducer:
         """Open a producer on a topic, with this name or, for None, one of the broker's.
+
+        ``epoch``: the topic's epoch of its former life, with which it reconnects. With WaitForExclusive it may be
+        queued.
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy`` while the name is connected, :class:`ConnectionLost`,
         :class:`NoAnswer`.
         """
         deadline = Deadline.after(timeout_s)
         producer = WireProducer(self._owner(topic, deadline), self._next_id())
-        producer.open(topic, name=name, deadline=deadline)
+        producer.open(topic, name=name, deadline=deadline, access=access, epoch=epoch)
         self._keep(producer)
         return producer
 

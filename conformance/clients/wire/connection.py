@@ -125,6 +125,8 @@ class Connection:
         self._answers: dict[int, pb.BaseCommand] = {}
         self._answered: dict[int, str] = {}
         """The last requests that have their answers."""
+        self._queued: set[int] = set()
+        """Requests for producers that wait for exclusive access."""
         self._producers: dict[int, Endpoint] = {}
         self._consumers: dict[int, Endpoint] = {}
         pump.add(sock.fileno(), self)
@@ -181,6 +183,31 @@ class Connection:
         self._requests += 1
         body.request_id = self._requests
         return self._ask(body, self._requests, deadline, what=what)
+
+    def ask_in_queue(self, body: pb.CommandProducer, deadline: Deadline, *, what: str) -> int:
+        """Send a request whose answer may come much later, and wait until it is answered or queued.
+
+        :meth:`answer_to` has the answer. Raises :class:`ConnectionLost` and :class:`NoAnswer`.
+        """
+        self._requests += 1
+        body.request_id = self._requests
+        self._awaited[self._requests] = what
+        self.send_command(body)
+        arrived = (self._answers, self._queued)
+        self.pump.wait(lambda: any(body.request_id in one for one in arrived) or not self.is_open, deadline, what=what)
+        return self._requests
+
+    def answer_to(self, request_id: int, *, what: str) -> pb.BaseCommand | None:
+        """The answer to a queued request; None if it is still queued.
+
+        Raises :class:`ServerRefused` for an ERROR, and :class:`ConnectionLost`.
+        """
+        answer = self._answers.pop(request_id, None)
+        if answer is None and self.is_open:
+            return None
+        self._awaited.pop(request_id, None)
+        self._queued.discard(request_id)
+        return self._checked(answer, what)
 
     @property
     def has_receipts(self) -> bool:
@@ -255,6 +282,9 @@ class Connection:
         finally:
             self._awaited.pop(request_id, None)
             answer = self._answers.pop(request_id, None)
+        return self._checked(answer, what)
+
+    def _checked(self, answer: pb.BaseCommand | None, what: str) -> pb.BaseCommand:
         if answer is None:
             raise ConnectionLost(f"{what}: {self._lost}")
         if answer.type == _Type.ERROR:
@@ -324,7 +354,8 @@ class Connection:
 
     def _take_answer(self, request_id: int, command: pb.BaseCommand) -> None:
         if command.type == _Type.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
-            return  # it is queued as an exclusive producer; a second answer follows when it becomes that
+            self._queued.add(request_id)  # a second answer follows when it has exclusive access
+            return
         if (what := self._awaited.pop(request_id, None)) is not None:
             self._answers[request_id] = command
             if request_id != _HANDSHAKE:

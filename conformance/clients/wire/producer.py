@@ -28,8 +28,15 @@ from conformance.clients.wire.frames import Frame, encode_batch, encode_frame
 from conformance.clients.wire.pump import Pump
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
+from model.vocabulary import AccessMode
 
 _Type = pb.BaseCommand
+_MODES: Final[Mapping[AccessMode, pb.ProducerAccessMode.ValueType | None]] = {
+    "Shared": None,
+    "Exclusive": pb.ProducerAccessMode.ExclusiveOrFail,
+    "WaitForExclusive": pb.ProducerAccessMode.WaitForExclusive,
+    "ExclusiveWithFencing": pb.ProducerAccessMode.ExclusiveWithFencing,
+}
 
 
 class SendTicket:
@@ -71,23 +78,45 @@ class WireProducer:
         """The highest sequence id of ProducerSuccess and the receipts since; -1 for none."""
         self.unexpected: Final[list[Receipt | SendError]] = []
         """Answers without a send in flight; a broker should not send any."""
+        self.epoch: int | None = None
+        """The topic's epoch of ProducerSuccess; None if it has none."""
         self._connection = connection
         self._id = producer_id
+        self._request: int | None = None
+        """Its request, while it waits for exclusive access."""
         self._closed: str | None = None
         self._recent: list[SendTicket] = []
         # Register before the request: the broker may close the producer right after its success.
         connection.add_producer(producer_id, self)
 
-    def open(self, topic: str, *, name: str | None, deadline: Deadline) -> None:
-        """Open it, once; the client calls it. Raises the same as ``open_producer``."""
+    def open(
+        self,
+        topic: str,
+        *,
+        name: str | None,
+        deadline: Deadline,
+        access: AccessMode = "Shared",
+        epoch: int | None = None,
+    ) -> None:
+        """Open it, once; the client calls it. Raises the same as ``open_producer``.
+
+        With WaitForExclusive it may be queued; then :meth:`is_activated` says when it is open.
+        """
         ask = pb.CommandProducer(
             topic=topic,
             producer_id=self._id,
             producer_name=name,
             user_provided_producer_name=name is not None,
+            producer_access_mode=_MODES[access],
+            topic_epoch=epoch,
         )
+        what = f"opening producer {name or ''} on {topic}"
         try:
-            answer = self._connection.ask(ask, deadline, what=f"opening producer {name or ''} on {topic}")
+            if access == "WaitForExclusive":
+                self._request = self._connection.ask_in_queue(ask, deadline, what=what)
+                self.is_activated()
+                return
+            answer = self._connection.ask(ask, deadline, what=what)
         except NoAnswer:
             # It may be opened nevertheless, and would block its name.
             self._connection.send_command(pb.CommandCloseProducer(producer_id=self._id, request_id=0))
@@ -96,8 +125,35 @@ class WireProducer:
         except HarnessError:
             self._end("it was never opened")
             raise
-        self.name = answer.producer_success.producer_name
-        self.last_sequence_id = answer.producer_success.last_sequence_id
+        self._opened(answer.producer_success)
+
+    def _opened(self, success: pb.CommandProducerSuccess) -> None:
+        self.name = success.producer_name
+        self.last_sequence_id = success.last_sequence_id
+        self.epoch = success.topic_epoch if success.HasField("topic_epoch") else None
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it waits for exclusive access, as far as was asked."""
+        return self._request is not None
+
+    def is_activated(self) -> bool:
+        """Whether it does not wait for exclusive access, or not any more.
+
+        Raises :class:`ServerRefused` if it was fenced in the queue, and :class:`ConnectionLost`.
+        """
+        if self._request is None:
+            return True
+        try:
+            answer = self._connection.answer_to(self._request, what=f"waiting for exclusive access: {self.name}")
+        except HarnessError as error:
+            self._request = None
+            self._end(str(error))
+            raise
+        if answer is not None:
+            self._request = None
+            self._opened(answer.producer_success)
+        return answer is not None
 
     @property
     def is_open(self) -> bool:

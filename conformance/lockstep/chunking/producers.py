@@ -131,15 +131,19 @@ class ChunkingSession(WatchedSession):
         return tuple(Duplicate() if position is None else Stored(position) for position in positions)
 
 
-def session_of(operation: OpenProducer, topic: str, service: Service, disturbed: Service) -> ProducerSession:
+def session_of(
+    operation: OpenProducer, topic: str, service: Service, disturbed: Service, epoch: int | None = None
+) -> ProducerSession:
     """Open a session of the client that an operation names, on a topic where each chunk is an entry of the history.
 
-    ``disturbed``: where the network may fail its client, unless it has a proxy of its own.
+    ``disturbed``: where the network may fail its client, unless it has a proxy of its own. ``epoch``: that of the topic
+    with which it reconnects.
     """
     if operation.is_chunking:
         return ChunkingSession(service, topic, operation)
-    kind = WireSession if operation.client == "wire" else OfficialSession
-    return kind(disturbed, topic, operation.producer)
+    if operation.client == "wire":
+        return WireSession(disturbed, topic, operation.producer, operation.access, epoch)
+    return OfficialSession(disturbed, topic, operation.producer)
 
 
 def why_not_sent(session: ProducerSession, entries: Sequence[Entry]) -> str | None:

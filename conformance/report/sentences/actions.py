@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report.sentences import deployment, key_shared, network, reads, replication
+from conformance.report.sentences import deployment, key_shared, network, producers, reads, replication
 from conformance.report.sentences.consumption import action
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
@@ -52,6 +52,7 @@ from model.operations import (
     Then,
     Unload,
 )
+from model.producer_operations import AwaitProducers
 from model.read_operations import ReadRequest
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Entry, Limits, Persistence, Quorum
@@ -77,6 +78,8 @@ def actor_and_action(operation: AnyOperation, participants: Participants) -> tup
         return deployment.action(operation)
     if isinstance(operation, ReadRequest):
         return SUITE, "the suite", reads.action(operation)
+    if isinstance(operation, AwaitProducers):
+        return SUITE, "the suite", producers.action(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, participants.producer(session), _action_of_producer(operation)
@@ -105,7 +108,8 @@ def _action_of_producer(operation: OpenProducer | CloseProducer | CrashProducer 
         case OpenProducer(topic=topic, cluster=cluster, is_chunking=is_chunking, compression=compression):
             chunks = ", with chunking" if is_chunking else ""
             packed = "" if compression == "none" else f", compressing with {compression}"
-            return f"is created on topic {topic}{at_cluster(cluster)}{chunks}{packed}"
+            access = producers.with_access(operation.access, has_epoch=operation.has_epoch)
+            return f"is created on topic {topic}{at_cluster(cluster)}{chunks}{packed}{access}"
         case CloseProducer():
             return "closes"
         case CrashProducer():

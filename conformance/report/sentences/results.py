@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec import structs
 
-from conformance.report.sentences import chunking, deployment, key_shared, reads, replication
+from conformance.report.sentences import chunking, deployment, key_shared, producers, reads, replication
 from conformance.report.sentences.consumption import outcome_in_words
 from conformance.report.sentences.lists import count, ends, joined, times
 from model.cluster_events import ReplicationOutcome
@@ -53,6 +53,7 @@ from model.events import (
     Unknown,
 )
 from model.operations import AnyOperation, Send
+from model.producer_operations import ProducerAnswer
 from model.read_operations import ReadAnswer
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.traffic import Delivery
@@ -150,6 +151,8 @@ def _plain(outcome: AnyOutcome) -> str:
         return outcome_in_words(outcome)
     if isinstance(outcome, ReadAnswer):
         return reads.outcome_in_words(outcome)
+    if isinstance(outcome, ProducerAnswer):
+        return producers.outcome_in_words(outcome)
     if isinstance(outcome, TakenOver | Thawed | BookiesLeft):
         return deployment.outcome_in_words(outcome)
     match outcome:
@@ -192,8 +195,8 @@ def _plain(outcome: AnyOutcome) -> str:
         case LogRead(entries=entries):
             listed = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
             return f"{count(len(entries), 'entry', 'entries')}: " + joined(listed, "; ")
-        case SnapshotRead(position=position, producers=producers, last=last, waited_s=waited_s):
-            listed = [f"{name} at {highest}" for name, highest in producers.items()]
+        case SnapshotRead(position=position, producers=highest_ids, last=last, waited_s=waited_s):
+            listed = [f"{name} at {highest}" for name, highest in highest_ids.items()]
             awaited = "" if last is None else f", {waited_s:.1f} s after the log's end was at {last}"
             return f"taken at {position}, with {joined(listed) or 'no producer'}{awaited}"
         case SourceEnded() | Consumed() | Drained() | Ran() | DatabaseRead() | Stuck():

@@ -76,11 +76,13 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.producer_operations import Activated, AwaitProducers, ProducersRead, Queued
 from model.read_operations import AnalyzeBacklog, ReadRequest
 from model.service.unexpected import Closed
 from model.subscription_operations import KeyOperation, ReceiveAll
 from model.vocabulary import Client, Entry, Persistence, SnapshotSchedule, partition_name
 from tests.lockstep.simulated.broker import Connection, SimulatedBroker
+from tests.lockstep.simulated.contenders import SimulatedAccess
 from tests.lockstep.simulated.cursors import SimulatedCursors
 from tests.lockstep.simulated.reads import perform_read
 from tests.lockstep.simulated.replica import Replicate, SimulatedReplica, as_it_is
@@ -169,6 +171,7 @@ class SimulatedPerformer:
         self._policies: dict[str, Policies] = {}
         self._broker_default = True
         self._sessions: dict[str, Session] = {}
+        self._access = SimulatedAccess()
         self._disturbed: set[str] = set()
 
     def perform(self, operation: AnyOperation) -> Performed:
@@ -220,6 +223,10 @@ class SimulatedPerformer:
                 return self._create_topic(operation)
             case OpenProducer():
                 return self._open(operation)
+            case AwaitProducers(topic):
+                return self._await_producers(topic)
+            case CloseProducer(session) | CrashProducer(session) if self._access.left(session):
+                return Performed(Done())
             case CloseProducer(session) | CrashProducer(session) if session not in self._sessions:
                 return Performed(Skipped("there is no such session"))
             case CloseProducer(session):
@@ -277,6 +284,7 @@ class SimulatedPerformer:
             case Unload():
                 self.broker.unload(name)
                 self._replica.reconnect()
+                self._access.reloaded(name)
                 self._cursors.moved([name])
                 if operation.classic is not None:
                     self._cursors.keys.switch(name, classic=operation.classic)
@@ -359,6 +367,8 @@ class SimulatedPerformer:
         else:
             self.broker.restart()
         self._replica.reconnect()
+        for topic in self._policies:
+            self._access.reloaded(topic)
         self._cursors.moved(self._cursors.topics, killed=isinstance(operation, Kill))
         self.clock.advance(START_S)
         late = self._drop(list(self._sessions))
@@ -383,14 +393,44 @@ class SimulatedPerformer:
         late = self._collect([operation.session]) if operation.session in self._sessions else ()
         if operation.session in self._sessions:
             self.broker.close(self._sessions.pop(operation.session).connection)
+        for name, session in self._sessions.items():
+            if session.topic == operation.topic and session.connection.is_closed:
+                self._access.left(name)
+        asked = self._access.ask(operation)
+        if isinstance(asked, Refused):
+            return Performed(asked, late)
+        if not asked:
+            return Performed(Queued(), late)
+        for name in self._access.fenced_by(operation):
+            self.broker.close(self._sessions[name].connection)
+        return Performed(self._opened(operation), late)
+
+    def _opened(self, operation: OpenProducer) -> Opened | Refused:
         opened = self._connect(operation.topic, operation.producer)
         if isinstance(opened, Refused):
-            return Performed(opened, late)
+            return opened
         connection, answer = opened
         last = NONE if answer.last_sequence_id is None else answer.last_sequence_id
         session = Session(operation.topic, operation.producer, operation.client, connection, last)
         self._sessions[operation.session] = session
-        return Performed(answer, late)
+        return msgspec.structs.replace(answer, epoch=self._access.opened(operation))
+
+    def _await_producers(self, topic: str) -> Performed:
+        if topic not in self._policies:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect(self._sessions_on(topic))
+        there = self._access.of(topic)
+        for name in [name for name in there.open if name not in self._sessions or self._is_closed(name)]:
+            del there.open[name]
+        activated: list[Activated] = []
+        if (given := self._access.next_of(topic)) is not None:
+            opened = self._opened(given)
+            assert isinstance(opened, Opened), "nobody else has its name"
+            activated.append(Activated(given.session, self._sessions[given.session].last_sequence_id, opened.epoch))
+        return Performed(ProducersRead(tuple(there.waiting), tuple(there.open), tuple(activated)), late)
+
+    def _is_closed(self, name: str) -> bool:
+        return self._sessions[name].connection.is_closed
 
     def _connect(self, topic: str, producer: str) -> tuple[Connection, Opened] | Refused:
         """Open a producer, with as many attempts as needed; a refusal is final only if one of our sessions has it."""

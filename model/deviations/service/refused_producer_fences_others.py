@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from model.deviation import Deviation, Shadow
+from model.deviations.facts import contention_forgotten, pasts_since_load
+from model.events import Refused
+from model.example.state import Example, Judgement
+from model.example.step import Step
+from model.judgement import Allowed, Broken
+from model.operations import OpenProducer
+from model.service.unexpected import Closed
+
+ENTRY = Deviation(
+    name="refused-producer-fences-others",
+    rule="SERVE-02",
+    statement="A producer reconnects with access mode ExclusiveWithFencing and the topic's epoch of its former life, after another producer has had access. It is refused, but the producer that has access is fenced nevertheless: its next send closes its connection.",
+    cause="In AbstractTopic.incrementTopicEpochIfNeeded the case ExclusiveWithFencing closes the other producers before it compares the epochs, and then sets hasExclusiveProducer to false. The other access modes compare the epochs first. Read in the source.",
+    upstream=(),
+    side="broker",
+    releases=(">=2.11.0,<=5.0.1",),
+    seen=("5.0.1", "4.2.4", "4.0.8", "3.3.6"),
+    also=("SERVE-09",),
+    occurrence="Every time.",
+    shadow=Shadow(
+        name="test_only_a_refused_fencing_producer_fences_others",
+        by="small history",
+        statement="The producer that has access loses its connection after an Exclusive producer was refused.",
+    ),
+)
+
+
+def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
+    """Also if another producer is let in, because the one that has access by the documents was fenced."""
+    match broken.evidence:
+        case Closed(topic=str(topic)):
+            pass
+        case OpenProducer(topic=topic):
+            pass
+        case _:
+            return None
+    if not _was_fenced(state, topic):
+        return None
+    return broken.passing().then(lambda after: Allowed(contention_forgotten(after, topic)))
+
+
+def _was_fenced(state: Example, topic: str) -> bool:
+    """Whether a fencing producer was refused for its epoch since the topic was loaded."""
+    for past in pasts_since_load(state, topic):
+        match past.step.operation, past.step.outcome:
+            case OpenProducer(topic=name, access="ExclusiveWithFencing", has_epoch=True), Refused() if name == topic:
+                return True
+            case _:
+                pass
+    return False

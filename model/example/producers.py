@@ -1,0 +1,51 @@
+"""Producers that are opened, or activated after they waited for exclusive access, as sessions of an example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from model.cursors.cursor import Interval
+from model.deduplication import topic_observer
+from model.events import AnyOutcome, Opened
+from model.example.state import Example, Judgement
+from model.judgement import Allowed, in_turn
+from model.operations import OpenProducer
+from model.producer_operations import Activated, ProducersRead
+from model.sessions import session_of
+from model.subscriptions import written
+
+
+def recovered(state: Example, topic: str, at: Interval) -> Example:
+    """A topic has recovered some time after its load, unless answers are missing or a failpoint slows recovery."""
+    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
+    if is_pending or topic in state.topics_with(frozenset({"replay-slow"})):
+        return state
+    return state.with_topic(topic, topic_observer.has_recovered(state.topics[topic], at.invoked_ms))
+
+
+def opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
+    if not isinstance(outcome, Opened):
+        return Allowed(state)
+    topic = operation.topic
+    state = state.with_session(operation.session, session_of(operation, outcome.last_sequence_id))
+    consumption = written.reopened(state.consumption, topic, operation.producer)
+    state = replace(state, consumption=consumption)
+    view = state.topics[topic]
+    view = view if view.loaded_ms is not None else replace(view, loaded_ms=at.completed_ms)
+    judged = topic_observer.opened(view, operation.producer, outcome.last_sequence_id)
+    return judged.then(lambda after: Allowed(state.with_topic(topic, after)))
+
+
+def activated(state: Example, topic: str, outcome: AnyOutcome, at: Interval) -> Judgement:
+    """Sessions that waited are open now, as the state of SERVE says already."""
+    if not isinstance(outcome, ProducersRead):
+        return Allowed(state)
+    producers = state.service.producers
+
+    def step(one: Activated) -> Callable[[Example], Judgement]:
+        asked = OpenProducer(one.session, topic, producers[one.session].name)
+        told = Opened(one.last_sequence_id, one.epoch)
+        return lambda before: opened(recovered(before, topic, at), asked, told, at)
+
+    return in_turn(state, [step(one) for one in outcome.activated if one.session in producers])
