@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from conformance.brokers.tried import tried
+from conformance.clients.driver import protocol
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
 from conformance.report.docs import hunts, results
@@ -37,6 +38,7 @@ def pages(folder: Path) -> dict[str, str]:
     kept = sorted((folder / HUNTS).glob("*.json"))
     return {
         f"{REFERENCE}/verdicts.schema.json": json_schema().decode(),
+        f"{REFERENCE}/driver-protocol.schema.json": protocol.json_schema().decode(),
         f"{REFERENCE}/rules.md": rules_page(CATALOGUE),
         f"{REFERENCE}/deviations.md": deviations_page(
             BY_DOCUMENT, [one.version for one in tried() if one.check is not None]

@@ -20,6 +20,7 @@ from conformance.cli.clean import clean
 from conformance.cli.compact import compact
 from conformance.cli.compare import compare
 from conformance.cli.defects import defects
+from conformance.cli.driver_test import driver_test
 from conformance.cli.explore import explore
 from conformance.cli.fetch import fetch
 from conformance.cli.known import known
@@ -65,6 +66,7 @@ for command in (
     compact,
     compare,
     defects,
+    driver_test,
     explore,
     fetch,
     known,

@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from conformance.clients.driver.client import OfficialClient, OfficialDelivery
+from conformance.clients.driver.connect import connect
+from conformance.clients.driver.interface import OfficialDelivery, ReleasedClient, ReleasedConsumer, ReleasedProducer
 from conformance.clients.outcomes import CLIENT_ERRORS, SendOutcome
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
@@ -171,14 +172,14 @@ class OfficialProducerHandle:
         name: str | None,
         *,
         timeout_s: float,
-        client: OfficialClient | None = None,
+        client: ReleasedClient | None = None,
         **options: Any,
     ) -> None:
-        """Connect and open, with ``options`` of :meth:`OfficialClient.open_producer`. Raises ``CLIENT_ERRORS``."""
+        """Connect and open, with ``options`` of :meth:`ReleasedClient.open_producer`. Raises ``CLIENT_ERRORS``."""
         self._is_alone = client is None
-        self._client = client or OfficialClient(service, timeout_s=max(1.0, timeout_s))
+        self._client = client or connect(service, timeout_s=max(1.0, timeout_s))
         with aborted_on_error(self.abort):
-            self.producer: Final = self._client.open_producer(topic, name=name, **options)
+            self.producer: Final[ReleasedProducer] = self._client.open_producer(topic, name=name, **options)
         self.last_sequence_id = self.producer.last_sequence_id
 
     def send(
@@ -274,13 +275,13 @@ class OfficialConsumerHandle:
     is_open: Literal[True] = True
 
     def __init__(
-        self, service: Service, wanted: SubscriptionConfig, *, timeout_s: float, client: OfficialClient | None = None
+        self, service: Service, wanted: SubscriptionConfig, *, timeout_s: float, client: ReleasedClient | None = None
     ) -> None:
         """Connect and subscribe. Raises what is in ``CLIENT_ERRORS``."""
         self._is_alone = client is None
-        self._client = client or OfficialClient(service, timeout_s=max(1.0, timeout_s))
+        self._client = client or connect(service, timeout_s=max(1.0, timeout_s))
         with aborted_on_error(self.abort):
-            self.consumer: Final = self._client.subscribe(
+            self.consumer: Final[ReleasedConsumer] = self._client.subscribe(
                 wanted.topic,
                 wanted.name,
                 kind=wanted.kind,

@@ -13,7 +13,7 @@ from conformance.brokers.installation.java import find_java
 from conformance.brokers.installation.record import origin_of
 from conformance.brokers.release import fetched_release, release_archive
 from conformance.brokers.startup.agent import agent_jar
-from conformance.commands.supervision.clients import python_with_client
+from conformance.drivers.environment import python_with_client
 
 
 def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> int:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import ClassVar, Final, Protocol
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.driver.client import OfficialClient, OfficialProducer, OfficialTicket
+from conformance.clients.driver.connect import connect
+from conformance.clients.driver.interface import OfficialTicket, ReleasedClient, ReleasedProducer
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
@@ -184,10 +185,10 @@ class OfficialSession:
 
     timeout_s: ClassVar = ANSWER_TIMEOUT_S
 
-    def __init__(self, service: Service, topic: str, producer: str, client: OfficialClient | None = None) -> None:
-        """Connect and open. Raises the same as :meth:`OfficialClient.open_producer`."""
+    def __init__(self, service: Service, topic: str, producer: str, client: ReleasedClient | None = None) -> None:
+        """Connect and open. Raises the same as :meth:`ReleasedClient.open_producer`."""
         self.topic = topic
-        self._client = client or OfficialClient(service, timeout_s=ANSWER_TIMEOUT_S)
+        self._client = client or connect(service, timeout_s=ANSWER_TIMEOUT_S)
         self._pending: deque[list[Sequence[OfficialTicket]]] = deque()
         self._is_open = True
         try:
@@ -196,7 +197,7 @@ class OfficialSession:
             self.crash()
             raise
 
-    def _open(self, producer: str) -> OfficialProducer:
+    def _open(self, producer: str) -> ReleasedProducer:
         return self._client.open_producer(self.topic, name=producer, batching=True)
 
     @property

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
-from conformance.commands.supervision.clients import BORROWED, python_with_client
 from conformance.commands.supervision.engine import Engine
+from conformance.drivers.environment import BORROWED, python_with_client
 from conformance.harness_error import HarnessError
 
 OTHER = "3.12.0"

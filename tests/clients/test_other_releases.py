@@ -12,7 +12,7 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.driver.features import OptionsOf, start_flushing, told_by
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
-from conformance.commands.supervision.clients import python_with_client
+from conformance.drivers.environment import python_with_client
 from conformance.harness_error import HarnessError
 
 TIMEOUT_S = 10.0

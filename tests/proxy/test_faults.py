@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from conformance.clients.admin.client import Admin
-from conformance.clients.driver.client import OfficialClient, OfficialProducer, OfficialTicket
+from conformance.clients.driver.client import OfficialClient, OfficialProducer
+from conformance.clients.driver.interface import OfficialTicket
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import SendTicket, WireProducer

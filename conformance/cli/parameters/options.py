@@ -152,6 +152,6 @@ def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
     """The engine, with another release of pulsar-client if ``version`` has one."""
     if version is None:
         return engine
-    from conformance.commands.supervision.clients import python_with_client
+    from conformance.drivers.environment import python_with_client
 
     return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)), client=version)

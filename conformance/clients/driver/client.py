@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -19,6 +17,7 @@ from typing import Any, Final, Literal, Self
 import pulsar
 
 from conformance.clients.driver.features import OptionsOf, start_flushing, told_by
+from conformance.clients.driver.interface import NEVER_MS, UNLIMITED, Compression, OfficialDelivery, OfficialTicket
 from conformance.clients.driver.options import pulsar_client
 from conformance.clients.outcomes import (
     ConnectionLost,
@@ -34,11 +33,6 @@ from conformance.clients.wire.consumer import Kind
 from conformance.harness_error import HarnessError
 from model.log import Position
 
-UNLIMITED: Final = 0.0
-"""As a send timeout: never give up."""
-
-_NEVER_MS: Final = 2**31 - 1
-
 _SENDING: Final = OptionsOf(pulsar.Producer.send_async)
 _PRODUCING: Final = OptionsOf(pulsar.Client.create_producer)
 _SUBSCRIBING: Final = OptionsOf(pulsar.Client.subscribe)
@@ -47,29 +41,6 @@ _SUBSCRIBING: Final = OptionsOf(pulsar.Client.subscribe)
 def client_version() -> str:
     """The installed version of pulsar-client."""
     return str(pulsar.__version__)
-
-
-class OfficialTicket:
-    """One message in flight; the producer waits for its answer."""
-
-    __slots__ = ("_answered", "outcome", "sequence_id")
-
-    def __init__(self, sequence_id: int) -> None:
-        self.sequence_id: Final = sequence_id
-        self.outcome: SendOutcome | None = None
-        """Its outcome; None while the client still tries."""
-        self._answered = threading.Event()
-
-    def settle(self, outcome: SendOutcome) -> None:
-        """Set its outcome; the first one counts."""
-        if self.outcome is None:
-            self.outcome = outcome
-            self._answered.set()
-
-    def wait(self, timeout_s: float) -> SendOutcome | None:
-        """Wait for its outcome; None if there is none in time."""
-        self._answered.wait(timeout_s)
-        return self.outcome
 
 
 class OfficialProducer:
@@ -88,8 +59,11 @@ class OfficialProducer:
         properties: Mapping[str, str] | None = None,
         partition_key: str | None = None,
         ordering_key: str | None = None,
+        on_outcome: Callable[[SendOutcome], None] = lambda _: None,
     ) -> OfficialTicket:
         """Send a message without waiting; with batching the client holds it for others.
+
+        ``on_outcome`` gets its outcome, on the client's thread, unless the client is closed before.
 
         Raises :class:`HarnessError` for sequence id 0, which the client ignores.
         """
@@ -99,7 +73,9 @@ class OfficialProducer:
 
         def answered(result: Any, message_id: Any) -> None:
             # It runs on the client's thread, where an exception would end the process.
-            ticket.settle(_send_outcome(sequence_id, result, message_id))
+            outcome = _send_outcome(sequence_id, result, message_id)
+            ticket.settle(outcome)
+            on_outcome(outcome)
             self._in_flight.discard(ticket)
 
         self._in_flight.add(ticket)
@@ -124,8 +100,12 @@ class OfficialProducer:
             self.send(sequence_id, payload, partition_key=key, ordering_key=ordering_key)
             for (sequence_id, payload), (key, ordering_key) in zip(messages, own, strict=True)
         ]
-        start_flushing(self._producer._producer)
+        self.flush()
         return tickets
+
+    def flush(self) -> None:
+        """Have the client send the batch that it holds, without waiting."""
+        start_flushing(self._producer._producer)
 
     def answer(self, ticket: OfficialTicket, *, timeout_s: float) -> SendOutcome:
         """Wait for the outcome of a send. Raises :class:`NoAnswer` if the client still tries after that time."""
@@ -153,28 +133,6 @@ class OfficialProducer:
         """Set all unanswered sends to lost: a closed client does not call back for them."""
         while self._in_flight:
             self._in_flight.pop().settle(Lost(reason))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfficialDelivery:
-    """A message as the application receives it."""
-
-    position: Position
-    batch_index: int
-    """Its batch index; -1 for a single message."""
-    payload: bytes
-    producer_name: str
-    """Empty if the client does not show it."""
-    key: str
-    """The ordering key if the client shows it, else the partition key; empty for none."""
-    properties: Mapping[str, str]
-    redelivery_count: int
-    message: Any
-    """The client's message or message id, for the ack."""
-
-    def without_payload(self) -> OfficialDelivery:
-        """The delivery without its payload, for a later ack."""
-        return replace(self, payload=b"", message=self.message.message_id())
 
 
 class OfficialConsumer:
@@ -257,8 +215,8 @@ class OfficialClient:
         initial_sequence_id: int | None = None,
         batching: bool = False,
         chunking: bool = False,
-        compression: Literal["none", "lz4", "zlib"] = "none",
-        batch_delay_ms: int = _NEVER_MS,
+        compression: Compression = "none",
+        batch_delay_ms: int = NEVER_MS,
         batch_messages: int = 1000,
         wrap: Callable[[Any], Any] = lambda producer: producer,
     ) -> OfficialProducer:
@@ -424,4 +382,6 @@ def delivery_of(message: Any) -> OfficialDelivery:
         properties=message.properties(),
         redelivery_count=message.redelivery_count(),
         message=message,
+        message_id=message_id,
+        topic=message.topic_name(),
     )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 import pulsar
 
+from conformance.clients.driver.protocol import FEATURES, Feature
 from conformance.harness_error import HarnessError
 
 _FLUSH_BEGINS_S: Final = 0.05
@@ -42,7 +43,22 @@ class OptionsOf:
         return {name: value for name, value in options.items() if name in self}
 
 
-ACKNOWLEDGES_PARTS: Final = "batch_index_ack_enabled" in OptionsOf(pulsar.Client.subscribe)
+_OPTIONS: Final[Mapping[Feature, tuple[Callable[..., Any], str]]] = {
+    "ack-oldest-chunked": (pulsar.Client.subscribe, "auto_ack_oldest_chunked_message_on_queue_full"),
+    "batch-index-ack": (pulsar.Client.subscribe, "batch_index_ack_enabled"),
+    "chunking": (pulsar.Client.create_producer, "chunking_enabled"),
+    "max-pending-chunked": (pulsar.Client.subscribe, "max_pending_chunked_message"),
+    "ordering-key": (pulsar.Producer.send_async, "ordering_key"),
+    "replicated-subscriptions": (pulsar.Client.subscribe, "replicate_subscription_state_enabled"),
+}
+"""The options that releases of pulsar-client lack."""
+
+DECLARED: Final = frozenset(
+    one for one in FEATURES if one not in _OPTIONS or _OPTIONS[one][1] in OptionsOf(_OPTIONS[one][0])
+)
+"""The features of the installed pulsar-client."""
+
+ACKNOWLEDGES_PARTS: Final = "batch-index-ack" in DECLARED
 """Whether its consumers can acknowledge the messages of a batch one by one."""
 
 

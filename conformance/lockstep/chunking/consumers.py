@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, assert_never
 
-from conformance.clients.driver.client import OfficialDelivery
+from conformance.clients.driver.interface import OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.producers import part_passed
@@ -45,7 +45,7 @@ class ChunkConsumer:
     """A consumer behind a proxy, with its traffic."""
 
     def __init__(self, service: Service, topic: str, operation: Subscribe) -> None:
-        """Subscribe. Raises the same as :meth:`OfficialClient.subscribe`."""
+        """Subscribe. Raises the same as :meth:`ReleasedClient.subscribe`."""
         self.topic = topic
         self.name = operation.consumer
         self.subscription = operation.subscription

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from conformance.clients.driver.client import OfficialProducer, OfficialTicket
+from conformance.clients.driver.interface import OfficialTicket, ReleasedProducer
 from conformance.clients.security.service import Service
 from conformance.lockstep.chunking.proxied import ASK_TIMEOUT_S, ProxiedClient
 from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, ProducerSession, WireSession, chunk_metadata
@@ -38,12 +38,12 @@ class WatchedSession(OfficialSession):
     """It backs off between reconnects."""
 
     def __init__(self, service: Service, topic: str, operation: OpenProducer) -> None:
-        """Open it. Raises the same as :meth:`OfficialClient.open_producer`."""
+        """Open it. Raises the same as :meth:`ReleasedClient.open_producer`."""
         self._proxied = ProxiedClient(service)
         self._operation = operation
         super().__init__(service, topic, operation.producer, self._proxied.client)
 
-    def _open(self, producer: str) -> OfficialProducer:
+    def _open(self, producer: str) -> ReleasedProducer:
         wanted = self._operation
         return self._client.open_producer(
             self.topic, name=producer, chunking=wanted.is_chunking, compression=wanted.compression

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.clients.driver.client import OfficialClient
+from conformance.clients.driver.connect import connect
+from conformance.clients.driver.interface import ReleasedClient
 from conformance.clients.security.service import Service
 from conformance.proxy.event_buffer import EventBuffer
 from conformance.proxy.events import Command
@@ -29,7 +30,7 @@ class ProxiedClient:
         self.proxy: Final = Proxy(service, record=self._buffer, with_digests=True)
         lower = Corrupt(which=Which(kind="CONNECTED", count=None), change=LowerLimit(max_message_bytes=LIMIT_BYTES))
         self.proxy.inject(lower)
-        self.client: Final = OfficialClient(self.proxy.service, timeout_s=ASK_TIMEOUT_S)
+        self.client: Final[ReleasedClient] = connect(self.proxy.service, timeout_s=ASK_TIMEOUT_S)
 
     def commands(self) -> Sequence[Command]:
         """The commands since the last call, in the order in which the proxy decided on them."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from conformance.clients.driver.client import OfficialClient, OfficialConsumer, OfficialDelivery
+from conformance.clients.driver.connect import connect
+from conformance.clients.driver.interface import OfficialDelivery, ReleasedConsumer
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursors.official import NACK_DELAY_S
@@ -28,7 +29,7 @@ def fail_often(
     """
     if not entries:
         return Skipped("the topic has no message")
-    with OfficialClient(service, timeout_s=LATEST_S) as client:
+    with connect(service, timeout_s=LATEST_S) as client:
         consumer = client.subscribe(
             topic,
             subscription,
@@ -47,7 +48,7 @@ def fail_often(
 
 
 def _measure(
-    consumer: OfficialConsumer, first: OfficialDelivery, times: int, *, is_alone: bool
+    consumer: ReleasedConsumer, first: OfficialDelivery, times: int, *, is_alone: bool
 ) -> RedeliveryTimes | Starved:
     after_ms: list[float] = []
     seen: set[tuple[object, int]] = set()

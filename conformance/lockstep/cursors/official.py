@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from conformance.clients.driver.client import OfficialDelivery
+from conformance.clients.driver.interface import OfficialDelivery
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig, aborted_on_error
 from conformance.clients.security.service import Service
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
@@ -101,7 +101,7 @@ class OfficialMember:
             self._arrive(delivery)
 
     def _arrive(self, delivery: OfficialDelivery) -> None:
-        topic = str(delivery.message.topic_name())
+        topic = delivery.topic
         size = self._batch_size_of(topic, delivery.position) if delivery.batch_index >= 0 else 0
         message = Delivery(
             delivery.position,

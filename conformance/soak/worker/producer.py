@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.clients.driver.client import UNLIMITED
+from conformance.clients.driver.interface import UNLIMITED
 from conformance.clients.handles import OfficialProducerHandle
 from conformance.clients.outcomes import CLIENT_ERRORS, Receipt, SendOutcome
 from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context

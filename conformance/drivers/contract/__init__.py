@@ -1,0 +1,1 @@
+"""The contract test of drivers, against a fake broker, without Pulsar."""

@@ -1,0 +1,86 @@
+"""The contract test of drivers finds what a driver does wrong, says it in one sentence, and goes on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from conformance.clients.driver import protocol
+from conformance.clients.driver.process import DriverFailed
+from conformance.drivers.contract.checks import CHECKS
+from conformance.drivers.contract.run import Result, run
+
+BROKEN = (sys.executable, str(Path(__file__).with_name("broken_driver.py")))
+PYTHON = (sys.executable, "-m", "conformance.drivers.python")
+
+
+def results(*command: str) -> list[Result]:
+    return list(run(command, name="it", grace_s=1.0, start_timeout_s=60.0))
+
+
+def test_the_driver_of_pulsar_client_keeps_its_contract() -> None:
+    assert [one for one in results(*PYTHON) if one.outcome != "kept"] == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "sentence"),
+    [
+        ("hangs", "nacks", "the driver it does not answer 'nack' within 11 s"),
+        ("dies", "requests redelivery", "the driver it ended with status 3: Traceback: out of luck"),
+        ("prints", "keeps deadlines", "the driver it prints 'no message ...', which is no JSON"),
+        ("floods", "cancels", "the driver it floods the suite: more than 10000 events without an answer"),
+        ("says-error", "passes refusals on", "the driver it cannot perform 'open-producer': it did not work"),
+        ("loses-keys", "sends keys and properties", "the driver it sent the key '' instead of 'key'"),
+        ("acks-one", "acknowledges cumulatively", "does not acknowledge cumulatively up to a message"),
+        ("lies", "declares itself", "declares features that the protocol does not have: telepathy"),
+        ("stays", "ends with its standard input", "stays when its standard input ends, and was killed"),
+    ],
+)
+def test_a_fault_of_a_driver_is_one_sentence_and_the_test_goes_on(fault: str, check: str, sentence: str) -> None:
+    found = results(*BROKEN, fault)
+    broken = [one for one in found if one.outcome == "broken"]
+    assert [one.check for one in broken] == [check]
+    assert sentence in broken[0].why
+    assert len(found) == len(CHECKS) + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("answers-twice", "which does not wait for an answer"),
+        ("unknown-answer", "which is no message of the protocol: Invalid value 'whatever'"),
+    ],
+)
+def test_an_answer_that_nobody_waits_for_or_knows_breaks_the_contract(fault: str, sentence: str) -> None:
+    assert any(sentence in one.why for one in results(*BROKEN, fault) if one.outcome == "broken")
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("/no/such/driver",), "the driver it does not start: No such file or directory"),
+        ((sys.executable, "-c", "raise SystemExit('no client here')"), "ended with status 1: no client here"),
+        ((sys.executable, "-c", "print('Hello!')"), "prints 'Hello!', which is no JSON"),
+        ((sys.executable, "-c", "import time; time.sleep(60)"), "does not answer 'hello' within 2 s"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_one_sentence(command: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(DriverFailed, match=sentence.replace(".", r"\.")):
+        list(run(command, name="it", grace_s=1.0, start_timeout_s=2.0))
+
+
+def test_requests_and_answers_fit_the_schema() -> None:
+    validator = jsonschema.Draft202012Validator(msgspec.json.decode(protocol.json_schema()))
+    for line in (
+        protocol.write(protocol.Hello(id=1, protocol=1)),
+        protocol.write(protocol.Send(id=2, producer="p", payload=b"x", key="k")),
+        protocol.write(protocol.Sent(id=2, ledger=1, entry=2)),
+        protocol.write(protocol.Event(what="active")),
+    ):
+        validator.validate(msgspec.json.decode(line))
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({"type": "sent", "id": 2})
