@@ -32,6 +32,7 @@ FOREVER_S = 600.0
 """Longer than any test waits."""
 BEYOND_THE_BUDGET_S = 8.0
 """How long a violation is replayed: longer than the budget of the test, and not as long as it may be."""
+A_REPLAY_S = 2.0
 ON_TOP_S = 20.0
 """How long it may be replayed, as the engine says."""
 
@@ -215,6 +216,22 @@ def replays_on(script: Script) -> None:
     sys.exit(1)
 
 
+def replays_after_the_budget(script: Script) -> None:
+    """It is still shortening when its time is up, and then asks for the time of a replay."""
+    _write_histories(script)
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    script.tell(samples.FOUND)
+    with contextlib.suppress(KeyboardInterrupt):
+        time.sleep(FOREVER_S)
+    script.tell(Phase(at_s=9.0, what="replaying a violation", until_s=9.0 + ON_TOP_S))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    if signal.sigtimedwait([signal.SIGINT], A_REPLAY_S) is None:
+        script.tell(msgspec.structs.replace(samples.MINIMISED, tries=30, came_back=0))
+    script.tell(samples.finished())
+    sys.exit(1)
+
+
 def replays_on_for_ever(script: Script) -> None:
     """It asks for more time than there is for anybody, and hangs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -284,6 +301,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         hangs,
         replays,
         replays_on,
+        replays_after_the_budget,
         replays_on_for_ever,
         replays_known,
         has_a_defect,

@@ -34,8 +34,11 @@ def test_the_budget_is_kept_if_the_engine_hangs(tmp_path: Path) -> None:
     assert are_gone(engine_pids(tmp_path / "report"))
 
 
-def test_a_violation_that_has_not_come_back_is_replayed_beyond_the_budget(tmp_path: Path) -> None:
-    ran = run("replays_on", "check", "--rules", "DEDUP", "--budget", "6s", "--report", "report", folder=tmp_path)
+@pytest.mark.parametrize(("scenario", "budget"), [("replays_on", "6s"), ("replays_after_the_budget", "10s")])
+def test_a_violation_that_has_not_come_back_is_replayed_beyond_the_budget(
+    scenario: str, budget: str, tmp_path: Path
+) -> None:
+    ran = run(scenario, "check", "--rules", "DEDUP", "--budget", budget, "--report", "report", folder=tmp_path)
     assert "it came back in 0 of 30 replays" in " ".join(ran.out.split())
     assert "HarnessError" not in ran.out
 

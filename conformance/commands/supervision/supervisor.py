@@ -306,6 +306,8 @@ class _EngineRun:
                 if ending is not Ending.BY_ITSELF:
                     grace_s, ask_at_s = self._grace_s(ending), self.elapsed_s
                     kill_at_s = ask_at_s + grace_s
+            elif ending is Ending.OUT_OF_TIME and self.elapsed_s < self._until_s:  # replays were announced since
+                ending, ask_at_s, kill_at_s = Ending.BY_ITSELF, float("inf"), float("inf")
             if self.elapsed_s >= ask_at_s:
                 self._engine.ask_to_stop()
                 ask_at_s += grace_s / 2  # again, because a library may have caught the first one
