@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from model.chunking.consumers import all_passed
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
@@ -21,6 +21,14 @@ from model.rules.catalogue import carries
 from model.subscription_operations import Acknowledge, Nack
 from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
 from model.vocabulary import IN_ORDER, SubscriptionId
+
+
+@dataclass(frozen=True, slots=True)
+class NotRequested:
+    """The entries of nacked messages, none of which the client requested."""
+
+    positions: frozenset[Position]
+
 
 Judged = Allowed[Chunking] | Broken
 Pair = tuple[Delivery, AssembledMessage]
@@ -45,14 +53,12 @@ def requested(
         acked = _acknowledged(name, state, consumer, messages, commands, known, is_cumulative=operation.cumulative)
         asked = all_of(acked)
         rest = _without(consumer, chosen)
-    if isinstance(asked, Broken):
-        return asked
-    judged = all_passed(state, outcome.traffic, known)
-    if isinstance(judged, Broken):
-        return judged
-    after = judged.state.with_consumer(name, replace(judged.state.consumers[name], unacknowledged=rest))
     exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
-    return judged.of(after).after(Allowed(None, exercised), asked)
+
+    def unacknowledged(after: Chunking) -> Judged:
+        return Allowed(after.with_consumer(name, replace(after.consumers[name], unacknowledged=rest)), exercised)
+
+    return asked.then(lambda _: all_passed(state, outcome.traffic, known)).then(unacknowledged)
 
 
 def _without(consumer: TrackedConsumer, chosen: list[Pair]) -> tuple[Pair, ...]:
@@ -126,7 +132,9 @@ def _nacked(
     if any(isinstance(one, CommandSubscribe) for one in commands):
         return Allowed(None)  # it subscribed again, so it receives everything
     if not asking and messages:
-        return _of_client(f"{name} nacked messages, but its client sent no redelivery request")
+        because = f"{name} nacked messages, but its client sent no redelivery request"
+        nacked = frozenset(position for message in messages for position in message.positions)
+        return replace(_of_client(because), evidence=NotRequested(nacked)).passing_to(None)
     if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
         return Allowed(None)
     named = {position for one in asking for position in one.positions}

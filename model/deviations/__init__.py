@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from model import excuses
 from model.deviation import Deviation
-from model.deviations import cursors, key_shared, service
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
@@ -63,9 +62,9 @@ def _found(document: Any) -> Iterator[Explanation]:
 
 
 _BY_DOCUMENT: dict[str, tuple[Explanation, ...]] = {
-    "cursors": tuple(_found(cursors)),
-    "key_shared": tuple(_found(key_shared)),
-    "service": tuple(_found(service)),
+    package.name: tuple(_found(importlib.import_module(f"{__name__}.{package.name}")))
+    for package in pkgutil.iter_modules(__path__)
+    if package.ispkg
 }
 
 

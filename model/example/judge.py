@@ -436,9 +436,7 @@ def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutco
     if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
         state = state.with_session(operation.session, session_of(operation))
     judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, state.known)
-    if isinstance(judged, Broken):
-        return judged
-    return judged.of(replace(state, chunking=judged.state))
+    return judged.then(lambda after: Allowed(replace(state, chunking=after)))
 
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:

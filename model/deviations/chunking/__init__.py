@@ -1,0 +1,1 @@
+"""The deviations from document 002 (chunking), and of clients in how they acknowledge and nack."""
