@@ -10,23 +10,31 @@ from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, St
 
 
 class CreateSubscription(Operation, frozen=True):
-    """Create a durable subscription through the admin API. Done, or Refused (it exists)."""
+    """Create a durable subscription through the admin API, on each partition of a partitioned topic.
+
+    ``at``: the message that it begins with; the outcome is CursorReset. Otherwise Done. Refused: it exists.
+    """
 
     request: ClassVar = "create subscription"
 
     topic: str
     subscription: str
     start: Start = "earliest"
+    at: str | None = None
 
 
 class DeleteSubscription(Operation, frozen=True):
-    """Delete a subscription through the admin API. Done, or Refused while consumers are connected to it."""
+    """Delete a subscription through the admin API, on each partition of a partitioned topic.
+
+    Done, or Refused while consumers are connected to it; ``by_force`` disconnects them.
+    """
 
     request: ClassVar = "delete subscription"
     may_be_cause: ClassVar = True
 
     topic: str
     subscription: str
+    by_force: bool = False
 
 
 class Skip(Operation, frozen=True):
@@ -68,8 +76,10 @@ class Expire(Operation, frozen=True):
 class ResetCursor(Operation, frozen=True):
     """Reset a subscription's cursor to a message, which is then the next to be delivered (None: the earliest).
 
-    Through the admin API. Consumers are disconnected. ``by_time``: by the message's publish time. CursorReset. On a
-    chunked topic ``to`` is the number of an entry in the log, round and round; the outcome is CursorMoved.
+    Through the admin API. Consumers are disconnected. ``by_time``: to the message's publish time, or ``later_ms`` than
+    that; the first message that was published then or later is the next. ``after``: the next message is the one after
+    it. CursorReset. On a chunked topic ``to`` is the number of an entry in the log, round and round; the outcome is
+    CursorMoved.
     """
 
     request: ClassVar = "reset cursor"
@@ -79,6 +89,8 @@ class ResetCursor(Operation, frozen=True):
     subscription: str
     to: str | int | None
     by_time: bool = False
+    later_ms: int = 0
+    after: bool = False
 
 
 class ReadCursor(Operation, frozen=True):
@@ -270,6 +282,16 @@ class Seek(Operation, frozen=True):
     consumer: str
     to: str | None
     by_time: bool = False
+    later_ms: int = 0
+
+
+class Unsubscribe(Operation, frozen=True):
+    """A consumer removes its subscription, on all partitions. Done, or Refused while others are connected to it."""
+
+    request: ClassVar = "unsubscribe"
+    may_be_cause: ClassVar = True
+
+    consumer: str
 
 
 class CutDuring(Operation, frozen=True):
@@ -327,6 +349,7 @@ SubscriptionOperation = (
     | Nack
     | NackRepeatedly
     | Seek
+    | Unsubscribe
     | CutDuring
     | CutConnection
 )

@@ -50,8 +50,9 @@ from model.producer_operations import AwaitProducers
 from model.subscription_operations import Acknowledge, Receive, Subscribe
 from model.vocabulary import Entry, Persistence
 from stateful.crashes import IN_PLACE
+from stateful.cursors.base import OnSubscriptions
 from stateful.cursors.chunks import AcknowledgmentChunksMachine, KeysChunksMachine
-from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
+from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.cursors.network import (
     AcknowledgmentClientsNetworkMachine,
     AcknowledgmentNetworkMachine,

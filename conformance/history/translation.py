@@ -68,6 +68,7 @@ from model.subscription_operations import (
     Skip,
     SkipAll,
     Subscribe,
+    Unsubscribe,
 )
 from model.vocabulary import Entry, partition_name
 
@@ -267,13 +268,17 @@ class _Example:
         is_done = isinstance(step.outcome, Done | CursorReset)
         outcome = CallOutcome.OK if is_done else CallOutcome.UNKNOWN
         match step.operation:
-            case CreateSubscription(topic=topic, subscription=name, start=start):
-                if is_done and start == "earliest":
+            case CreateSubscription(topic=topic, subscription=name, start=start, at=message):
+                if is_done and start == "earliest" and message is None:
                     yield from self._begun((topic, name), when)
                 self.subscriptions.add((topic, name))
             case DeleteSubscription(topic=topic, subscription=name) if is_done:
                 self.deleted[topic, name] += 1
                 self.subscriptions.discard((topic, name))
+            case Unsubscribe(consumer=consumer) if is_done and consumer in self.consumers:
+                asked = self.consumers[consumer]
+                self.deleted[asked.topic, asked.subscription] += 1
+                self.subscriptions.discard((asked.topic, asked.subscription))
             case Skip(topic=topic, subscription=name) | SkipAll(topic=topic, subscription=name):
                 yield self._position_event(Kind.SKIP, topic, name, AFTER_EVERYTHING, when, CallOutcome.UNKNOWN)
             case Expire(topic=topic, subscription=name):

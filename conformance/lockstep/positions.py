@@ -89,6 +89,10 @@ class Positions:
         """The known entries of a topic before a position, the nearest first."""
         return sorted((at for where, at in self._batch_sizes if where == topic and at < position), reverse=True)
 
+    def entries_after(self, topic: str, position: Position) -> list[Position]:
+        """The known entries of a topic after a position, in order."""
+        return sorted(at for where, at in self._batch_sizes if where == topic and at > position)
+
     def last_before(self, topic: str, position: Position) -> Delivery | None:
         """The last known message before a position."""
         entry = next(iter(self.entries_before(topic, position)), None)

@@ -13,7 +13,8 @@ from conformance.clients.outcomes import ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursors.admin import WORK_TIMEOUT_S, CursorAdmin, first_published
+from conformance.lockstep.cursors.admin import WORK_TIMEOUT_S, CursorAdmin
+from conformance.lockstep.cursors.targets import Published, first_published
 from conformance.lockstep.positions import Positions
 from conformance.wait import retry
 from model.events import AnyOutcome, Refused, Skipped
@@ -113,7 +114,7 @@ def _(operation: FindByTime, reader: Reader) -> AnyOutcome:
     if named is None:
         return _NO_MESSAGE
     first = first_published(CursorAdmin(reader.admin), reader.positions, reader.topic, named.position)
-    if isinstance(first, Refused):
+    if not isinstance(first, Published):
         return first
     return MessageIdRead(reader.admin.find_by_time(reader.topic, first.time_ms), first.position)
 

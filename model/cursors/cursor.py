@@ -152,6 +152,8 @@ class Cursor:
     deleted_in_backlog: int | None = None
     """How many entries too many its backlog may have until a reload, because a ledger was deleted; 0 if that is
     unknown."""
+    was_reset_past_deleted: bool = False
+    """By a deviation: the backlog may have one entry too many until a reload, as a reset found its ledgers deleted."""
 
     def labelled(self) -> Iterator[Labelled]:
         """The possible states, with those by deviations."""
@@ -173,6 +175,12 @@ class Cursor:
     def is_taken_back(self, place: Place) -> bool:
         """Whether a deviation took back the ack of a message, so that it may be pending at a consumer."""
         return any(state.has_message(place) for state in self.taken_back)
+
+    @property
+    def suspects(self) -> frozenset[str]:
+        """The rules exercised since the last read that a wrong state may break. An ack since hides where it began."""
+        is_where_placed = len(self.past) > 0 and self.past[len(self.past) - 1].is_placing
+        return self.since if is_where_placed else self.since - diagnosis.OF_BEGINNINGS
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -233,6 +241,7 @@ class Cursor:
             miscounted=0,
             was_reset_among_markers=False,
             deleted_in_backlog=None,
+            was_reset_past_deleted=False,
         )
 
     def without_consumers(self) -> Cursor:
@@ -250,7 +259,7 @@ class Cursor:
         if fitting:
             return Allowed(replace(self, possible=fitting, deviating=only_by_deviation(fitting, deviating.items())))
         if not deviating:
-            return diagnosis.for_state(self.since, "")
+            return diagnosis.for_state(self.suspects, "")
         shown = simplest((way for ways in deviating.values() for way in ways), known)
         states = frozenset(state for state, ways in deviating.items() if shown in ways)
         rest = ((state, minimal(way - shown for way in ways)) for state, ways in deviating.items())

@@ -6,11 +6,14 @@ from collections.abc import Collection
 
 from model.judgement import Broken
 
-FIRST = ("ACK-16", "ACK-09", "ACK-08", "ACK-10", "ACK-11", "ACK-04", "ACK-02", "ACK-03")
+FIRST = ("ACK-16", "ACK-09", "ACK-08", "ACK-10", "ACK-11", "ACK-04", "ACK-02", "ACK-03", "ACK-19", "ACK-18")
 """The order of diagnosis: operations that may lose a whole state, then those that change much of it, then the others.
 
 ACK-15 is about parts of batches only. It is judged where single messages are compared.
 """
+
+OF_BEGINNINGS = frozenset({"ACK-18", "ACK-19"})
+"""The rules on where a subscription begins."""
 
 
 def for_state(since: frozenset[str], because: str, *, is_untouched: bool = False) -> Broken:

@@ -38,9 +38,12 @@ def created(
     return Cursor(states, durable, past=Row.of(Moment(at, states, is_placing=True, instead=instead)))
 
 
-def reset(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
-    """An administrator or a seek reset the subscription. The broker persists a reset before it confirms it."""
-    states = frozenset({state})
+def reset(
+    cursor: Cursor, state: Acked, log: TopicLog, at: Interval, *, others: frozenset[Acked] = frozenset()
+) -> Cursor:
+    """An administrator or a seek reset the subscription. The broker persists a reset before it confirms it. ``others``:
+    states that are possible as well."""
+    states = frozenset({state}) | others
     beyond = max(len(one.beyond()) for one in cursor.possible)
     former = list(_with_former(cursor, state.mark_delete, log))
     if (following := log.after(state.mark_delete)) is not None:

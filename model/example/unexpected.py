@@ -12,7 +12,7 @@ from model.service import tracker as service
 from model.service.reasons import Reasons
 from model.service.state import ServiceState
 from model.service.unexpected import Closed, Unexpected
-from model.subscription_operations import ResetCursor, Seek
+from model.subscription_operations import DeleteSubscription, ResetCursor, Seek, Unsubscribe
 from model.subscriptions import administration
 
 
@@ -46,7 +46,9 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
     lost_a_bookie = frozenset(topic for topic, log in state.service.confirmed.items() if log.losses and log.stored)
     to_reset = administration.reset_by(state.consumption, operation)
     being_reset = {name for subscription in to_reset for name, _ in state.consumption.consumers_of(subscription)}
-    if isinstance(operation, Seek | ResetCursor):  # of consumers that are not tracked, their subscription is not known
+    if isinstance(
+        operation, Seek | ResetCursor | DeleteSubscription | Unsubscribe
+    ):  # of consumers that are not tracked, their subscription is not known
         closed = {one.actor for one in observed if isinstance(one, Closed)}
         being_reset |= closed.difference(state.consumption.consumers, state.sessions)
     reasons = Reasons(

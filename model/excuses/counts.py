@@ -59,7 +59,7 @@ DEVIATIONS = (
     Deviation(
         name=BEGINNING_IN_DELETED_LEDGER_MISCOUNTED,
         rule="SERVE-04",
-        statement="If all ledgers of a topic are deleted while an administrator creates a subscription at the latest message, its backlog has one entry too many until the topic is unloaded.",
+        statement="If all ledgers of a topic are deleted while an administrator creates a subscription at the latest message, its backlog has one entry too many until the topic is unloaded. So has that of a subscription that is reset while its mark-delete position is in a deleted ledger.",
         cause="The request creates the cursor, at the last entry of a ledger that trimming then deletes, and resets it. The next valid position is in the new ledger, so ManagedCursorImpl.internalResetCursor moves mark-delete from the deleted ledger to before that one's first entry, and changes the counter of consumed entries by getNumberOfEntries(Range.closedOpen(from, to)). The upper end leaves one out, and the lower end, which would make up for it, is not counted because its ledger is not there (-1). 4.2.4 has no such range any more (apache/pulsar#25047).",
         upstream=("apache/pulsar#25047",),
         side="broker",

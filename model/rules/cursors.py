@@ -120,4 +120,18 @@ STATEMENTS = (
         (Decided.FAULT,),
         "Acknowledgment of messages",
     ),
+    Rule(
+        "ACK-18",
+        "003",
+        "A subscription begins where it asked to (earliest that is retained, latest, a message id inclusive or exclusive, a time), also on a topic that was trimmed (compacted ledgers apart), terminated or reloaded; a reset or seek to a time begins with the first message published at or after it.",
+        (Decided.WIRE,),
+        "What users do every day",
+    ),
+    Rule(
+        "ACK-19",
+        "003",
+        "Unsubscribe, deletion and forced deletion remove a subscription with its backlog, durable or not, on partitioned topics as on others; nothing of it comes back after a kill; a subscription of that name made anew begins as ACK-18 says.",
+        (Decided.FAULT,),
+        "What users do every day",
+    ),
 )

@@ -30,6 +30,7 @@ from model.subscription_operations import (
     Seek,
     Skip,
     Subscribe,
+    Unsubscribe,
 )
 from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
@@ -66,12 +67,15 @@ def judge(
     is_certain: bool,
 ) -> Judged:
     """Whether a refusal, or its absence, has a reason. ``is_certain``: the connected clients are known."""
-    if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
-        what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
-        because = f"{what} is refused with {outcome.code}: {outcome.message}"
-        broken = Broken("SERVE-01", because, evidence=outcome).passing_to(None)
-        return explained(broken, _causes(consumption, operation, outcome), None, known)
     match operation:
+        case Unsubscribe(name):
+            is_tracked = name in consumption.consumers
+            return _unsubscribed(consumption, name, outcome, is_certain=is_certain) if is_tracked else NOT_JUDGED
+        case _ if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
+            what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
+            because = f"{what} is refused with {outcome.code}: {outcome.message}"
+            broken = Broken("SERVE-01", because, evidence=outcome).passing_to(None)
+            return explained(broken, _causes(consumption, operation, outcome), None, known)
         case OpenProducer():
             by_access = _given_access(service, operation, outcome) if is_certain else NOT_JUDGED
             return by_access.then(lambda _: _opened(service, operation, outcome, is_certain=is_certain))
@@ -81,12 +85,16 @@ def judge(
             if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return EXCUSED
             return _subscribed(consumption, operation, outcome, is_certain=is_certain)
-        case CreateSubscription(topic, subscription) if topic in consumption.topics:
-            if _may_be_untracked(consumption, topic, subscription):
+        case CreateSubscription(topic, subscription) if parts := consumption.parts_of(topic):
+            if any(_may_be_untracked(consumption, part, subscription) for part in parts):
                 return NOT_JUDGED
-            return _created(operation, outcome, exists=(topic, subscription) in consumption.cursors)
-        case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
-            used_by = [name for name, _ in consumption.consumers_of(SubscriptionId(topic, subscription))]
+            exists = [(part, subscription) in consumption.cursors for part in parts]
+            return _created(operation, outcome, exists=any(exists), on_all=all(exists))
+        case DeleteSubscription(topic, subscription) if parts := consumption.parts_of(topic):
+            ids = [SubscriptionId(part, subscription) for part in parts]
+            if not all(one in consumption.cursors for one in ids):
+                return NOT_JUDGED
+            used_by = [name for one in ids for name, _ in consumption.consumers_of(one)]
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
@@ -207,24 +215,38 @@ def _opened(service: ServiceState, operation: OpenProducer, outcome: AnyOutcome,
 
 
 @carries("SERVE-01")
-def _created(operation: CreateSubscription, outcome: AnyOutcome, *, exists: bool) -> Judged:
-    """A subscription is created unless it exists."""
+def _created(operation: CreateSubscription, outcome: AnyOutcome, *, exists: bool, on_all: bool) -> Judged:
+    """A subscription is created unless it exists. ``on_all``: on all partitions."""
     if isinstance(outcome, Refused) and not (exists and outcome.code == EXISTS):
         return _without_reason(f"creating {operation.subscription}", outcome)
-    if isinstance(outcome, Done) and exists:
+    if isinstance(outcome, Done) and on_all:
         return Broken("SERVE-05", f"{operation.subscription} is created, although it exists")
-    return SERVE_05 if exists else NOT_JUDGED
+    return SERVE_05 if on_all else NOT_JUDGED
 
 
 @carries("SERVE-01")
 def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: list[str], is_certain: bool) -> Judged:
-    """A subscription is deleted unless consumers are connected to it."""
-    if isinstance(outcome, Refused) and not (used_by and outcome.code == IS_USED):
+    """A subscription is deleted unless consumers are connected to it; by force also then."""
+    is_refused = bool(used_by) and not operation.by_force
+    if isinstance(outcome, Refused) and not (is_refused and outcome.code == IS_USED):
         return _without_reason(f"deleting {operation.subscription}", outcome)
-    if isinstance(outcome, Done) and used_by:
+    if isinstance(outcome, Done) and is_refused:
         what = f"{operation.subscription} is deleted, although {used_by[0]} is connected to it"
         return Broken("SERVE-05", what) if is_certain else EXCUSED
-    return SERVE_05 if used_by and isinstance(outcome, Refused) else NOT_JUDGED
+    return SERVE_05 if is_refused and isinstance(outcome, Refused) else NOT_JUDGED
+
+
+@carries("SERVE-01")
+def _unsubscribed(consumption: Consumption, name: str, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
+    """A consumer can unsubscribe unless others are connected to its subscription."""
+    parts = consumption.consumers[name].subscriptions
+    others = {other for part in parts for other, _ in consumption.consumers_of(part) if other != name}
+    if isinstance(outcome, Refused) and not others and is_certain:
+        return _without_reason(f"unsubscribing {name}", outcome)
+    if isinstance(outcome, Done) and others:
+        what = f"{name} unsubscribes, although {min(others)} is connected to the subscription"
+        return Broken("SERVE-05", what) if is_certain else EXCUSED
+    return SERVE_05 if others and isinstance(outcome, Refused) else NOT_JUDGED
 
 
 def _without_reason(what: str, refused: Refused) -> Broken:

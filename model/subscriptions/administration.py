@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from model.cursors import acked, cursor, diagnosis, placed
+from model.cursors import acked, cursor, diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Labelled, Persisting
 from model.cursors.log import Place, TopicLog
@@ -52,11 +52,12 @@ from model.subscription_operations import (
     Seek,
     Skip,
     SkipAll,
+    Unsubscribe,
 )
-from model.subscriptions import membership, observations
+from model.subscriptions import membership, observations, starts
 from model.subscriptions.acks import overtaken, taken_from
 from model.subscriptions.state import Consumption, TrackedTopic
-from model.vocabulary import Outcome, Start, SubscriptionId
+from model.vocabulary import Outcome, SubscriptionId
 
 Judged = Allowed[Consumption] | Broken
 
@@ -64,22 +65,6 @@ NO_SUBSCRIPTION = "404"
 """The error of a request on a subscription that does not exist."""
 WAITED_MS = 500.0
 """An operation that took less did not have to wait."""
-
-
-def created(before: Consumption, topic: str, start: Start, at: Interval, *, durable: bool = True) -> cursor.Cursor:
-    """The cursor of a new subscription. Releases that deviate do not count the last entry if a non-durable one begins
-    there."""
-    tracked = before.topics[topic]
-    log, latest = tracked.log, acked.everything(tracked.log)
-    earliest = before.beginnings(topic)
-    states = earliest if start == "earliest" else (latest,)
-    after = placed.created(states[0], at, others=frozenset(states[1:]), durable=durable, latest=latest)
-    is_last_not_counted = not durable and any(one.count_left(log) == 1 for one in states)
-    after = replace(after, is_last_not_counted=is_last_not_counted)
-    begins_after = frozenset(one.mark_delete for one in earliest if one != Acked()) if start == "earliest" else None
-    if not begins_after:
-        return after
-    return replace(after, begins_after=begins_after, deleted_in_backlog=0 if log.last in begins_after else None)
 
 
 @carries("SERVE-04")
@@ -92,31 +77,24 @@ def administered(
 ) -> Judged:
     """The states that are possible after an operation on a subscription."""
     subscription = SubscriptionId(operation.topic, operation.subscription)
+    if isinstance(operation, CreateSubscription | DeleteSubscription):
+        return _created_or_deleted(state, operation, outcome, at)
     if (
         isinstance(outcome, Refused)
         and isinstance(operation, ReadCursor | ReceiveAll)
         and subscription in state.cursors
     ):
         return _not_there(state, subscription, outcome)
-    if isinstance(operation, CreateSubscription):
-        state = replace(state, deleted=state.deleted - {subscription})
+    if isinstance(operation, ReadCursor) and subscription in state.deleted:
+        return starts.looked_up(state, subscription, outcome)
     if isinstance(operation, PeekMessage) and subscription in state.deleted:
         return _peeked_at_deleted(state, subscription, operation, outcome)
     if isinstance(outcome, Refused | Unknown):
         return Allowed(state)
-    if isinstance(operation, CreateSubscription):
-        return Allowed(newly_created(state, subscription, operation, at))
-    if isinstance(operation, ReadCursor) and isinstance(outcome, CursorRead) and subscription in state.deleted:
-        return Broken("SERVE-04", f"subscription {subscription.name}, which was deleted, is still in the stats")
-    if subscription not in state.cursors or (
-        not state.topics[subscription.topic].is_sure and not isinstance(operation, DeleteSubscription)
-    ):
+    if subscription not in state.cursors or not state.topics[subscription.topic].is_sure:
         return Allowed(state)
     log = state.log(subscription.topic)
     match operation:
-        case DeleteSubscription():
-            state = state.without_cursor(subscription)
-            return Allowed(replace(state, deleted=state.deleted | {subscription}))
         case Skip(count=count):
             return Allowed(_skipped(state, subscription, count, at))
         case SkipAll():
@@ -151,6 +129,27 @@ def administered(
             assert_never(operation)
 
 
+def _created_or_deleted(
+    state: Consumption, operation: CreateSubscription | DeleteSubscription, outcome: Outcome, at: Interval
+) -> Judged:
+    """An administrator created or deleted a subscription, on each partition of a partitioned topic."""
+    parts = [SubscriptionId(part, operation.subscription) for part in _parts_of(state, operation.topic)]
+    if isinstance(outcome, Refused | Unknown):
+        # It may have been created or deleted on some of the partitions.
+        return Allowed(
+            state if len(parts) <= 1 else reset_failed(state, [one for one in parts if one in state.cursors])
+        )
+    if isinstance(operation, DeleteSubscription):
+        return Allowed(starts.ended(state, parts))
+    for one in parts:
+        state = newly_created(state, one, operation, outcome, at)
+    return Allowed(starts.begun_anew(state, operation.topic, operation.subscription))
+
+
+def _parts_of(state: Consumption, topic: str) -> tuple[str, ...]:
+    return state.partitions.get(topic, (topic,))
+
+
 @carries("SERVE-04")
 def _peeked_at_deleted(
     state: Consumption, subscription: SubscriptionId, operation: PeekMessage, outcome: Outcome
@@ -168,20 +167,23 @@ def _not_there(state: Consumption, subscription: SubscriptionId, refused: Refuse
     gone = state.cursors[subscription]
     if refused.code != NO_SUBSCRIPTION or not gone.durable:
         return Allowed(state)
-    return diagnosis.for_state(gone.since, f"subscription {subscription.name}, which nobody deleted, does not exist")
+    return diagnosis.for_state(gone.suspects, f"subscription {subscription.name}, which nobody deleted, does not exist")
 
 
 def newly_created(
-    state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, at: Interval
+    state: Consumption, subscription: SubscriptionId, operation: CreateSubscription, outcome: Outcome, at: Interval
 ) -> Consumption:
     """A subscription was created. Where "latest" is in a log that is not known, nobody can tell."""
     tracked = state.topics.get(subscription.topic)
     if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
-    new = created(state, subscription.topic, operation.start, at)
-    if operation.start == "latest" and tracked.log.last in {
-        one.mark_delete for one in state.beginnings(subscription.topic)
-    }:
+    to = outcome.to if isinstance(outcome, CursorReset) else None
+    new = starts.created(state, subscription, operation.start, at, to=to)
+    if (
+        operation.start == "latest"
+        and to is None
+        and tracked.log.last in {one.mark_delete for one in state.beginnings(subscription.topic)}
+    ):
         new = replace(new, deleted_in_backlog=1)
     return state.with_cursor(subscription, new)
 
@@ -287,23 +289,23 @@ def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
 def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | None, at: Interval) -> Consumption:
     """Subscriptions were reset to an entry, which disconnects their consumers. After a reconnect they begin there."""
     for subscription in keys:
-        log = state.log(subscription.topic)
         state = membership.all_gone(state, subscription)
-        state = state.with_cursor(
-            subscription, placed.reset(state.cursors[subscription], acked.set_to(log, to), log, at)
-        )
+        state = state.with_cursor(subscription, starts.reset(state, subscription, to, at))
         state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
     return state
 
 
 def reset_by(state: Consumption, operation: AnyOperation) -> tuple[SubscriptionId, ...]:
-    """The subscriptions that an operation resets."""
+    """The subscriptions that an operation resets or removes, which disconnects their consumers."""
     match operation:
-        case Seek(name) if name in state.consumers:
+        case Seek(name) | Unsubscribe(name) if name in state.consumers:
             return state.consumers[name].subscriptions
         case ResetCursor(topic, subscription):
             one = SubscriptionId(topic, subscription)
             return (one,) if one in state.cursors else ()
+        case DeleteSubscription(topic, subscription, by_force=True):
+            parts = (SubscriptionId(part, subscription) for part in _parts_of(state, topic))
+            return tuple(one for one in parts if one in state.cursors)
         case _:
             return ()
 

@@ -250,7 +250,7 @@ def _delivering(
     if seen != cursor.imaginable(known) and any(not state.has_message(place) for state in seen | cursor.possible):
         # It may have been dispatched before the operations since then.
         is_acknowledged = all(state.has_message(place) for state in cursor.possible)
-        return Allowed(cursor, excused=(diagnosis.likeliest(cursor.since),) if is_acknowledged else ())
+        return Allowed(cursor, excused=(diagnosis.likeliest(cursor.suspects),) if is_acknowledged else ())
     return cursor.observed(lambda state: None if state.has_message(place) else state, known)
 
 

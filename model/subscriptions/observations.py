@@ -149,7 +149,8 @@ def peeked(
         past_it = (nth_of(one) for one, _ in cursor.labelled())
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
             return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
-    return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since - UNSEEN and len(state.cursors) > 1)
+    suspects = cursor.suspects
+    return diagnosis.for_state(suspects, because, is_untouched=not suspects - UNSEEN and len(state.cursors) > 1)
 
 
 def _is_among_markers(state: Acked, log: TopicLog, nth: int, position: Position | None) -> bool:
@@ -210,7 +211,8 @@ def _counted(
     miscounted = min(left, cursor.miscounted)
     is_within_range = any(one.after < stats.mark_delete <= one.last for one in stats.ranges)
     deleted = 0 if cursor.deleted_in_backlog is None else cursor.deleted_in_backlog or shown.count_left(log) - left
-    by_deleted = DELETED_LEDGER_IN_BACKLOG if cursor.begins_after else BEGINNING_IN_DELETED_LEDGER_MISCOUNTED
+    is_earliest = cursor.begins_after and not cursor.was_reset_past_deleted
+    by_deleted = DELETED_LEDGER_IN_BACKLOG if is_earliest else BEGINNING_IN_DELETED_LEDGER_MISCOUNTED
     amounts = {
         UNREAD_MARKERS_COUNT: (1, markers),
         RESET_MISCOUNTS_BACKLOG: (-left, -1) if cursor.was_reset_among_markers else (-miscounted, -max(1, miscounted)),
@@ -347,7 +349,7 @@ def _wrong(state: Consumption, subscription: SubscriptionId, actual: Acked) -> B
     differences += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
     because = f"the cursor of subscription {subscription.name} {' and '.join(differences)}"
     grouped = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
-    since = (cursor.since - UNSEEN) | grouped
+    since = (cursor.suspects - UNSEEN) | grouped
     return diagnosis.for_state(since, because, is_untouched=not since and len(state.cursors) > 1)
 
 
@@ -474,4 +476,4 @@ def _wrong_delivery(state: Consumption, subscription: SubscriptionId, left: froz
     expected = (left - extra) | missing
     if "ACK-15" in cursor.since and {place.position for place in expected} == {place.position for place in left}:
         return Broken("ACK-15", f"subscription {subscription.name} {', and '.join(differences)}")
-    return diagnosis.for_state(cursor.since, f"subscription {subscription.name} {', and '.join(differences)}")
+    return diagnosis.for_state(cursor.suspects, f"subscription {subscription.name} {', and '.join(differences)}")

@@ -47,9 +47,10 @@ from model.subscription_operations import (
     ReceiveDue,
     Seek,
     Subscribe,
+    Unsubscribe,
 )
-from model.subscriptions import acks, backoff, chunks, deliveries, due, membership, written
-from model.subscriptions.administration import administered, created, disconnected, set_to, terminated_or_trimmed
+from model.subscriptions import acks, backoff, chunks, deliveries, due, membership, starts, written
+from model.subscriptions.administration import administered, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at, surely_left
@@ -207,9 +208,8 @@ def judge(
             slowed = frozenset(kind for name, kind in failpoints if name == topic)
             return due.received(state, operation, outcome, known, slowed)
         case Subscribe():
-            asked_for = {(part, operation.subscription) for part in state.parts_of(operation.topic)}
-            state = replace(state, deleted=state.deleted - asked_for)
-            return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
+            after = _subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state
+            return Allowed(starts.begun_anew(after, operation.topic, operation.subscription))
         case CloseConsumer(name) | CrashConsumer(name):
             # The consumer is gone, whatever the broker answered.
             return Allowed(_left(state, name, at, is_graceful=isinstance(operation, CloseConsumer)))
@@ -236,6 +236,8 @@ def judge(
             if name not in state.consumers or not isinstance(outcome, CursorReset):
                 return Allowed(state)
             return Allowed(set_to(state, state.consumers[name].subscriptions, outcome.to, at))
+        case Unsubscribe(name):
+            return Allowed(starts.unsubscribed(state, name, outcome))
         case Terminate() | Trim():
             return terminated_or_trimmed(state, operation, outcome)
         case _:
@@ -262,7 +264,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
     for topic in topics:
         subscription = SubscriptionId(topic, operation.subscription)
         if subscription not in state.cursors:
-            new = created(state, topic, operation.start, at, durable=operation.durable)
+            new = starts.created(state, subscription, operation.start, at, durable=operation.durable)
             state = state.with_cursor(subscription, new)
     first = next(
         (one for part in topics for _, one in state.consumers_of(SubscriptionId(part, operation.subscription))), None

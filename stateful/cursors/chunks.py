@@ -19,7 +19,8 @@ from hypothesis.stateful import initialize, precondition, rule
 from model.operations import CloseProducer, CrashProducer, OpenProducer, ReadLog, Send
 from model.payloads import chunk_name
 from model.vocabulary import ChunkNumber, Client, Entry, Message, Persistence, SubscriptionType
-from stateful.cursors.machines import KINDS, PERSISTENCE, SIZES, TOPIC, AcknowledgmentMachine
+from stateful.cursors.base import KINDS, TOPIC
+from stateful.cursors.machines import PERSISTENCE, SIZES, AcknowledgmentMachine
 from stateful.key_shared.machines import PERMITS, PICKS, KeysAgainMachine
 from stateful.key_shared.plan import KEYS, KeyedPick
 

@@ -16,6 +16,7 @@ from model.subscription_operations import (
     Acknowledge,
     AwaitPersisted,
     CreateSubscription,
+    DeleteSubscription,
     Expire,
     ReadCursor,
     Receive,
@@ -23,10 +24,13 @@ from model.subscription_operations import (
     Seek,
     Skip,
     SkipAll,
+    Unsubscribe,
 )
 from model.vocabulary import PERSISTED_PER_S, Persistence, Start, SubscriptionType
 from stateful.crashes import CRASHES, IN_PLACE, Crash
-from stateful.cursors.machines import NTH, OnSubscriptions
+from stateful.cursors.base import OnSubscriptions
+from stateful.cursors.beginnings import Ending
+from stateful.cursors.machines import NTH
 from stateful.delays import DELAYS, Delays
 
 WAITS: Final[tuple[tuple[Persistence, ...], ...]] = (
@@ -41,9 +45,9 @@ kill, so that is seldom awaited."""
 Placing = Literal["skip", "skip all", "expire", "reset", "seek"]
 """What moves a cursor that nobody acknowledges with."""
 
-Creating = Literal["create", "subscribe"]
+Creating = Literal["create", "subscribe", "at"]
 """Brokers reset a subscription that an administrator creates, which persists its position in another way than a
-subscription that a consumer creates."""
+subscription that a consumer creates. Others begin at a message."""
 
 
 class AcknowledgmentKillsMachine(OnSubscriptions):
@@ -76,6 +80,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         is_placed_last=st.booleans(),
         creating=st.sampled_from([*get_args(Creating), None, None]),
         start=st.sampled_from(["latest", "latest", "earliest"]),
+        ending=st.sampled_from([*get_args(Ending), None, None, None]),
+        is_made_anew=st.booleans(),
         crash=CRASHES,
     )
     def live_and_die(
@@ -90,6 +96,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         is_placed_last: bool,
         creating: Creating | None,
         start: Start,
+        ending: Ending | None,
+        is_made_anew: bool,
         crash: int,
     ) -> None:
         """Consumers ack, and cursors move; then the broker is killed, at once or when this must be persisted.
@@ -109,7 +117,9 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         if placing is not None and not is_placed_last:
             self.place(placing, number, placed)
         if creating is not None:
-            self.create_subscriptions(creating, start)
+            self.create_subscriptions(creating, start, number, sent)
+        if ending is not None:
+            self.end_subscriptions(ending, start if is_made_anew else None)
         for topic, subscription in self.everywhere():
             if self.persistence[topic] in waits_for:
                 self.do(AwaitPersisted(topic=topic, subscription=subscription))
@@ -125,7 +135,22 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         for topic, subscription in self.everywhere():
             self.do(ReadCursor(topic=topic, subscription=subscription))
 
-    def create_subscriptions(self, how: Creating, start: Start) -> None:
+    def end_subscriptions(self, how: Ending, start: Start | None) -> None:
+        """The last subscription of every topic ends, and is made anew if there is a start position."""
+        subscription = list(self.plan.kinds)[-1]
+        for topic in self.topics:
+            if how == "unsubscribe":
+                self.do(Unsubscribe(consumer=self.of(topic, subscription)))
+            else:
+                self.do(DeleteSubscription(topic=topic, subscription=subscription, by_force=how == "force"))
+            here = [one for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription)]
+            is_gone = how == "force" or len(here) == (1 if how == "unsubscribe" else 0)
+            if is_gone:
+                self.plan.consumers = [one for one in self.plan.consumers if one not in here]
+            if start is not None and is_gone:
+                self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
+
+    def create_subscriptions(self, how: Creating, start: Start, number: int, sent: Mapping[str, Sequence[str]]) -> None:
         """Create another subscription on every topic, all of which have messages by now."""
         subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
         self.plan.kinds[subscription] = "Shared"
@@ -133,6 +158,9 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
             match how:
                 case "create":
                     self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
+                case "at":
+                    at = sent[topic][number % len(sent[topic])]
+                    self.do(CreateSubscription(topic=topic, subscription=subscription, at=at))
                 case "subscribe":
                     self.join(subscription, "wire", 0, topic=topic, start=start)
                 case _:

@@ -5,21 +5,18 @@ They unload topics; :mod:`stateful.cursors.kills` kills the broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import CreateTopic, OpenProducer, Send, SetDeduplication, Terminate, Trim, Unload
+from model.operations import CreateTopic, Terminate, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
     AwaitPersisted,
     CloseConsumer,
     CrashConsumer,
-    CreateSubscription,
-    DeleteSubscription,
     Expire,
     Nack,
     NackRepeatedly,
@@ -27,132 +24,28 @@ from model.subscription_operations import (
     ReadCursor,
     ReadStoredCursor,
     Receive,
-    ResetCursor,
-    Seek,
     Skip,
     SkipAll,
     Subscribe,
 )
-from model.vocabulary import Client, Limits, Persistence, Start, SubscriptionType, partition_name
-from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
+from model.vocabulary import Persistence, Start, SubscriptionType, partition_name
+from stateful.cursors.base import COUNTS, INDEXES, KINDS, STARTS, TOPIC
+from stateful.cursors.beginnings import BeginningAnew, BeginningAnewOnPartitions
 from stateful.delays import DELAYS, Delays
-from stateful.lockstep_machine import LockstepMachine, Performing
-from stateful.service.producers import STEPS, Contenders, Contending
+from stateful.service.producers import STEPS, Contending
 from stateful.service.reads import READS, Asked
 
-TOPIC = "t0"
-INDEXES = st.integers(0, 63)
-COUNTS = st.integers(1, 9)
 NTH = st.lists(st.integers(0, 19), min_size=1, max_size=5, unique=True).map(tuple)
 SIZES = st.lists(st.sampled_from([1, 1, 1, 1, 2, 3]), min_size=1, max_size=7)
-KINDS: st.SearchStrategy[SubscriptionType] = st.sampled_from(
-    ["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"]
-)
 PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
-STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
 LOOKS_UNTIL_OPEN = 15
 """How many times to look at a cursor until its ledger is open for sure; a look takes 10 ms at least."""
 QUEUES = st.sampled_from([0, 0, 0, 2, 100])
 
 
-class OnSubscriptions(LockstepMachine):
-    """The base of all machines of this document; it has no rules."""
-
-    is_proxied: ClassVar[bool] = False
-    """Whether the wire client's consumers come through proxies, where the network can fail them."""
-
-    def __init__(self, example: Performing) -> None:
-        super().__init__(example)
-        self.plan = ConsumptionPlan()
-        self.topics: tuple[str, ...] = (TOPIC,)
-
-    def create(
-        self,
-        topic: str,
-        persistence: Persistence,
-        kinds: tuple[SubscriptionType, ...],
-        *,
-        is_trimmed: bool = False,
-        is_deduplicated: bool = False,
-        limits: Limits | None = None,
-    ) -> None:
-        """A topic, its producer, and its subscriptions."""
-        self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed, limits=limits))
-        if is_deduplicated:
-            self.do(SetDeduplication(topic=topic, scope="topic", on=True))
-        self.produce_again(topic)
-        self.plan.subscribed_as(kinds)
-        for subscription in self.plan.kinds:
-            self.do(CreateSubscription(topic=topic, subscription=subscription))
-
-    def subscription(self, index: int) -> str:
-        """One of the subscriptions."""
-        return list(self.plan.kinds)[index % len(self.plan.kinds)]
-
-    def consumer(self, index: int, client: Client = "wire", queue: int = 0) -> PlannedConsumer:
-        """One of the planned consumers; a new one if there is none."""
-        if not self.plan.consumers:
-            return self.join(self.subscription(index), client, queue)
-        return self.plan.consumers[index % len(self.plan.consumers)]
-
-    def join(
-        self, subscription: str, client: Client, queue: int, *, topic: str = TOPIC, start: Start = "earliest"
-    ) -> PlannedConsumer:
-        """A consumer subscribes."""
-        kind = self.plan.kinds[subscription]
-        consumer = PlannedConsumer(self.plan.fresh_name(), topic, subscription, client)
-        here = [one for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription)]
-        is_taken = kind == "Exclusive" and bool(here)
-        self.do(
-            Subscribe(
-                consumer=consumer.name,
-                topic=topic,
-                subscription=subscription,
-                kind=kind,
-                client=client,
-                start=start,
-                queue=queue,
-                proxied=self.is_proxied and client == "wire",
-            )
-        )
-        if not is_taken:
-            self.plan.consumers.append(consumer)
-        return consumer
-
-    def send_entries(self, sizes: list[int], topic: str = TOPIC) -> None:
-        """New messages."""
-        self.do(Send(session=f"p-{topic}", entries=self.plan.entries(sizes)))
-
-    def produce_again(self, topic: str = TOPIC) -> None:
-        """Open the producer, or reopen it after its connection was closed."""
-        self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer=f"{self.plan.mark}p"))
-
-    def contend_for_topic(self, steps: Iterable[Contending], topic: str = TOPIC) -> None:
-        """Producers contend for a topic, and leave it to the machine's own."""
-        contenders = self.contenders(topic)
-        if contenders.begin(steps, lambda: self.plan.entries([1])):
-            self.plan.drop_wire()
-        contenders.end()
-
-    def contenders(self, topic: str) -> Contenders:
-        """The producers that contend for a topic, the machine's own among them."""
-        return Contenders(self.do, topic, f"p-{topic}", f"{self.plan.mark}p")
-
-    def producers_closed(self) -> None:
-        """Reopen the machine's own producers."""
-        for topic in self.topics:
-            self.produce_again(topic)
-
-    def disconnected(self) -> None:
-        """Its consumers of the wire client are disconnected as well."""
-        self.plan.drop_wire()
-        self.producers_closed()
-
-
-class AcknowledgmentMachine(OnSubscriptions):
+class AcknowledgmentMachine(BeginningAnew):
     """Several subscriptions of one topic, with all operations of consumers and administrators."""
 
-    is_trimmed = False
     is_patient = False
     is_over = False
     ends = False
@@ -200,12 +93,6 @@ class AcknowledgmentMachine(OnSubscriptions):
     def send(self, sizes: list[int]) -> None:
         """Send single messages and batches."""
         self.send_entries(sizes)
-
-    def move(self) -> None:
-        """Unload the topic; its producer reloads it."""
-        self.do(Unload(topic=TOPIC))
-        self.plan.drop_wire()
-        self.produce_again()
 
     @rule(index=INDEXES, queue=QUEUES)
     def subscribe(self, index: int, queue: int) -> None:
@@ -386,44 +273,6 @@ class AcknowledgmentMachine(OnSubscriptions):
             self.do(Acknowledge(consumer=consumer.name, nth=nth))
         self.do(AwaitPersisted(topic=TOPIC, subscription=consumer.subscription))
 
-    @precondition(lambda self: not self.is_trimmed)
-    @rule(index=INDEXES, which=st.none() | INDEXES, by_time=st.booleans(), seeks=st.booleans(), count=COUNTS)
-    def set_back(self, index: int, which: int | None, by_time: bool, seeks: bool, count: int) -> None:
-        """An administrator resets a subscription, or a consumer seeks; a consumer continues there."""
-        to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
-        consumer = self.consumer(index)
-        subscription = consumer.subscription
-        if seeks and consumer.client == "wire":
-            self.do(Seek(consumer=consumer.name, to=to, by_time=by_time))
-        else:
-            self.do(ResetCursor(topic=TOPIC, subscription=subscription, to=to, by_time=by_time))
-        self.plan.drop_wire(subscription)
-        self.read(subscription)
-        again = self.join(subscription, "wire", 0)
-        self.do(Receive(consumer=again.name, count=count))
-
-    @rule(index=INDEXES, start=STARTS, kind=KINDS)
-    def replace_subscription(self, index: int, start: Start, kind: SubscriptionType) -> None:
-        """Delete a subscription, which the broker must refuse while it has consumers, and create it again."""
-        subscription = self.subscription(index)
-        self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
-        self.read(subscription)
-        if not any(one.subscription == subscription for one in self.plan.consumers):
-            self.plan.kinds[subscription] = kind
-            if self.is_trimmed:  # it then begins after what is deleted
-                self.do(Trim(topic=TOPIC))
-            self.do(CreateSubscription(topic=TOPIC, subscription=subscription, start=start))
-            self.read(subscription)
-
-    @precondition(lambda self: self.is_trimmed)
-    @rule(index=INDEXES)
-    def trim(self, index: int) -> None:
-        """One subscription acknowledges everything; only what all subscriptions acknowledged may be deleted."""
-        self.do(SkipAll(topic=TOPIC, subscription=self.subscription(index)))
-        self.do(Trim(topic=TOPIC))
-        for subscription in self.plan.kinds:
-            self.read(subscription)
-
     @rule(asked=READS, index=INDEXES, which=INDEXES, count=COUNTS)
     def only_read(self, asked: Asked, index: int, which: int, count: int) -> None:
         """Somebody reads, and a consumer goes on to receive."""
@@ -432,12 +281,8 @@ class AcknowledgmentMachine(OnSubscriptions):
         self.do(Receive(consumer=consumer.name, count=count))
         self.read(consumer.subscription)
 
-    def read(self, subscription: str) -> None:
-        """Read a subscription's state."""
-        self.do(ReadCursor(topic=TOPIC, subscription=subscription))
 
-
-class AcknowledgmentClientsMachine(OnSubscriptions):
+class AcknowledgmentClientsMachine(BeginningAnewOnPartitions):
     """Consumers of pulsar-client, which group acks and reconnect by themselves; also on partitions."""
 
     partitions = 0
@@ -543,8 +388,3 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         )
         self.do(Receive(consumer=consumer.name, count=count))
         self.read(consumer.subscription)
-
-    def read(self, subscription: str) -> None:
-        """Read a subscription's state on all partitions."""
-        for topic in self.topics:
-            self.do(ReadCursor(topic=topic, subscription=subscription))

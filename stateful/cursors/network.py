@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from model.subscription_operations import Acknowledge, CutConnection, CutDuring, Receive
-from stateful.cursors.machines import COUNTS, AcknowledgmentClientsMachine, AcknowledgmentMachine
+from stateful.cursors.base import COUNTS
+from stateful.cursors.machines import AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.cursors.plan import PlannedConsumer
 from stateful.deduplication.network_faults import AT_ACKNOWLEDGING, AT_RECEIVING, ConsumerFault
 from stateful.key_shared.machines import INDEXES, NTH, KeysMachine

@@ -26,7 +26,8 @@ from model.subscription_operations import (
 )
 from model.subscriptions.consumers import SHARED
 from model.vocabulary import Limits, SubscriptionType
-from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
+from stateful.cursors.base import COUNTS, INDEXES, KINDS, TOPIC, OnSubscriptions
+from stateful.cursors.machines import NTH, SIZES
 from stateful.cursors.plan import PlannedConsumer
 from stateful.delays import DELAYS, Delays
 from stateful.service.producers import STEPS, Contending

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from model.operations import Disturbance, DisturbMetadataStore, Send
-from stateful.cursors.machines import SIZES, TOPIC, AcknowledgmentMachine
+from stateful.cursors.base import TOPIC
+from stateful.cursors.machines import SIZES, AcknowledgmentMachine
 
 
 class MetadataStoreMachine(AcknowledgmentMachine):

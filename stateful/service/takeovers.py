@@ -12,8 +12,9 @@ from hypothesis.stateful import initialize
 
 from model.vocabulary import Persistence, SubscriptionType
 from stateful.crashes import takeovers
+from stateful.cursors.base import TOPIC
 from stateful.cursors.kills import AcknowledgmentKillsMachine
-from stateful.cursors.machines import PERSISTENCE, TOPIC
+from stateful.cursors.machines import PERSISTENCE
 from stateful.deduplication.applications import SOURCES, ApplicationsKillsMachine
 from stateful.deduplication.machines import TOPICS, KillsMachine
 from stateful.key_shared.variations import KeysKillsMachine

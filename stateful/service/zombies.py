@@ -11,7 +11,8 @@ from hypothesis.stateful import initialize, rule
 from model.operations import AcknowledgeAtFrozen, FreezeOwner, Isolation, Send, SendToFrozen, ThawOwners
 from model.subscription_operations import Acknowledge, ReadCursor, Receive
 from model.vocabulary import Persistence, SubscriptionType
-from stateful.cursors.machines import KINDS, NTH, PERSISTENCE, SIZES, TOPIC, OnSubscriptions
+from stateful.cursors.base import KINDS, TOPIC, OnSubscriptions
+from stateful.cursors.machines import NTH, PERSISTENCE, SIZES
 
 PRODUCER = f"p-{TOPIC}"
 """The session of the topic's producer: one to the frozen owner, and one after it to the other broker."""

@@ -36,7 +36,7 @@ def test_a_deleted_subscription_is_there_again_only_by_a_peek() -> None:
     assert (broken.rule, broken.deviation) == ("SERVE-04", "peek-creates-subscription")
     unasked = judged(*DELETED, read(1), known="peek-creates-subscription")
     assert isinstance(unasked, Broken)
-    assert (unasked.rule, unasked.deviation) == ("SERVE-04", None)
+    assert (unasked.rule, unasked.deviation) == ("ACK-19", None)
 
 
 def test_what_a_peek_created_is_a_subscription_at_the_earliest_message() -> None:

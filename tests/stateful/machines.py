@@ -16,7 +16,8 @@ from model.subscription_operations import (
     Skip,
 )
 from model.vocabulary import SubscriptionType
-from stateful.cursors.machines import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
+from stateful.cursors.base import TOPIC
+from stateful.cursors.machines import NTH, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.deduplication.machines import BURSTS, INDEXES, DeduplicationMachine
 from stateful.deduplication.plan import Pick
 

@@ -212,9 +212,12 @@ class Admin:
 
     # ------------------------------------------------------------------------------------------------ subscriptions
 
-    def create_subscription(self, topic: str, subscription: str, *, earliest: bool, replicated: bool = False) -> None:
-        """Create a subscription at a topic's beginning or end."""
+    def create_subscription(
+        self, topic: str, subscription: str, *, earliest: bool, at: Position | None = None, replicated: bool = False
+    ) -> None:
+        """Create a subscription at a topic's beginning or end, or ``at`` an entry."""
         start = _EARLIEST if earliest else _LATEST
+        start = start if at is None else {"ledgerId": at.ledger, "entryId": at.entry}
         query = {"replicated": "true"} if replicated else None
         self._http.request("PUT", _subscription_path(topic, subscription), start, query=query)
 
@@ -249,9 +252,10 @@ class Admin:
         body = {"ledgerId": position.ledger, "entryId": position.entry, "partitionIndex": -1, "isExcluded": False}
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages", body)
 
-    def reset_cursor(self, topic: str, subscription: str, position: Position) -> None:
-        """Reset a subscription to a position, which is then the next one to be delivered."""
-        body = {"ledgerId": position.ledger, "entryId": position.entry}
+    def reset_cursor(self, topic: str, subscription: str, position: Position, *, is_excluded: bool = False) -> None:
+        """Reset a subscription to a position, which is then the next one to be delivered; ``is_excluded``: the one
+        after it."""
+        body = {"ledgerId": position.ledger, "entryId": position.entry} | ({"excluded": True} if is_excluded else {})
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/resetcursor", body)
 
     def reset_cursor_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> None:

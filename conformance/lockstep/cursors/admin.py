@@ -6,13 +6,11 @@ If the broker answers before it is done, they wait until its stats show the effe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
-from conformance.lockstep.positions import Positions
 from conformance.wait import retry, wait_until
 from model.events import (
     AnyOutcome,
@@ -46,27 +44,20 @@ def surely(request: Callable[[], T]) -> T | Refused:
         return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """An entry, and its publish time."""
-
-    position: Position
-    time_ms: int
-
-
 class CursorAdmin:
     """The admin requests of an example; topics by their real names."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
-    def create(self, operation: CreateSubscription, topic: str) -> AnyOutcome:
-        earliest = operation.start == "earliest"
-        return _done(lambda: self._admin.create_subscription(topic, operation.subscription, earliest=earliest))
+    def create(self, operation: CreateSubscription, topic: str, at: Position | None = None) -> AnyOutcome:
+        """Create a subscription, which begins with an entry if there is one."""
+        name, earliest = operation.subscription, operation.start == "earliest"
+        return _done(lambda: self._admin.create_subscription(topic, name, earliest=earliest, at=at))
 
     def delete(self, operation: DeleteSubscription, topic: str) -> AnyOutcome:
-        """Delete a subscription without connected consumers."""
-        return _done(lambda: self._admin.delete_subscription(topic, operation.subscription))
+        """Delete a subscription; without connected consumers, or by force."""
+        return _done(lambda: self._admin.delete_subscription(topic, operation.subscription, force=operation.by_force))
 
     def skip(self, operation: Skip, topic: str) -> AnyOutcome:
         return _done(lambda: self._admin.skip(topic, operation.subscription, operation.count))
@@ -74,9 +65,9 @@ class CursorAdmin:
     def skip_all(self, topic: str, subscription: str) -> AnyOutcome:
         return _done(lambda: self._admin.skip_all(topic, subscription))
 
-    def reset(self, topic: str, subscription: str, to: Position | None) -> AnyOutcome:
-        """Reset a subscription to an entry, None: to the earliest."""
-        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or EARLIEST))
+    def reset(self, topic: str, subscription: str, to: Position | None, *, after: bool) -> AnyOutcome:
+        """Reset a subscription to an entry, None: to the earliest. ``after``: to the next one."""
+        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or EARLIEST, is_excluded=after))
 
     def reset_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> AnyOutcome:
         """Reset a subscription to a publish time."""
@@ -141,16 +132,3 @@ class CursorAdmin:
 def _done(request: Callable[[], object]) -> Done | Refused:
     answer = surely(request)
     return answer if isinstance(answer, Refused) else Done()
-
-
-def first_published(admin: CursorAdmin, positions: Positions, topic: str, position: Position) -> Published | Refused:
-    """The first known entry with the publish time of this one, or a later time, and that time."""
-    time_ms = admin.publish_time_ms(topic, position)
-    if isinstance(time_ms, Refused):
-        return time_ms
-    for earlier in positions.entries_before(topic, position):
-        published_ms = admin.publish_time_ms(topic, earlier)
-        if isinstance(published_ms, Refused) or published_ms < time_ms:
-            break
-        position = earlier
-    return Published(position, time_ms)

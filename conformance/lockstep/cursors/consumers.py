@@ -73,6 +73,9 @@ class Member(Protocol):
     def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
         """Request redelivery, None: of all; returns the messages. Raises the same as :meth:`acknowledge`."""
 
+    def unsubscribe(self) -> None:
+        """Remove the subscription. Raises the same as :meth:`acknowledge`."""
+
     def close(self) -> None:
         """Close gracefully, even if the broker does not answer."""
 
@@ -329,6 +332,9 @@ class WireMember:
     def seek(self, position: Position | None, publish_time_ms: int | None) -> None:
         """Send a seek. Raises the same as :meth:`acknowledge`."""
         self._consumer.seek(position, publish_time_ms=publish_time_ms, timeout_s=ANSWER_TIMEOUT_S)
+
+    def unsubscribe(self) -> None:
+        self._consumer.unsubscribe(timeout_s=ANSWER_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the consumer, then its connection."""

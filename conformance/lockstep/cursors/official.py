@@ -179,6 +179,9 @@ class OfficialMember:
         """Whether the connection from this address goes through the proxy."""
         return self._proxy.carries(address)
 
+    def unsubscribe(self) -> None:
+        self._consumer.unsubscribe()
+
     def close(self) -> None:
         """Close the consumer, which sends grouped acks, then the client."""
         self._handle.close()

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.consumer import PartOfBatch
-from conformance.lockstep.cursors.admin import CursorAdmin, first_published
+from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursors.key_shared import KeyShares
@@ -22,6 +21,7 @@ from conformance.lockstep.cursors.members import Members, receive
 from conformance.lockstep.cursors.official import OfficialMember
 from conformance.lockstep.cursors.persistence import PersistedStates
 from conformance.lockstep.cursors.poller import Poller, SubscriptionView, stats_of
+from conformance.lockstep.cursors.targets import NO_MESSAGE, Target, following, target_of
 from conformance.lockstep.network import fault_of
 from conformance.lockstep.positions import MessagePosition, Positions
 from conformance.lockstep.settings.traits import MANY
@@ -70,23 +70,15 @@ from model.subscription_operations import (
     Skip,
     SkipAll,
     Subscribe,
+    Unsubscribe,
 )
 from model.vocabulary import Withheld
 
 _NO_TOPIC: Final = Skipped("there is no such topic")
 _NO_CONSUMER: Final = Skipped("there is no such consumer")
 _NOTHING_RECEIVED: Final = Skipped("the consumer has received nothing")
-_NO_MESSAGE: Final = Skipped("no such message is known to be in the topic")
 _CANNOT_BE_CUT: Final = Skipped("pulsar-client connects to this broker by another way than the one that can be cut")
 _NO_SUBSCRIPTION: Final = Refused("404", "there is no such subscription")
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The target of a reset: the next entry to read (None: the first), by time if there is one."""
-
-    to: Position | None
-    time_ms: int | None = None
 
 
 class Cursors:
@@ -159,6 +151,10 @@ class Cursors:
                 return self._with(consumer, self._cut_connection)
             case Seek(consumer):
                 return self._with(consumer, lambda member: self._seek(member, operation))
+            case Unsubscribe(consumer):
+                return self._with(consumer, lambda member: self._unsubscribe(consumer, member))
+            case CreateSubscription(name) | DeleteSubscription(name) if name in self._partitioned:
+                return self._on_topic(operation, self._partitioned[name])
             case _:
                 topic = self._topics.get(operation.topic)
                 return self._no_topic(operation.topic) if topic is None else self._on_topic(operation, topic)
@@ -170,9 +166,9 @@ class Cursors:
     ) -> AnyOutcome:
         match operation:
             case CreateSubscription():
-                return self._admin.create(operation, topic)
+                return self._create(operation, topic)
             case DeleteSubscription():
-                return self._admin.delete(operation, topic)
+                return self._delete(operation, topic)
             case Skip(subscription=subscription):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
@@ -322,7 +318,7 @@ class Cursors:
         ids = operation.ids[:1] if operation.cumulative else tuple(dict.fromkeys(operation.ids))
         known = {name: found for name in ids if (found := self._positions.find(name, topic=member.topic)) is not None}
         if not known:
-            return _NO_MESSAGE
+            return NO_MESSAGE
         entries: dict[Position, list[MessagePosition]] = {}
         for found in known.values():
             entries.setdefault(found.position, []).append(found)
@@ -361,10 +357,31 @@ class Cursors:
 
     # ---------------------------------------------------------------------------------------------------------- cursors
 
+    def _create(self, operation: CreateSubscription, topic: str) -> AnyOutcome:
+        if operation.at is None:
+            return self._admin.create(operation, topic)
+        found = self._positions.find(operation.at, topic=topic)
+        if found is None:
+            return NO_MESSAGE
+        created = self._admin.create(operation, topic, found.position)
+        return CursorReset(found.position) if isinstance(created, Done) else created
+
+    def _delete(self, operation: DeleteSubscription, topic: str) -> AnyOutcome:
+        """Deletion by force disconnects all consumers."""
+        deleted = self._admin.delete(operation, topic)
+        if isinstance(deleted, Done) and operation.by_force:
+            self._members.lost(topic, operation.subscription)
+        return deleted
+
+    def _unsubscribe(self, consumer: str, member: Member) -> AnyOutcome:
+        member.unsubscribe()
+        self._members.close(consumer)
+        return Done()
+
     def _seek(self, member: Member, operation: Seek) -> AnyOutcome:
         if not isinstance(member, WireMember):
             return Skipped("pulsar-client's seeks are not asked for")
-        target = self._target(member.topic, operation.to, by_time=operation.by_time)
+        target = self._target(member.topic, operation.to, operation.later_ms if operation.by_time else None)
         if not isinstance(target, Target):
             return target
         self._changing(member)
@@ -375,27 +392,22 @@ class Cursors:
         return self._was_reset(member.topic, member.subscription, target)
 
     def _reset(self, operation: ResetCursor, topic: str) -> AnyOutcome:
-        target = self._target(topic, None if operation.to is None else str(operation.to), by_time=operation.by_time)
+        to = None if operation.to is None else str(operation.to)
+        target = self._target(topic, to, operation.later_ms if operation.by_time else None)
         if not isinstance(target, Target):
             return target
+        is_after = operation.after and target.to is not None and target.time_ms is None
         self._persisted.changing(topic, operation.subscription)
         if target.time_ms is not None:
             outcome = self._admin.reset_to_time(topic, operation.subscription, target.time_ms)
         else:
-            outcome = self._admin.reset(topic, operation.subscription, target.to)
+            outcome = self._admin.reset(topic, operation.subscription, target.to, after=is_after)
+        if is_after and target.to is not None:
+            target = Target(following(target.to))
         return self._was_reset(topic, operation.subscription, target) if isinstance(outcome, Done) else outcome
 
-    def _target(self, topic: str, to: str | None, *, by_time: bool) -> Target | AnyOutcome:
-        """The target of a reset, or why there is none."""
-        if to is None:
-            return Target(None, 0 if by_time else None)
-        found = self._positions.find(to, topic=topic)
-        if found is None:
-            return _NO_MESSAGE
-        if not by_time:
-            return Target(found.position)
-        first = first_published(self._admin, self._positions, topic, found.position)
-        return first if isinstance(first, Refused) else Target(first.position, first.time_ms)
+    def _target(self, topic: str, to: str | None, later_ms: int | None) -> Target | Refused | Skipped:
+        return target_of(self._admin, self._positions, topic, to, later_ms)
 
     def _was_reset(self, topic: str, subscription: str, target: Target) -> CursorReset:
         """A reset disconnects all consumers."""
@@ -406,7 +418,7 @@ class Cursors:
     def _expire(self, operation: Expire, topic: str) -> AnyOutcome:
         found = self._positions.find(str(operation.up_to), topic=topic)
         if found is None:
-            return _NO_MESSAGE
+            return NO_MESSAGE
         self._persisted.changing(topic, operation.subscription)
         self.keys.administered(topic, operation.subscription)
         expired = self._admin.expire(topic, operation.subscription, found.position)

@@ -56,12 +56,22 @@ from model.subscription_operations import (
     Skip,
     SkipAll,
     Subscribe,
+    Unsubscribe,
 )
 from model.traffic import Delivery
 from model.vocabulary import Start, Withheld
 
 ConsumerOperation = (
-    Subscribe | CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | CutConnection
+    Subscribe
+    | CloseConsumer
+    | CrashConsumer
+    | Receive
+    | Acknowledge
+    | AckById
+    | Nack
+    | Seek
+    | Unsubscribe
+    | CutConnection
 )
 """Operations of a consumer; the suite does the others by the admin API."""
 
@@ -71,7 +81,7 @@ def action(operation: CursorOperation, participants: Participants) -> tuple[str,
     match operation:
         case Subscribe() | CloseConsumer() | CrashConsumer() | Receive() | Acknowledge() | AckById():
             return operation.consumer, participants.consumer(operation.consumer), _action_of_consumer(operation)
-        case Nack() | Seek() | CutConnection():
+        case Nack() | Seek() | Unsubscribe() | CutConnection():
             return operation.consumer, participants.consumer(operation.consumer), _action_of_consumer(operation)
         case CutDuring(doing, fault):
             does = f"{_action_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
@@ -105,8 +115,10 @@ def _action_of_consumer(operation: ConsumerOperation) -> str:
             return f"acknowledges {_up_to(cumulative)}{joined(ids)} by message id"
         case Nack(nth=nth):
             return _asks_again(nth)
-        case Seek(to=to, by_time=by_time):
-            return f"seeks {_to(to, by_time)}"
+        case Seek(to=to, by_time=by_time, later_ms=later_ms):
+            return f"seeks {_to(to, by_time, later_ms)}"
+        case Unsubscribe():
+            return "unsubscribes"
         case _:
             assert_never(operation)
 
@@ -148,19 +160,21 @@ def _beginning(start: Start) -> str:
 def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
     cursor = f"subscription {operation.subscription} of topic {operation.topic}"
     match operation:
+        case CreateSubscription(at=str(message)):
+            return f"creates {cursor}, at {message}"
         case CreateSubscription(start=start):
             at = "the earliest position" if start == "earliest" else "the latest position"
             return f"creates {cursor}, at {at}"
-        case DeleteSubscription():
-            return f"deletes {cursor}"
+        case DeleteSubscription(by_force=by_force):
+            return f"deletes {cursor}{' by force' if by_force else ''}"
         case Skip(count=number):
             return f"skips the next {count(number, 'entry', 'entries')} of {cursor}"
         case SkipAll():
             return f"clears the backlog of {cursor}"
         case Expire(up_to=up_to):
             return f"expires everything up to {_message_named(up_to)} of {cursor}"
-        case ResetCursor(to=to, by_time=by_time):
-            return f"resets {cursor} {_to(to, by_time)}"
+        case ResetCursor(to=to, by_time=by_time, later_ms=later_ms, after=after):
+            return f"resets {cursor} {_to(to, by_time, later_ms, after=after)}"
         case ReadCursor(after_delays=after_delays):
             return f"reads the state of {cursor}{', once its delayed messages have come' if after_delays else ''}"
         case PeekMessage(nth=nth):
@@ -194,10 +208,13 @@ def _numbers(nth: tuple[int, ...]) -> str:
     return f"no. {joined([str(number) for number in nth])} (counted from 0)"
 
 
-def _to(to: str | int | None, by_time: bool) -> str:
+def _to(to: str | int | None, by_time: bool, later_ms: int, *, after: bool = False) -> str:
     if to is None:
         return "to the earliest position"
-    return f"to {_message_named(to)}" + (", by its publish time" if by_time else "")
+    if not by_time:
+        return f"to {'the message after ' if after else ''}{_message_named(to)}"
+    moved = f", {abs(later_ms)} ms {'later' if later_ms > 0 else 'earlier'}" if later_ms else ""
+    return f"to {_message_named(to)}, by its publish time{moved}"
 
 
 def _message_named(name: str | int) -> str:

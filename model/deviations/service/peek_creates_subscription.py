@@ -6,7 +6,7 @@ from dataclasses import replace
 from msgspec.structs import replace as replace_struct
 
 from model.deviation import Deviation, Shadow
-from model.events import CursorRead, MessagePeeked, Refused
+from model.events import CursorRead, Done, MessagePeeked, Refused
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Allowed, Broken
@@ -64,4 +64,4 @@ def _there_again(state: Example, peek: PeekMessage, step: Step) -> Example:
     subscription = SubscriptionId(peek.topic, peek.subscription)
     create = CreateSubscription(peek.topic, peek.subscription, "earliest")
     without = replace(state.consumption, deleted=state.consumption.deleted - {subscription})
-    return replace(state, consumption=newly_created(without, subscription, create, step.at))
+    return replace(state, consumption=newly_created(without, subscription, create, Done(), step.at))

@@ -59,6 +59,7 @@ from model.subscription_operations import (
     Skip,
     SkipAll,
     Subscribe,
+    Unsubscribe,
 )
 from model.subscriptions import backoff
 from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start, SubscriptionType
@@ -212,8 +213,10 @@ class SimulatedCursors:
                 return self._network.fails(doing) if there else NO_CONSUMER
             case CutConnection(name):
                 return self._network.cuts(name) if name in self._dispatcher.consumers else NO_CONSUMER
-            case Nack(name) | Seek(name):
+            case Nack(name) | Seek(name) | Unsubscribe(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
+            case CreateSubscription(topic) | DeleteSubscription(topic) if topic in self._partitions:
+                return self._on_partitions(operation)
             case _ if operation.topic in self._partitions:
                 return Skipped("each partition has cursors of its own")
             case _ if operation.topic not in self._logs:
@@ -244,7 +247,7 @@ class SimulatedCursors:
 
     def _of_consumer(
         self,
-        operation: CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek,
+        operation: CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | Unsubscribe,
     ) -> AnyOutcome:
         name = operation.consumer
         consumer = self._dispatcher.consumers[name]
@@ -269,7 +272,9 @@ class SimulatedCursors:
                 if consumer.client != "wire":
                     return Skipped("pulsar-client's seeks are not asked for")
                 key = (consumer.topics[0], consumer.subscription)
-                return self._set(key, operation.to, by_time=operation.by_time)
+                return self._set(key, operation.to, later_ms=operation.later_ms if operation.by_time else None)
+            case Unsubscribe():
+                return self._unsubscribe(name, consumer)
             case _:
                 assert_never(operation)
 
@@ -282,8 +287,8 @@ class SimulatedCursors:
                 return Done()
             case Trim():
                 return self._trim(operation.topic)
-            case CreateSubscription(topic, name, start):
-                return self._create(topic, name, start)
+            case CreateSubscription(topic, name, start, at):
+                return self._create(topic, name, start) if at is None else self._create_at(topic, name, at)
             case _:
                 key = (operation.topic, operation.subscription)
                 return self._on_subscription(operation, key) if key in self._subscriptions else NO_SUBSCRIPTION
@@ -296,7 +301,7 @@ class SimulatedCursors:
         subscription = self._subscriptions[key]
         match operation:
             case DeleteSubscription():
-                return self._delete(key)
+                return self._delete(key, by_force=operation.by_force)
             case Skip(count=count):
                 subscription.skip(count)
             case SkipAll():
@@ -304,7 +309,9 @@ class SimulatedCursors:
             case Expire(up_to=up_to):
                 return self._expire(key, str(up_to))
             case ResetCursor():
-                return self._set(key, None if operation.to is None else str(operation.to), by_time=operation.by_time)
+                to = None if operation.to is None else str(operation.to)
+                later_ms = operation.later_ms if operation.by_time else None
+                return self._set(key, to, later_ms=later_ms, after=operation.after)
             case ReadCursor(after_delays=after_delays):
                 if after_delays:
                     self._clock.await_delayed()
@@ -460,9 +467,8 @@ class SimulatedCursors:
     def _create(self, topic: str, name: str, start: Start, *, durable: bool = True) -> Done | Refused:
         if (topic, name) in self._subscriptions:
             return Refused("409", "it exists")
-        log, gone = self._logs[topic], self._trimmed[topic]
-        latest = everything(log.of_model)
-        earliest = Acked(max((at for at in log.entries if at.ledger in gone), default=EARLIEST))
+        log = self._logs[topic]
+        latest, earliest = everything(log.of_model), Acked(self._deleted_up_to(topic))
         state = reference.created(latest if start == "latest" else earliest, self._variant)
         if self._variant.created_cursor_persisted_at_latest:
             state = msgspec.structs.replace(state, persisted=reference.record_of(latest))
@@ -471,10 +477,58 @@ class SimulatedCursors:
         )
         return Done()
 
-    def _delete(self, key: Key) -> Done | Refused:
-        if self._dispatcher.on(key):
+    def _create_at(self, topic: str, name: str, message: str) -> AnyOutcome:
+        """A new subscription that begins with a message, or the first retained one after it."""
+        spot = self._logs[topic].find(message)
+        if spot is None:
+            return NO_MESSAGE
+        created = self._create(topic, name, "latest")
+        if isinstance(created, Done):
+            self._subscriptions[topic, name].set_to(self._retained(topic, spot[0]))
+            return CursorReset(spot[0])
+        return created
+
+    def _deleted_up_to(self, topic: str) -> Position:
+        """The last entry that is deleted; EARLIEST if none is."""
+        gone = self._trimmed[topic]
+        return max((at for at in self._logs[topic].entries if at.ledger in gone), default=EARLIEST)
+
+    def _retained(self, topic: str, to: Position | None) -> Position | None:
+        """The first entry at or after one (None: any) that is not deleted; the position after the last, if all are."""
+        deleted = self._deleted_up_to(topic)
+        if deleted == EARLIEST or (to is not None and to > deleted):
+            return to
+        following = self._logs[topic].of_model.after(deleted)
+        return Position(deleted.ledger, deleted.entry + 1) if following is None else following
+
+    def _on_partitions(self, operation: CreateSubscription | DeleteSubscription) -> AnyOutcome:
+        """An administrator creates or deletes a subscription on each partition."""
+        if isinstance(operation, CreateSubscription) and operation.at is not None:
+            return NO_MESSAGE
+        parts = self._partitions[operation.topic]
+        done = [self._on_topic(msgspec.structs.replace(operation, topic=part)) for part in parts]
+        return next((one for one in done if not isinstance(one, Done)), Done())
+
+    def _unsubscribe(self, name: str, consumer: Consumer) -> Done | Refused:
+        if any(other != name for key in consumer.keys for other in self._dispatcher.on(key)):
+            return Refused("MetadataError", "Unconnected or shared consumer attempting to unsubscribe")
+        keys = list(consumer.keys)
+        self._leave(name, len(consumer.held_back))
+        for key in keys:
+            self._subscriptions.pop(key, None)
+            self._dispatcher.disconnect(key)
+        return Done()
+
+    def _delete(self, key: Key, *, by_force: bool) -> Done | Refused:
+        """By force also with consumers. Those of pulsar-client reconnect, which creates the subscription again."""
+        consumers = self._dispatcher.on(key)
+        if consumers and not by_force:
             return Refused("412", "it has consumers")
+        for one in consumers.values():
+            self._cut_off(one, key[0])
         del self._subscriptions[key]
+        if any(one.client == "official" for one in consumers.values()):
+            self._create(*key, "earliest")
         self._dispatcher.disconnect(key)
         return Done()
 
@@ -487,19 +541,24 @@ class SimulatedCursors:
         left = [position for position in self._subscriptions[key].left() if position <= spot[0]]
         return Starved(f"{len(left)} entries up to {spot[0]} do not expire") if left else Expired()
 
-    def _set(self, key: Key, to: str | None, *, by_time: bool) -> AnyOutcome:
+    def _set(self, key: Key, to: str | None, *, later_ms: int | None, after: bool = False) -> AnyOutcome:
+        """Reset a subscription. ``later_ms``: by time, so much later than the message's; ``after``: to the next one."""
         log, target = self._logs[key[0]], None
         if to is not None:
             spot = log.find(to)
             if spot is None:
                 return NO_MESSAGE
-            target = spot[0]
-            if by_time:
-                same = [one for one, ms in log.published_ms.items() if ms == log.published_ms[spot[0]]]
-                target = min(same)
+            target = Position(spot[0].ledger, spot[0].entry + 1) if after else spot[0]
+            if later_ms is not None:
+                if spot[0] <= self._deleted_up_to(key[0]):
+                    return Skipped("the message was deleted")
+                time_ms = log.published_ms[spot[0]] + later_ms
+                since = (one for one, ms in log.published_ms.items() if ms >= time_ms)
+                last = log.of_model.last
+                target = min(since, default=Position(last.ledger, last.entry + 1))
         for one in self._dispatcher.on(key).values():
             self._cut_off(one, key[0])
-        self._subscriptions[key].set_to(target)
+        self._subscriptions[key].set_to(self._retained(key[0], target))
         self._dispatcher.disconnect(key)
         return CursorReset(target)
 
