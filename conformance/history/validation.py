@@ -51,8 +51,8 @@ MOST_OTHERWISE: Final = 10**6
 FROM_ONE: Final = {"chunks", "clusters", "message", "times"}
 """Fields that count from one; all others count from zero."""
 
-FROM_EITHER_END: Final = {"nth"}
-"""Fields that count from either end."""
+FROM_EITHER_END: Final = {"nth", "later_ms"}
+"""Fields that count from either end, or in either direction."""
 
 OF_POSITIONS: Final = {field.name for field in fields(Position)}
 """The fields of positions: -1 is before the first one."""
