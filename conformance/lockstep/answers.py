@@ -17,11 +17,21 @@ from msgspec.structs import replace
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.wire.consumer import Excess
 from conformance.clients.wire.pump import SecondAnswer
 from conformance.harness_error import HarnessError, NotReady
 from conformance.wait import Deadline, retry
 from model.operations import AnyOperation
-from model.service.unexpected import ANSWERED, INTERNAL_ERRORS, Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import (
+    ANSWERED,
+    INTERNAL_ERRORS,
+    BeyondPermits,
+    Closed,
+    ErrorAnswer,
+    Overdue,
+    Silence,
+    Unexpected,
+)
 
 T = TypeVar("T")
 
@@ -120,6 +130,11 @@ class Answers:
             if (actor, topic) not in self._closed:
                 self._closed.add((actor, topic))
                 self._noticed.append(Closed(actor, why, self._name_of(topic)))
+
+    def notice_excesses(self, excesses: Iterable[tuple[str, str, Excess]]) -> None:
+        """Record what consumers were sent beyond their permits: name, real topic, excess."""
+        for actor, topic, excess in excesses:
+            self._noticed.append(BeyondPermits(actor, excess.permits, excess.entries, self._name_of(topic)))
 
     def notice_second(self, answers: Iterable[SecondAnswer]) -> None:
         """Record answers to requests that had been answered."""

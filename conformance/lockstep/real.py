@@ -152,10 +152,12 @@ class RealPerformer:
             performed = self._perform(operation)
         except (*BROKER_ERRORS, *LATE) as error:
             cause = self._world.carried(error)
+            self._answers.notice_excesses(self._cursors.excesses())
             self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
             self._answers.gave_up(cause, request_of(operation), self._topic_of(operation))
             performed = Performed(Abandoned(str(cause)))
         self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
+        self._answers.notice_excesses(self._cursors.excesses())
         self._answers.notice_second(pump_of_this_thread().take_second_answers())
         return performed._replace(unexpected=self._answers.take())
 

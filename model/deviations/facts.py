@@ -11,6 +11,7 @@ from model.events import Refused, Skipped, TakenOver
 from model.example.state import Example, Past
 from model.example.step import Step
 from model.judgement import Broken
+from model.log import EARLIEST
 from model.operations import (
     CrashProducer,
     CreateTopic,
@@ -28,6 +29,7 @@ from model.service.unexpected import Closed, ErrorAnswer
 from model.subscriptions.state import TrackedTopic
 from model.vocabulary import partition_name
 
+ANY_SIZES: Final = (1, 2)
 NO_ELEMENT: Final = "null"
 """The message of an exception that has none."""
 
@@ -103,6 +105,15 @@ def is_current_ledger_empty(state: Example, topic: str | None) -> bool:
             case _:
                 pass
     return False
+
+
+def batch_sizes(state: Example, topic: str | None) -> tuple[int, ...]:
+    """How many messages each entry of a topic has; if they are not known for sure, of different sizes."""
+    one = tracked(state, topic)
+    if one is None or not one.is_sure:
+        return ANY_SIZES
+    log = state.consumption.log(topic or "")
+    return tuple(log.size(position) for position in log.all_after(EARLIEST))
 
 
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:

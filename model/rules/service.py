@@ -68,4 +68,11 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Messaging: access mode (PIP-68, PIP-161)",
     ),
+    Rule(
+        "SERVE-13",
+        "service",
+        "No more than asked: a dispatch goes beyond a consumer's permits by less than one batch; consumers are blocked and unblocked as the limits say.",
+        (Decided.WIRE,),
+        "Binary protocol: Flow control",
+    ),
 )

@@ -21,6 +21,7 @@ from model.rules.catalogue import carries
 from model.service.unexpected import (
     ANSWERED,
     REPEATED,
+    BeyondPermits,
     Closed,
     ErrorAnswer,
     Overdue,
@@ -80,10 +81,19 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
             return overdue(_silence(unexpected, reasons))
         case Closed():
             return _closed(unexpected, reasons)
+        case BeyondPermits():
+            return _beyond_permits(unexpected)
         case Overdue():
             return overdue(_late(unexpected))
         case _:
             assert_never(unexpected)
+
+
+@carries("SERVE-13")
+def _beyond_permits(sent: BeyondPermits) -> Broken:
+    """A dispatch ends with the entry that uses the last permit: only that one, a batch, may go beyond the permits."""
+    because = f"{sent.actor} is sent another entry although it has {sent.permits} permits left"
+    return Broken("SERVE-13", because, evidence=sent).passing_to(None)
 
 
 @carries("SERVE-03")

@@ -86,14 +86,27 @@ def served(
     return judged.then(lambda _: _served(state, operation, outcome))
 
 
-@carries("SERVE-01", "SERVE-02", "SERVE-03")
+@carries("SERVE-01", "SERVE-02", "SERVE-03", "SERVE-13")
 def _served(state: ServiceState, operation: AnyOperation, outcome: AnyOutcome) -> Allowed[ServiceState]:
     topic = operation.topic
     exercised = ("SERVE-01", *(["SERVE-03"] if isinstance(outcome, DELIVERED) else []))
+    if _has_messages(outcome):
+        exercised = (*exercised, "SERVE-13")
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
     return Allowed(_after(state, operation, outcome), exercised)
+
+
+def _has_messages(outcome: AnyOutcome) -> bool:
+    """Whether consumers were sent messages, for which they had given permits."""
+    match outcome:
+        case ReceivedMessages(messages=messages):
+            return bool(messages)
+        case DueReceived(consumers=consumers):
+            return any(one.messages for one in consumers)
+        case _:
+            return False
 
 
 def _waited_in_vain(

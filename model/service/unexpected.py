@@ -69,6 +69,18 @@ class Closed(Struct, frozen=True, tag=True, omit_defaults=True):
     topic: str | None = None
 
 
+class BeyondPermits(Struct, frozen=True, tag=True, omit_defaults=True):
+    """A consumer of the wire client was sent an entry without a permit: with ``permits`` left for messages, at most 0.
+
+    ``entries``: those left if each permit was for an entry. Both are the lowest of several entries.
+    """
+
+    actor: str
+    permits: int
+    entries: int
+    topic: str | None = None
+
+
 class Overdue(Struct, frozen=True, tag=True, omit_defaults=True):
     """Something that must happen without a request did not happen in time.
 
@@ -80,5 +92,5 @@ class Overdue(Struct, frozen=True, tag=True, omit_defaults=True):
     topic: str | None = None
 
 
-Unexpected = ErrorAnswer | Silence | Closed | Overdue
+Unexpected = ErrorAnswer | Silence | Closed | BeyondPermits | Overdue
 """Everything of that kind."""

@@ -50,7 +50,7 @@ from model.operations import (
     Switch,
     Then,
 )
-from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence
+from model.service.unexpected import BeyondPermits, Closed, ErrorAnswer, Overdue, Silence
 from model.subscription_operations import (
     CreateSubscription,
     Receive,
@@ -89,6 +89,7 @@ def test_an_unexpected_observation_follows_the_outcome(snapshot: SnapshotAsserti
         ErrorAnswer("binary", "a Send", "UnknownError", "why", is_last=False),
         Silence("binary", "Acknowledge of c1", "nothing in 10 s"),
         Closed("c1", "the broker closed the consumer"),
+        BeyondPermits("c1", -2, 1, "t0"),
         Overdue("SERVE-04", "the stats do not follow"),
     )
     observed = [msgspec.structs.replace(step(Kill(), Done()), unexpected=(one,)) for one in unexpected]

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.outcomes import (
@@ -109,6 +109,43 @@ class KeyShared:
         )
 
 
+class Excess(NamedTuple):
+    """An entry arrived with so few ``permits`` left, in messages; ``entries``: the permits left if each counted for an
+    entry. Both are the lowest of several entries."""
+
+    permits: int
+    entries: int
+
+
+class _Permits:
+    """The permits of one consumer, as its broker must count them."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._entries_left = 0
+        self._excess: Excess | None = None
+
+    def given(self, permits: int) -> None:
+        is_settled = self._entries_left <= max(self._left, 0)
+        self._left += permits
+        self._entries_left = max(self._left, 0) if is_settled else self._entries_left + permits
+
+    def used(self, messages: int) -> None:
+        """An entry arrived."""
+        if self._left <= 0:
+            found = Excess(self._left, self._entries_left)
+            self._excess = found if self._excess is None else Excess(*map(min, found, self._excess))
+        self._left -= messages
+        self._entries_left -= 1
+
+    def settle(self) -> None:
+        self._entries_left = max(self._left, 0)
+
+    def take_excess(self) -> Excess | None:
+        found, self._excess = self._excess, None
+        return found
+
+
 class WireConsumer:
     """A subscribed consumer; made by :meth:`conformance.clients.wire.client.WireClient.subscribe`."""
 
@@ -121,6 +158,7 @@ class WireConsumer:
         self._id = consumer_id
         self._topic = ""
         self._closed: str | None = None
+        self._permits = _Permits()
         self._frames: deque[Frame] = deque()
         self._arrived: deque[WireDelivery] = deque()
         # Register before the request: the broker may send more right after its success.
@@ -152,7 +190,16 @@ class WireConsumer:
     def flow(self, permits: int) -> None:
         """Give the broker permits. Raises :class:`ConnectionLost`."""
         self._check_open()
+        self._permits.given(permits)
         self._connection.send_command(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
+
+    def all_arrived(self) -> None:
+        """By the broker's stats, nothing is on its way to this consumer."""
+        self._permits.settle()
+
+    def take_excess(self) -> Excess | None:
+        """What the broker sent beyond the permits since the last call."""
+        return self._permits.take_excess()
 
     def receive(self, *, timeout_s: float) -> WireDelivery | None:
         """Wait for the next message; None if none arrives in time.
@@ -261,6 +308,7 @@ class WireConsumer:
         """Handle a message or another command for this consumer; the connection calls it."""
         command = frame.command
         if command.type == _Type.MESSAGE:
+            self._permits.used(_size_of(frame))
             self._frames.append(frame)
         elif command.type == _Type.ACTIVE_CONSUMER_CHANGE:
             self.is_active = command.active_consumer_change.is_active
@@ -321,6 +369,13 @@ def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payl
         )
         for index, single, part in inside
     )
+
+
+def _size_of(frame: Frame) -> int:
+    """How many permits an entry uses: the messages in it that are not acknowledged."""
+    assert frame.metadata is not None, "the codec gives every MESSAGE its metadata"
+    size, ack_set = frame.metadata.num_messages_in_batch, tuple(frame.command.message.ack_set)
+    return sum(_is_left(index, ack_set) for index in range(size)) if ack_set else size
 
 
 def _is_left(index: int, ack_set: Sequence[int]) -> bool:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from conformance.clients.handles import SubscriptionConfig, WireConsumerHandle, aborted_on_error
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
-from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
+from conformance.clients.wire.consumer import Excess, KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
@@ -185,7 +185,14 @@ class WireMember:
 
     def arrived_all(self, available_permits: int) -> bool:
         """Whether all sent messages have arrived, given the permits in the broker's stats."""
-        return self.permits_left == available_permits
+        has_all = self.permits_left == available_permits
+        if has_all:
+            self._consumer.all_arrived()
+        return has_all
+
+    def take_excess(self) -> Excess | None:
+        """What the broker sent beyond the permits since the last call."""
+        return self._consumer.take_excess()
 
     def _flow(self, permits: int) -> None:
         if permits > 0:

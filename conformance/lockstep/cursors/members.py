@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
+from conformance.clients.wire.consumer import Excess
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import LateForStats, LateToReturn
 from conformance.lockstep.cursors.consumers import Member, WireMember
@@ -237,6 +238,12 @@ class Members:
         for consumer, member in self._there.items():
             if isinstance(member, WireMember) and member.proxy is None and member.why_closed is not None:
                 yield consumer, member.topic, member.why_closed
+
+    def excesses(self) -> Iterator[tuple[str, str, Excess]]:
+        """What the wire client's consumers were sent beyond their permits since the last call: name, topic, excess."""
+        for consumer, member in self._there.items():
+            if isinstance(member, WireMember) and (excess := member.take_excess()) is not None:
+                yield consumer, member.topic, excess
 
     def cut_all(self) -> None:
         """Cut all consumers off without waiting for the broker."""

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.outcomes import ServerRefused
-from conformance.clients.wire.consumer import PartOfBatch
+from conformance.clients.wire.consumer import Excess, PartOfBatch
 from conformance.lockstep.cursors.admin import CursorAdmin
 from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
@@ -112,6 +112,9 @@ class Cursors:
     def closed(self) -> Iterator[tuple[str, str, str]]:
         """The consumers that the broker has closed: name, real topic, reason."""
         return self._members.closed()
+
+    def excesses(self) -> Iterator[tuple[str, str, Excess]]:
+        return self._members.excesses()
 
     def keep(self, topic: str) -> dict[str, WireMember]:
         """Remove and return the wire client's consumers at a frozen owner of a topic."""

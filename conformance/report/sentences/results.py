@@ -55,7 +55,7 @@ from model.events import (
 from model.operations import AnyOperation, Send
 from model.producer_operations import ProducerAnswer
 from model.read_operations import ReadAnswer
-from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import BeyondPermits, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.traffic import Delivery
 from model.vocabulary import Entry
 
@@ -113,6 +113,8 @@ def unexpected_in_words(unexpected: Unexpected) -> str:
             return f"{request} is not answered ({why})"
         case Closed(actor=actor, why=why):
             return f"{actor} is closed ({why})"
+        case BeyondPermits(actor=actor, permits=permits):
+            return f"{actor} was sent another entry with {permits} permits left"
         case Overdue(what=what):
             return what
         case _:

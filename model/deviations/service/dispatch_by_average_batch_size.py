@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from model.deviation import Deviation, Shadow
+from model.deviations.facts import batch_sizes
+from model.example.state import Example, Judgement
+from model.example.step import Step
+from model.judgement import Broken
+from model.service.unexpected import BeyondPermits
+from model.subscriptions.consumers import SHARED
+
+ENTRY = Deviation(
+    name="dispatch-by-average-batch-size",
+    rule="SERVE-13",
+    statement="Consumers share a subscription of a topic whose batches have different sizes. A consumer is sent several batches beyond its permits if large ones are followed by small ones.",
+    cause="trySendMessagesToConsumers of the dispatchers for several consumers divides a consumer's permits by the average number of messages in the entries that it has read (apache/pulsar#7266), rounded down, not by those of the entries that it is about to send.",
+    upstream=("apache/pulsar#7266", "apache/pulsar#10417"),
+    side="broker",
+    releases=("<=5.0.1",),
+    seen=("5.0.1", "4.0.8", "3.3.6"),
+    occurrence="Every time that the first entries of a read are larger than the others.",
+    shadow=Shadow(
+        name="test_the_average_explains_nothing_where_all_batches_are_alike",
+        by="small history",
+        statement="All entries of the topic have the same number of messages.",
+    ),
+)
+
+
+def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
+    """No more entries than permits, of different sizes."""
+    sent = broken.evidence
+    if not isinstance(sent, BeyondPermits) or sent.entries <= 0:
+        return None
+    consumer = state.consumption.consumers.get(sent.actor)
+    sizes = batch_sizes(state, sent.topic)
+    if consumer is None or consumer.kind not in SHARED or len(set(sizes)) == 1:
+        return None
+    return broken.passing()
