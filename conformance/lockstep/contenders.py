@@ -45,7 +45,8 @@ class Contenders:
         if not isinstance(live, WireSession) or live.epoch is None:
             return
         self._contended.add(live.topic)
-        self._epochs[session] = live.epoch
+        if live.access != "Shared":  # a Shared producer is given the topic's epoch, too, but not the access that counts
+            self._epochs[session] = live.epoch
         if live.access == "ExclusiveWithFencing":
             self._fenced |= {name for name, other in self._sessions.items() if other.topic == live.topic} - {session}
 

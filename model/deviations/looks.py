@@ -17,7 +17,7 @@ from model.judgement import Broken
 from model.key_shared.liveness import Open
 from model.key_shared.stats import receivers_of
 from model.log import Position
-from model.subscription_operations import AckById, Acknowledge, Nack, Permit, ReceiveDue
+from model.subscription_operations import AckById, Acknowledge, CutDuring, Nack, Permit, ReceiveDue
 from model.subscriptions import draining, due, membership
 from model.subscriptions.administration import reset_by
 from model.subscriptions.consumers import SHARED
@@ -90,9 +90,17 @@ def reads_in(past: Past, subscription: SubscriptionId) -> bool:
 
 
 def had_in(past: Past, subscription: SubscriptionId, name: str) -> bool:
-    """Whether a consumer that left in a step had pending messages."""
-    pending = past.before.consumption.consumers[name].unacknowledged
-    return any(topic == subscription.topic for topic, _ in pending)
+    """Whether a consumer that left in a step had pending messages. It may have acknowledged the last ones before."""
+    acked: set[tuple[Position, int]] = set()
+    match past.step.operation, past.step.outcome:
+        case CutDuring(doing=Acknowledge()), Acknowledged(messages):
+            acked |= {(one.position, one.batch_index) for one in messages}
+        case _:
+            pass
+    return any(
+        topic == subscription.topic and (place.position, place.batch_index) not in acked
+        for topic, place in past.before.consumption.consumers[name].unacknowledged
+    )
 
 
 def last_of(state: Example, subscription: SubscriptionId) -> Position:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from model.deviations import DEVIATIONS
-from model.events import Done
+from model.events import Acknowledged, Done
 from model.key_shared.hashes import sticky_hash
 from model.log import Position
-from model.subscription_operations import Skip, SkipAll
-from model.vocabulary import HashRange
+from model.subscription_operations import Acknowledge, CutDuring, Skip, SkipAll
+from model.traffic import Delivery
+from model.vocabulary import HashRange, LoseThenCut
 from tests.model.key_shared.test_order import (
     ALL,
     NONE,
@@ -71,6 +72,16 @@ def test_a_leave_excuses_only_what_it_may_have_unblocked_until_the_next_read() -
     assert broken(*nothing_there, halves(1, 1), message, leaves("c"), stalled, known=DEVIATIONS) == "KEY-13", (
         "it was not blocked, as c had permits"
     )
+
+
+def test_a_consumer_may_acknowledge_its_last_message_while_its_connection_is_cut() -> None:
+    lower = next(key for key in map(str, range(100)) if sticky_hash(key.encode()) < MIDDLE)
+    begin = [*sent(lower, LOW), *joins("c", "d"), halves(0, 1, c=(1,))]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    cut = CutDuring(Acknowledge("c", (0,)), LoseThenCut("ACK_RESPONSE"))
+    acknowledged = Acknowledged((Delivery(Position(1, 0), -1, 0, "1", 0),), receipt=False)
+    assert deviates("leave-triggers-no-read", *begin, (cut, acknowledged), stalled)
+    assert broken(*begin, leaves("c"), stalled, known=DEVIATIONS) is not None, "its message is replayed"
 
 
 def test_another_read_ends_the_stall_after_a_leave() -> None:
