@@ -102,7 +102,7 @@ def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
     if named.deviation is not None:
         return named
     by_all, met = _Search(state.known, EXPLANATIONS.values()).explaining(by_known)
-    return _named(by_known.broken, frozenset(met)) if isinstance(by_all, Allowed) else _named_alone(by_known)
+    return _named(by_known, frozenset(met) - state.known) if isinstance(by_all, Allowed) else _named_alone(by_known)
 
 
 def _named_alone(found: _Open) -> Broken:
@@ -114,19 +114,30 @@ def _named_alone(found: _Open) -> Broken:
         and one.explains is not None
         and one.explains(found.state, found.step, found.broken) is not None
     ]
-    return _named(found.broken, names[:1]) if names else found.broken
+    return _named(found, names[:1]) if names else found.broken
 
 
-def _named(broken: Broken, names: Collection[str]) -> Broken:
-    """The same violation by the name of an unknown deviation that explains it; its own rule, if that breaks with it."""
+def _named(found: _Open, names: Collection[str]) -> Broken:
+    """The same violation by the name of an unknown deviation that explains it; its own rule, if that breaks with it.
+
+    Of what happened at an earlier step, the deviation says more than the rule that is broken now.
+    """
+    broken = found.broken
 
     def fit(name: str) -> tuple[bool, bool, str]:
         one = DEVIATIONS[name]
         return broken.rule != one.rule, broken.rule not in one.also, name
 
     entry = DEVIATIONS[min(names, key=fit)]
-    rule = broken.rule if broken.rule in entry.also else entry.rule
+    rule = broken.rule if broken.rule in entry.also and _is_at_once(found, entry.name) else entry.rule
     return replace(entry.broken(broken.because, rule), is_overdue=broken.is_overdue)
+
+
+def _is_at_once(found: _Open, name: str) -> bool:
+    """Whether a deviation explains what is wrong, and not what happened before."""
+    one, broken = EXPLANATIONS[name], found.broken
+    adds = one.adds is not None and isinstance(broken.evidence, Count | Starving)
+    return adds or (one.explains is not None and one.explains(found.state, found.step, broken) is not None)
 
 
 def _named_by_rules(state: Example, step: Step, broken: Broken) -> Broken:
@@ -162,6 +173,15 @@ class _Open:
 _Found = _Open | Allowed[Example]
 
 
+def _is_further(found: _Open, left: _Open) -> bool:
+    """Whether a change of an earlier step explains a violation, so that another one is left of the same step.
+
+    A wrong state has no evidence, and is judged first.
+    """
+    is_next = (left.broken.evidence is None or left.changes > 0) and found.broken.evidence is not None
+    return not found.rest and (is_next or found.broken.deviation is not None)
+
+
 @dataclass(slots=True)
 class _Search:
     """One search for the smallest set of deviations among those ``asked``. :data:`MOST_STEPS` bounds ``steps``."""
@@ -190,7 +210,7 @@ class _Search:
             *_, found, met = heapq.heappop(queue)
             if isinstance(found, Allowed):
                 return found, met
-            left = left if found.changes else found
+            left = found if not found.changes or _is_further(found, left) else left
             for explanation in self.asked:
                 more = (*met, explanation.entry.name)
                 if len(frozenset(more)) <= MOST_NAMES:
@@ -238,7 +258,8 @@ class _Search:
             for other in explanation.alternatives(replace(past.after, past=past), past.step):
                 if self.steps >= MOST_STEPS:
                     return
-                yield self._again(Allowed(replace(other, past=past)), since, found.changes + 1)
+                changed = replace(other, past=Past(past.before, past.step, other))
+                yield self._again(Allowed(changed), since, found.changes + 1)
             since = (past.step, *since)
 
     def _again(self, judged: Allowed[Example], steps: tuple[Step, ...], changes: int) -> _Found:

@@ -28,8 +28,8 @@ LARGE = {
     "conformance/lockstep/real.py": "one match over all operations",
     "conformance/verdicts.py": "all verdicts, and their JSON",
     "model": "the operations, the outcomes and the judgement, beside a package for each document",
-    "model/cursors/cursor.py": "one value and its transitions",
     "model/deviations/key_shared": "a file for each deviation",
+    "model/cursors/cursor.py": "one value and its transitions",
     "model/deviations/service": "a file for each deviation",
     "model/deduplication/observer.py": "one observer of a document",
     "model/events.py": "one type for each outcome",
@@ -49,8 +49,10 @@ LARGE = {
 GENERATED = {"protocol_pb2.py"}
 NOT_GERUNDS = {
     "blocking": "a term: head-of-line blocking",
+    "beginning": "a noun: where a subscription begins",
     "chunking": "the name of document 002 in every room",
     "draining": "an adjective: draining hashes",
+    "missing": "an adjective: a backoff that is missing",
     "pending": "an adjective: pending acks",
 }
 """Words of names that end like a gerund, each with the reason why it may be one."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
-from model.excuses.cursors import ALL_RANGES_COUNTED, LATER_RANGES_NOT_COUNTED
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
 
@@ -295,12 +294,6 @@ def nth_by_all_ranges(state: Acked, log: TopicLog, nth: int) -> list[Position]:
     if last is None or not acknowledged or acknowledged[0] > last:
         return []
     return [entries[min(nth + len(acknowledged), len(entries)) - 1]]
-
-
-def miscounted(state: Acked, log: TopicLog, nth: int) -> Iterator[tuple[Position, str]]:
-    """What releases that miscount acknowledged ranges take for the ``nth`` unacknowledged entry, and the deviation."""
-    yield from ((position, ALL_RANGES_COUNTED) for position in nth_by_all_ranges(state, log, nth))
-    yield from ((position, LATER_RANGES_NOT_COUNTED) for position in nth_by_first_ranges(state, log, nth))
 
 
 def _nth_unacknowledged(state: Acked, log: TopicLog, count: int) -> Position | None:

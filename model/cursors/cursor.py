@@ -23,7 +23,6 @@ from model.excuses.cursors import (
     PARTIAL_ACKS_NOT_PERSISTED,
     PARTIAL_ACKS_PERSISTED_AS_FIRST,
     SKIP_RATE_LIMITED,
-    TAKE_BACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.ways import BY_DOCUMENT, Ways, by, is_known, merged, minimal, required, simplest, together
@@ -121,14 +120,8 @@ class Cursor:
     """Nothing changed since it was persisted."""
     is_unloaded: bool = False
     """Nothing changed since the topic was unloaded."""
-    had_ledger: bool = True
-    """The cursor had its own ledger then."""
     was_opening: bool = False
     """That ledger may not have been open yet, and may have the state now."""
-    miscounted: int = 0
-    """By a deviation: by how many entries the backlog may be too small."""
-    was_reset_among_markers: bool = False
-    """By a deviation: the backlog may be too small by acknowledged markers, too."""
     deviating: Map[Acked, Ways] = Map()
     """States possible by deviations only, and these."""
     ledger_since_ms: float | None = None
@@ -143,17 +136,8 @@ class Cursor:
     """``deviating`` when the topic was loaded."""
     taken_back: frozenset[Acked] = frozenset()
     """The states that were assumed until a deviation took an ack back; messages of such acks may be pending."""
-    stays_at: Position | None = None
-    """Where mark-delete stays, recovered so, although later entries are acknowledged."""
-    is_last_not_counted: bool = False
-    """By a deviation: the backlog may lack the last entry, where the cursor began."""
     begins_after: frozenset[Position] = frozenset()
     """The last entries of the ledgers that were deleted, perhaps, when it was created."""
-    deleted_in_backlog: int | None = None
-    """How many entries too many its backlog may have until a reload, because a ledger was deleted; 0 if that is
-    unknown."""
-    was_reset_past_deleted: bool = False
-    """By a deviation: the backlog may have one entry too many until a reload, as a reset found its ledgers deleted."""
 
     def labelled(self) -> Iterator[Labelled]:
         """The possible states, with those by deviations."""
@@ -238,10 +222,6 @@ class Cursor:
             opens_ms=None,
             is_requested=False,
             by_administrators=0,
-            miscounted=0,
-            was_reset_among_markers=False,
-            deleted_in_backlog=None,
-            was_reset_past_deleted=False,
         )
 
     def without_consumers(self) -> Cursor:
@@ -263,7 +243,7 @@ class Cursor:
         shown = simplest((way for ways in deviating.values() for way in ways), known)
         states = frozenset(state for state, ways in deviating.items() if shown in ways)
         rest = ((state, minimal(way - shown for way in ways)) for state, ways in deviating.items())
-        taken_back = self.taken_back if shown.isdisjoint(TAKE_BACK) else self.taken_back | self.possible
+        taken_back = self.taken_back if BATCH_INDEX_ACKS_OVERWRITTEN not in shown else self.taken_back | self.possible
         after = replace(self, possible=states, deviating=only_by_deviation(states, rest), taken_back=taken_back)
         if BATCH_INDEX_ACKS_NOT_RECOVERED in shown:  # nor does a kill bring back what the unload lost
             past = (
@@ -381,7 +361,6 @@ def unloaded(cursor: Cursor, at: Interval) -> Cursor:
         since=since,
         is_flushed=True,
         is_unloaded=True,
-        had_ledger=cursor.ledger_since_ms is not None,
         was_opening=is_opening(cursor, at),
         deviating=deviating,
         lost_before=deviating,

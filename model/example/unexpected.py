@@ -56,14 +56,11 @@ def judge(state: Example, operation: AnyOperation, observed: tuple[Unexpected, .
         ending=frozenset(ending),
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
-        reopened=frozenset(topic for topic, one in tracked.items() if one.is_reopened),
-        empty=frozenset(topic for topic, one in tracked.items() if not one.log.ledgers),
         unsaved=state.topics_with(frozenset({"snapshot-write-fails"})),
         is_disturbed=state.is_disturbed,
         fenced=_fenced(state, operation),
         read_after_loss=lost_a_bookie if isinstance(operation, ReadLog) else frozenset(),
         being_reset=frozenset(being_reset),
-        known=state.known,
     )
 
     def after(changed: ServiceState) -> Judgement:

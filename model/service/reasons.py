@@ -9,13 +9,9 @@ through the proxy. A client may notice a cut after the fault was cleared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.rules.catalogue import carries
 from model.service.unexpected import (
@@ -56,10 +52,6 @@ class Reasons:
     """Topics on which a failpoint cuts the connections of producers."""
     cut: frozenset[str] = frozenset()
     """Producer sessions whose connection a network fault may have cut, which the client did not notice yet."""
-    reopened: frozenset[str] = frozenset()
-    """Topics that were terminated, and reloaded since."""
-    empty: frozenset[str] = frozenset()
-    """Topics without entries."""
     unsaved: frozenset[str] = frozenset()
     """Topics whose deduplication snapshot cannot be written, which the recovery of a load may require."""
     is_disturbed: bool = False
@@ -69,8 +61,6 @@ class Reasons:
     """Topics that have confirmed entries and lost a bookie, if the operation reads the log of one."""
     being_reset: frozenset[str] = frozenset()
     """Consumers of subscriptions that the operation resets: the broker disconnects them first, and may then fail."""
-    known: frozenset[str] = frozenset()
-    """The known deviations."""
 
 
 def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
@@ -117,19 +107,7 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     broken = Broken("SERVE-01", because, evidence=answer).passing_to(None)
-    judged = explained(broken, _causes(answer, reasons), None, reasons.known)
-    return overdue(judged) if answer.is_last and answer.code in REPEATED else judged
-
-
-def _causes(answer: ErrorAnswer, reasons: Reasons) -> Iterator[str]:
-    """The deviations that explain an error."""
-    is_without = NO_CURRENT_LEDGER.search(answer.message)
-    is_of_nothing = answer.topic in reasons.empty and (SKIP_ENTRIES in answer.request or RESET in answer.request)
-    if answer.topic in reasons.reopened and (is_without or (is_of_nothing and answer.message == NO_ELEMENT)):
-        yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-    looks_for_entry = PEEK in answer.request or RESET in answer.request
-    if answer.topic in reasons.reopened and looks_for_entry and NO_SUCH_ENTRY in answer.message:
-        yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    return overdue(broken) if answer.is_last and answer.code in REPEATED else broken
 
 
 @carries("SERVE-01", "SERVE-07")

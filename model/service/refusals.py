@@ -11,24 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
-from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
-from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, overdue
 from model.operations import AnyOperation, OpenProducer
 from model.producer_operations import AwaitProducers, ProducersRead
 from model.rules.catalogue import carries
 from model.service import access
-from model.service.reasons import NO_SUCH_ENTRY
 from model.service.state import ServiceState
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import (
     CreateSubscription,
     DeleteSubscription,
-    PeekMessage,
-    ResetCursor,
-    Seek,
-    Skip,
     Subscribe,
     Unsubscribe,
 )
@@ -62,7 +54,6 @@ def judge(
     consumption: Consumption,
     operation: AnyOperation,
     outcome: AnyOutcome,
-    known: frozenset[str],
     *,
     is_certain: bool,
 ) -> Judged:
@@ -74,8 +65,7 @@ def judge(
         case _ if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
             what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
             because = f"{what} is refused with {outcome.code}: {outcome.message}"
-            broken = Broken("SERVE-01", because, evidence=outcome).passing_to(None)
-            return explained(broken, _causes(consumption, operation, outcome), None, known)
+            return Broken("SERVE-01", because, evidence=outcome).passing_to(None)
         case OpenProducer():
             by_access = _given_access(service, operation, outcome) if is_certain else NOT_JUDGED
             return by_access.then(lambda _: _opened(service, operation, outcome, is_certain=is_certain))
@@ -98,39 +88,6 @@ def judge(
             return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
-
-
-def _causes(consumption: Consumption, operation: AnyOperation, outcome: Refused) -> Iterator[str]:
-    """The deviations that explain a refusal without a reason."""
-    if isinstance(operation, PeekMessage | ResetCursor) and _is_reopened(consumption, operation):
-        yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
-        yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-    if isinstance(operation, Seek) and _searches_reopened(consumption, operation, outcome):
-        yield TERMINATED_LAST_LEDGER_NOT_SKIPPED
-    if isinstance(operation, Skip) and _has_no_ledger(consumption, operation):
-        yield TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-
-
-def _searches_reopened(consumption: Consumption, operation: Seek, outcome: Refused) -> bool:
-    """Whether a seek to a time failed in the search for it on a topic that was terminated and reloaded."""
-    consumer = consumption.consumers.get(operation.consumer)
-    topics = () if consumer is None else consumer.topics
-    is_reopened = any(consumption.topics[topic].is_reopened for topic in topics)
-    return operation.by_time and is_reopened and NO_SUCH_ENTRY in outcome.message
-
-
-def _is_reopened(consumption: Consumption, operation: PeekMessage | ResetCursor | Skip) -> bool:
-    """Whether the topic was terminated and reloaded. The error that came first says more, and is judged elsewhere."""
-    return operation.topic in consumption.topics and consumption.topics[operation.topic].is_reopened
-
-
-def _has_no_ledger(consumption: Consumption, operation: Skip) -> bool:
-    """Whether the topic was terminated and reloaded without a message."""
-    return _is_empty(consumption, operation) and _is_reopened(consumption, operation)
-
-
-def _is_empty(consumption: Consumption, operation: Skip) -> bool:
-    return operation.topic in consumption.topics and not consumption.topics[operation.topic].log.ledgers
 
 
 def _may_be_untracked(consumption: Consumption, topic: str, subscription: str) -> bool:

@@ -22,7 +22,6 @@ from model.events import (
     Subscribed,
     TakenOver,
 )
-from model.excuses.cursors import TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, in_turn
 from model.operations import (
@@ -46,7 +45,7 @@ from model.service.reasons import Reasons, judge
 from model.service.state import OpenedProducer, ServiceState
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, NackRepeatedly, ReadCursor, ReceiveAll
-from model.subscriptions import administration, chunks, due
+from model.subscriptions import chunks, due
 from model.subscriptions.evidence import StarvingAlone
 from model.subscriptions.state import Consumption
 from model.vocabulary import ENSEMBLE, SubscriptionId, partition_name
@@ -80,7 +79,7 @@ def served(
     so the connected clients are known."""
     if isinstance(outcome, Skipped):
         return Allowed(state)
-    judged = refusals.judge(state, consumption, operation, outcome, known, is_certain=is_certain)
+    judged = refusals.judge(state, consumption, operation, outcome, is_certain=is_certain)
     if isinstance(outcome, Starved) and is_certain:
         judged = judged.then(lambda _: _waited_in_vain(consumption, operation, outcome, known))
     return judged.then(lambda _: _served(state, operation, outcome))
@@ -151,9 +150,7 @@ def _starved(
             if topic in consumption.topics and str(up_to) not in consumption.log(topic).places:
                 return Allowed(None)
             because = f"after the broker agreed to expire messages of {subscription}, {outcome.why}"
-            broken = Broken("SERVE-04", because, evidence=operation).passing_to(None)
-            is_reopened = administration.ends_in_reopened_ledger(consumption, topic, str(up_to))
-            return explained(broken, [TERMINATED_LAST_LEDGER_NOT_SKIPPED] if is_reopened else [], None, known)
+            return Broken("SERVE-04", because, evidence=operation).passing_to(None)
         case _:
             return Allowed(None)
 

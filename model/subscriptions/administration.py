@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
 from model.cursors import acked, cursor, diagnosis
 from model.cursors.acked import Acked
-from model.cursors.cursor import SLACK_MS, Ack, Cursor, Interval, Labelled, Persisting
+from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.events import (
     AllReceived,
@@ -24,16 +24,6 @@ from model.events import (
     Trimmed,
     Unknown,
 )
-from model.excuses import requires
-from model.excuses.counts import UNREAD_MARKERS_COUNT
-from model.excuses.cursors import (
-    ACKS_AFTER_RESET_NOT_PERSISTED,
-    FLUSH_RATE_LIMITED,
-    RESET_PERSISTS_READ_POSITION,
-    SKIP_PAST_TERMINATED_END_STARTS_OVER,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-)
-from model.excuses.ways import by
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, Terminate, Trim
@@ -56,6 +46,7 @@ from model.subscription_operations import (
 )
 from model.subscriptions import membership, observations, starts
 from model.subscriptions.acks import overtaken, taken_from
+from model.subscriptions.counts import PersistedLate
 from model.subscriptions.state import Consumption, TrackedTopic
 from model.vocabulary import Outcome, SubscriptionId
 
@@ -102,7 +93,7 @@ def administered(
         case Expire(up_to=up_to):
             return Allowed(_expired(state, subscription, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
-            return Allowed(_reset(state, subscription, operation, outcome, at))
+            return Allowed(set_to(state, [subscription], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():
             return (
                 observations.read(state, subscription, outcome, at, known)
@@ -122,7 +113,7 @@ def administered(
                 else observations.stored(state, subscription, outcome, known)
             )
         case AwaitPersisted():
-            return _persisted(state, subscription, outcome, at, known)
+            return _persisted(state, subscription, outcome, at)
         case ReceiveAll():
             return _taken_all(state, subscription, outcome, at, known)
         case _:
@@ -178,37 +169,13 @@ def newly_created(
     if subscription in state.cursors or tracked is None or tracked.is_lost:
         return state
     to = outcome.to if isinstance(outcome, CursorReset) else None
-    new = starts.created(state, subscription, operation.start, at, to=to)
-    if (
-        operation.start == "latest"
-        and to is None
-        and tracked.log.last in {one.mark_delete for one in state.beginnings(subscription.topic)}
-    ):
-        new = replace(new, deleted_in_backlog=1)
-    return state.with_cursor(subscription, new)
+    return state.with_cursor(subscription, starts.created(state, subscription, operation.start, at, to=to))
 
 
 def _skipped(state: Consumption, subscription: SubscriptionId, count: int, at: Interval) -> Consumption:
-    """Entries were skipped.
-
-    Releases that deviate skip none in the last ledger of a terminated topic, skip markers instead of messages, or skip
-    fewer or more where several ranges of the cursor are passed.
-    """
-    tracked = state.topics[subscription.topic]
-    log = tracked.log
-
-    def fewer(one: Acked) -> Iterator[Labelled]:
-        if tracked.is_reopened:
-            yield acked.skip_starting_over(one, log, count), by(SKIP_PAST_TERMINATED_END_STARTS_OVER)
-            yield acked.skip_before_last_ledger(one, log, count), by(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-            return
-        is_open = log.may_have_more_markers_after(one.mark_delete)
-        fewest = 0 if is_open else max(0, count - log.markers_after(one.mark_delete))
-        for last, name in acked.miscounted(one, log, count):
-            yield acked.acknowledge_up_to(one, log, Place(last)), by(name)
-        yield from ((acked.skip(one, log, messages), by(UNREAD_MARKERS_COUNT)) for messages in range(fewest, count))
-
-    return _changed(state, subscription, lambda one: acked.skip(one, log, count), at, fewer, is_confirmed=True)
+    """Entries were skipped."""
+    log = state.log(subscription.topic)
+    return _changed(state, subscription, lambda one: acked.skip(one, log, count), at, is_confirmed=True)
 
 
 def _changed(
@@ -216,13 +183,12 @@ def _changed(
     subscription: SubscriptionId,
     change: Callable[[Acked], Acked],
     at: Interval,
-    deviating: Callable[[Acked], Iterable[Labelled]] = lambda _: (),
     *,
     is_confirmed: bool = False,
 ) -> Consumption:
     """An administrator acknowledged entries. ``is_confirmed``: the broker answers after it persisted them."""
     before, log = state.cursors[subscription], state.log(subscription.topic)
-    after = before.on_each(change, at, ("ACK-04",), deviating, is_confirmed=is_confirmed, is_placing=True)
+    after = before.on_each(change, at, ("ACK-04",), is_confirmed=is_confirmed, is_placing=True)
     after = replace(after, by_administrators=after.by_administrators + 1)
     state = state.with_cursor(subscription, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
@@ -321,22 +287,6 @@ def reset_failed(state: Consumption, keys: Iterable[SubscriptionId]) -> Consumpt
     return state
 
 
-def _reset(
-    state: Consumption, subscription: SubscriptionId, operation: ResetCursor, outcome: Outcome, at: Interval
-) -> Consumption:
-    """A subscription was reset. In releases that deviate, a reset to a time does not search the last ledger of a
-    terminated topic."""
-    if not isinstance(outcome, CursorReset):
-        return state
-    state, to = set_to(state, [subscription], outcome.to, at), outcome.to
-    tracked, one = state.topics[subscription.topic], state.cursors[subscription]
-    if to is None or not operation.by_time or not _is_in_reopened_ledger(tracked, to):
-        return state
-    begin = acked.set_to(tracked.log, Position(to.ledger, 0)), by(TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-    deviating = cursor.only_by_deviation(one.possible, (*one.deviating.items(), begin))
-    return state.with_cursor(subscription, replace(one, deviating=deviating))
-
-
 def disconnected(state: Consumption, subscription: SubscriptionId) -> Consumption:
     """The broker disconnected a subscription's consumers. Those of pulsar-client reconnect by themselves."""
     for name, consumer in list(state.consumers_of(subscription)):
@@ -350,17 +300,13 @@ def disconnected(state: Consumption, subscription: SubscriptionId) -> Consumptio
 
 
 @carries("ACK-08")
-def _persisted(
-    state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
-) -> Judged:
+def _persisted(state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval) -> Judged:
     """A dirty state is persisted within the flush interval."""
     persisting = state.topics[subscription.topic].persisting
     match outcome:
         case NotPersisted(waited_ms):
             because = f"the cursor of subscription {subscription.name} was not persisted within {waited_ms:.0f} ms"
-            if _is_where_reset(state.cursors[subscription]):
-                return requires(ACKS_AFTER_RESET_NOT_PERSISTED, state, known, because)
-            return Broken("ACK-08", because)
+            return Broken("ACK-08", because, evidence=outcome).passing_to(state)
         case Persisted(after_ms, entries):
             too_often = observations.persisted_too_often(
                 state.cursors[subscription], subscription, entries, at, persisting
@@ -372,30 +318,19 @@ def _persisted(
             if waited_ms < WAITED_MS:
                 return Allowed(after, ("ACK-08",))  # it was persisted at the first look
             # How late it was before the first look says as much about a busy machine as about the broker.
-            return _in_time(after, subscription, min(after_ms, waited_ms), persisting, known)
+            return _in_time(after, subscription, min(after_ms, waited_ms), persisting)
         case _:
             return Allowed(state)
 
 
-def _is_where_reset(subject: Cursor) -> bool:
-    """Whether mark-delete is where a reset or a seek put it, since when only later entries were acknowledged."""
-    placed = subject.past[0]
-    is_reset = any(RESET_PERSISTS_READ_POSITION in way for ways in placed.instead.values() for way in ways)
-    return is_reset and {one.mark_delete for one in subject.possible} == {one.mark_delete for one in placed.states}
-
-
-def _in_time(
-    state: Consumption, subscription: SubscriptionId, after_ms: float, persisting: Persisting, known: frozenset[str]
-) -> Judged:
+def _in_time(state: Consumption, subscription: SubscriptionId, after_ms: float, persisting: Persisting) -> Judged:
     if after_ms <= persisting.flush_ms + SLACK_MS:
         return Allowed(state, ("ACK-08",))
     because = (
         f"the cursor of subscription {subscription.name} was persisted only after {after_ms:.0f} ms; "
         f"the flush interval is {persisting.flush_ms:.0f} ms"
     )
-    if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
-        return Broken("ACK-08", because)
-    return requires(FLUSH_RATE_LIMITED, state, known, because)
+    return Broken("ACK-08", because, evidence=PersistedLate(after_ms, persisting)).passing_to(state)
 
 
 def _taken_all(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 from model.events import RedeliveryTimes
-from model.excuses import requires
-from model.excuses.cursors import NACK_BACKOFF_MISSING
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 
@@ -22,7 +20,7 @@ def delay(first: float, times: int) -> float:
 
 
 @carries("ACK-13")
-def redelivered(state: S, times: RedeliveryTimes, known: frozenset[str]) -> Allowed[S] | Broken:
+def redelivered(state: S, times: RedeliveryTimes) -> Allowed[S] | Broken:
     """The nacked message was redelivered after these delays, and no other message was."""
     if times.others:
         other = times.others[0]
@@ -35,6 +33,4 @@ def redelivered(state: S, times: RedeliveryTimes, known: frozenset[str]) -> Allo
     delays = ", ".join(f"{after:.0f}" for after in times.after_ms)
     what = f"{times.message.business_id} was redelivered {delays} ms after its nacks"
     because = f"{what}; the first delay is {due_ms[0]:.0f} ms"
-    if any(after < times.first_ms - EARLY_MS for after in times.after_ms):
-        return Broken("ACK-13", because)
-    return requires(NACK_BACKOFF_MISSING, state, known, because)
+    return Broken("ACK-13", because, evidence=times).passing_to(state)

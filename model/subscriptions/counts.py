@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.cursors.acked import Acked
+from model.cursors.cursor import Persisting
+from model.cursors.log import TopicLog
+from model.log import Position
 from model.subscriptions.consumers import SHARED, Message
 from model.subscriptions.state import Consumption
 from model.vocabulary import SubscriptionId
 
-Counted = Literal["at consumer", "in all", "blocked", "starving"]
-"""What a count is of: the unacknowledged messages of a consumer, or of a subscription, by the stats; or those for which
-a consumer is blocked, or starves."""
+Counted = Literal["at consumer", "in all", "blocked", "starving", "backlog"]
+"""What a count is of: the unacknowledged messages of a consumer, or of a subscription, by the stats; those for which a
+consumer is blocked, or starves; or the unacknowledged entries of a subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +80,36 @@ class SentAgain:
     subscription: SubscriptionId
     consumer: str
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """A peek at the ``nth`` unacknowledged entry returned another one, by all ``possible`` states of the cursor."""
+
+    possible: frozenset[Acked]
+    log: TopicLog
+    nth: int
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDeleteLags:
+    """The mark-delete position is right before entries that are acknowledged."""
+
+    subscription: SubscriptionId
+    mark_delete: Position
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBeyondLimit:
+    """After an unload the metadata store has a cursor with more ranges than it may have."""
+
+    subscription: SubscriptionId
+
+
+@dataclass(frozen=True, slots=True)
+class PersistedLate:
+    """A cursor was persisted only after so many milliseconds."""
+
+    after_ms: float
+    persisting: Persisting

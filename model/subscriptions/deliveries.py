@@ -17,8 +17,6 @@ from model.cursors.cursor import Cursor
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
 from model.excuses import requires
 from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
-from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
-from model.excuses.ways import explained
 from model.immutable.map import Map
 from model.judgement import HOLDS, Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries
@@ -256,7 +254,7 @@ def _delivering(
 
 @carries("ACK-12", "ACK-13", "SERVE-03")
 @judges_waits
-def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None] | Broken:
+def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
     """A consumer received less than its permits allow. The broker must have nothing more for it.
 
     Consumers that share a subscription receive a delayed message when its time has come; an exclusive one, at once.
@@ -285,26 +283,8 @@ def missed(state: Consumption, name: str, known: frozenset[str]) -> Allowed[None
             rule = "ACK-13" if "nacked" in why else "ACK-12" if why - {None} else "SERVE-03"
             words = diagnosis.some([state.words(message) for message in due])
             because = f"the broker did not dispatch {words} to {name}, although no consumer has it"
-            broken = Broken(rule, because, evidence=Starving(state, (name,))).passing_to(None)
-            return starved_without_ledger(state, consumer, broken, None, known)
+            return Broken(rule, because, evidence=Starving(state, (name,))).passing_to(None)
     return Allowed(None, excused=excused)
-
-
-def starved_without_ledger(
-    state: Consumption, consumer: Consumer, judged: Allowed[S] | Broken, after: S, known: frozenset[str]
-) -> Allowed[S] | Broken:
-    """The same answer; the state ``after`` if a replay read of a terminated topic has failed."""
-    is_shared = consumer.kind in SHARED
-    is_lost = is_shared and any(_is_replay_lost(state, subscription) for subscription in consumer.subscriptions)
-    return explained(judged, [TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER] if is_lost else [], after, known)
-
-
-def _is_replay_lost(state: Consumption, subscription: SubscriptionId) -> bool:
-    """Whether a message of the last ledger is due for redelivery, of a terminated topic that was reloaded."""
-    topic, due = state.topics[subscription.topic], state.due(subscription)
-    return topic.is_reopened and any(
-        why != "unloaded" and message[1].position > topic.log.before_last_ledger for message, why in due.items()
-    )
 
 
 @carries("SERVE-05")

@@ -10,35 +10,25 @@ from itertools import islice
 from typing import TypeVar
 
 from model.cursors import deleted_ledgers, diagnosis
-from model.cursors.acked import Acked, acknowledge_all, miscounted
+from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.excuses import DEVIATIONS, requires
 from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.excuses.counts import (
-    BEGINNING_IN_DELETED_LEDGER_MISCOUNTED,
-    DELETED_LEDGER_IN_BACKLOG,
-    LAST_ENTRY_NOT_IN_BACKLOG,
-    UNREAD_MARKERS_COUNT,
-)
 from model.excuses.cursors import (
-    RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
-    RESET_KEEPS_FORMER_RANGES,
-    RESET_MISCOUNTS_BACKLOG,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.excuses.ways import Way, adding, by, is_known, required, together
+from model.excuses.ways import is_known, required
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, deliveries
 from model.subscriptions.acks import taken_from
 from model.subscriptions.consumers import SHARED
-from model.subscriptions.counts import Count
+from model.subscriptions.counts import Count, MarkDeleteLags, Peeked, StoredBeyondLimit
 from model.subscriptions.state import Consumption, upper
 from model.vocabulary import SubscriptionId
 
@@ -72,10 +62,6 @@ def _read(
 ) -> Judged:
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
     actual = state_of(PositionInfo(stats.mark_delete, stats.ranges), log)
-    if (stays := _mark_delete_lags(stats, actual, log)) is not None:
-        if not _was_recovered_like_that(cursor, stats, actual):
-            return stays
-        cursor = replace(cursor, stays_at=stats.mark_delete)
     persisting = state.topics[subscription.topic].persisting
     if not log.has_markers:  # a dispatcher acknowledges markers at any time, which may have opened the cursor's ledger
         too_often = persisted_too_often(cursor, subscription, stats.written, at, persisting)
@@ -85,7 +71,8 @@ def _read(
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, subscription, actual)
-    counted = observed.then(lambda one: _counted(one, subscription, stats, log, actual, shown, known))
+    lags = observed.then(lambda one: _mark_delete_lags(one, subscription, stats, shown, log))
+    counted = lags.then(lambda one: _counted(state, one, subscription, stats, actual))
     return counted.then(lambda after: _compared(state, subscription, cursor, after, stats, at, known))
 
 
@@ -125,8 +112,7 @@ def peeked(
 ) -> Judged:
     """An administrator's peek returns the ``nth`` unacknowledged entry.
 
-    A peek excludes no state, because acks may be in flight. In releases that deviate, a peek at an entry in the last
-    ledger of a terminated topic returns the last entry before that ledger.
+    A peek excludes no state, because acks may be in flight.
     """
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
 
@@ -135,33 +121,15 @@ def peeked(
 
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
-    by_deviation = set[Way]()
-    for one, ways in cursor.labelled():
-        by_deviation |= ways if nth_of(one) == outcome.position else set()
-        names = [name for last, name in miscounted(one, log, nth) if last == outcome.position]
-        names += [UNREAD_MARKERS_COUNT] if _is_among_markers(one, log, nth, outcome.position) else []
-        by_deviation |= together(ways, by(*names))
+    by_deviation = [way for one, ways in cursor.deviating.items() if nth_of(one) == outcome.position for way in ways]
     peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
     because = f"{peek} returned {outcome.position or 'none'}"
     if by_deviation:
         return required(by_deviation, state, known, because)
-    if state.topics[subscription.topic].is_reopened and outcome.position == log.before_last_ledger:
-        past_it = (nth_of(one) for one, _ in cursor.labelled())
-        if any(position is not None and position.ledger == log.last.ledger for position in past_it):
-            return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
     suspects = cursor.suspects
-    return diagnosis.for_state(suspects, because, is_untouched=not suspects - UNSEEN and len(state.cursors) > 1)
-
-
-def _is_among_markers(state: Acked, log: TopicLog, nth: int, position: Position | None) -> bool:
-    """Whether an entry may be the ``nth`` unacknowledged one if some of the markers before it, or it itself, count."""
-    if not log.has_markers or position is None or position <= state.mark_delete:
-        return False
-    messages = sum(left <= position for left in state.unacknowledged(log))
-    most = log.markers_after(state.mark_delete) - log.markers_after(position)
-    is_open = position > log.last or log.may_have_more_markers_after(state.mark_delete)
-    is_marker = position not in log
-    return messages + is_marker <= nth and (is_open or nth <= messages + most + is_marker)
+    is_untouched = not suspects - UNSEEN and len(state.cursors) > 1
+    broken = diagnosis.for_state(suspects, because, is_untouched=is_untouched)
+    return replace(broken, evidence=Peeked(cursor.possible, log, nth, outcome.position)).passing_to(state)
 
 
 @carries("ACK-08")
@@ -186,47 +154,15 @@ def persisted_too_often(
 
 @carries("SERVE-04")
 def _counted(
-    cursor: Cursor,
-    subscription: SubscriptionId,
-    stats: CursorRead,
-    log: TopicLog,
-    actual: Acked,
-    shown: Acked,
-    known: frozenset[str],
+    state: Consumption, cursor: Cursor, subscription: SubscriptionId, stats: CursorRead, actual: Acked
 ) -> Allowed[Cursor] | Broken:
-    """The backlog is the number of unacknowledged entries.
-
-    In releases that deviate, it also has the markers that no dispatcher has read yet, and a reset miscounts those that
-    one has read.
-    A broker that recovers a mark-delete position with outdated ranges subtracts those ranges from the backlog, from the
-    mark-delete position on. Where a subscription began after a deleted ledger, it may count some of that one.
-    ``shown``: the state by the mark-delete position in the stats, which may be before a deleted ledger.
-    """
-    backlog, left = stats.backlog, actual.count_left(log)
-    markers = 0 if stats.stored_after is None else stats.stored_after - log.count_after(stats.mark_delete)
+    """The backlog is the number of unacknowledged entries."""
+    backlog, left = stats.backlog, actual.count_left(state.log(subscription.topic))
     if backlog == left:
-        is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have shown 0 as well
-        return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
+        return Allowed(cursor)
     because = f"{subscription.name} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
-    miscounted = min(left, cursor.miscounted)
-    is_within_range = any(one.after < stats.mark_delete <= one.last for one in stats.ranges)
-    deleted = 0 if cursor.deleted_in_backlog is None else cursor.deleted_in_backlog or shown.count_left(log) - left
-    is_earliest = cursor.begins_after and not cursor.was_reset_past_deleted
-    by_deleted = DELETED_LEDGER_IN_BACKLOG if is_earliest else BEGINNING_IN_DELETED_LEDGER_MISCOUNTED
-    amounts = {
-        UNREAD_MARKERS_COUNT: (1, markers),
-        RESET_MISCOUNTS_BACKLOG: (-left, -1) if cursor.was_reset_among_markers else (-miscounted, -max(1, miscounted)),
-        LAST_ENTRY_NOT_IN_BACKLOG: (-cursor.is_last_not_counted, -1),
-        RESET_KEEPS_FORMER_RANGES: (-is_within_range, -1),
-        by_deleted: (max(1, deleted), deleted),
-    }
-    ways = adding(amounts, backlog - left)
-    counted = required(ways, cursor, known, because) if ways else Broken("SERVE-04", because)
-    if isinstance(counted, Allowed) and RESET_KEEPS_FORMER_RANGES in counted.deviations:
-        return counted.of(replace(cursor, miscounted=1))
-    if isinstance(counted, Allowed) and DELETED_LEDGER_IN_BACKLOG in counted.deviations:
-        return counted.of(replace(cursor, deleted_in_backlog=deleted))
-    return counted
+    count = Count("backlog", state, subscription, backlog - left, shown=backlog)
+    return Broken("SERVE-04", because, evidence=count).passing_to(cursor)
 
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
@@ -247,13 +183,15 @@ def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
 
 
 @carries("ACK-02")
-def _mark_delete_lags(stats: CursorRead, actual: Acked, log: TopicLog) -> Broken | None:
+def _mark_delete_lags(
+    cursor: Cursor, subscription: SubscriptionId, stats: CursorRead, shown: Acked, log: TopicLog
+) -> Allowed[Cursor] | Broken:
     """Mark-delete advances to the last entry that is acknowledged without a gap."""
-    mark_delete = log.at_or_before(stats.mark_delete)
-    if mark_delete == actual.mark_delete:
-        return None
+    if log.at_or_before(stats.mark_delete) == shown.mark_delete:
+        return Allowed(cursor)
     what = f"the mark-delete position is still {stats.mark_delete}"
-    return Broken("ACK-02", f"{what}, although everything up to {actual.mark_delete} is acknowledged")
+    because = f"{what}, although everything up to {shown.mark_delete} is acknowledged"
+    return Broken("ACK-02", because, evidence=MarkDeleteLags(subscription, stats.mark_delete)).passing_to(cursor)
 
 
 def _at_consumers(
@@ -333,13 +271,6 @@ def _nearest(expected: Iterable[frozenset[T]], left: frozenset[T]) -> tuple[froz
     return min(differences, key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
-def _was_recovered_like_that(cursor: Cursor, stats: CursorRead, actual: Acked) -> bool:
-    """Whether a broker that persists a reset with outdated ranges recovered a mark-delete right before these."""
-    recovered = cursor.by(RESET_KEEPS_FORMER_RANGES)
-    is_so = any((one.mark_delete, one.words) == (actual.mark_delete, actual.words) for one, _ in recovered)
-    return is_so or cursor.stays_at == stats.mark_delete
-
-
 def _wrong(state: Consumption, subscription: SubscriptionId, actual: Acked) -> Broken:
     """The difference from the nearest possible state, in words."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
@@ -387,14 +318,24 @@ def stored(
             because = f"{subscription.name} was unloaded with {ranges} ranges, below the limit of {limit}"
             return Broken("ACK-10", f"{because}, but its state is not in the metadata store")
         return Allowed(state, ("ACK-10",))
-    deviations: tuple[str, ...] = ()
-    if ranges > limit:
-        name = None if cursor.had_ledger else RANGE_LIMIT_IGNORED_ON_UNLOAD
-        if name is None or name not in known:
-            unloaded = f"{subscription.name} was unloaded into the metadata store with {ranges} ranges"
-            because = f"{unloaded}, above the limit of {limit}"
-            return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
-        deviations = (name,)
+    shown = _stored(state, subscription, in_store, known)
+    if ranges <= limit:
+        return shown
+    unloaded = f"{subscription.name} was unloaded into the metadata store with {ranges} ranges"
+    because = f"{unloaded}, above the limit of {limit}"
+    return Broken("ACK-10", because, evidence=StoredBeyondLimit(subscription)).passing_to(None).then(lambda _: shown)
+
+
+@carries("ACK-07")
+def _stored(
+    state: Consumption, subscription: SubscriptionId, in_store: StoredCursorRead, known: frozenset[str]
+) -> Judged:
+    """The metadata store has the cursor in this state."""
+    cursor, tracked = state.cursors[subscription], state.topics[subscription.topic]
+    if in_store.mark_delete is None:
+        return Allowed(state)
+    (expected,) = cursor.possible
+    ranges = len(info_of(expected).ranges)
     actual = state_of(PositionInfo(in_store.mark_delete, in_store.ranges), tracked.log)
     if expected in deleted_ledgers.shown_states(actual, in_store.mark_delete, cursor, tracked.log):
         actual = expected
@@ -403,7 +344,7 @@ def stored(
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, subscription, actual)
     exercised = ("ACK-10", *(("ACK-07",) if ranges else ()))
-    return observed.of(state.with_cursor(subscription, observed.state)).after(Allowed(None, exercised, deviations))
+    return observed.of(state.with_cursor(subscription, observed.state)).after(Allowed(None, exercised))
 
 
 @carries("ACK-01", "ACK-09", "ACK-10", "ACK-15")

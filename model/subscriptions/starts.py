@@ -52,42 +52,24 @@ def created(
     durable: bool = True,
     to: Position | None = None,
 ) -> Cursor:
-    """The cursor of a new subscription. ``to``: the entry that it begins with.
-
-    Releases that deviate do not count the last entry if a non-durable one begins there.
-    """
+    """The cursor of a new subscription. ``to``: the entry that it begins with."""
     topic = subscription.topic
-    log, latest = state.log(topic), acked.everything(state.log(topic))
+    latest = acked.everything(state.log(topic))
     is_latest = start == "latest" and to is None
     states = (latest,) if is_latest else at_entry(state, topic, to)
     after = placed.created(states[0], at, others=frozenset(states[1:]), durable=durable, latest=latest)
-    after = replace(
-        after,
-        is_last_not_counted=not durable and any(one.count_left(log) == 1 for one in states),
-        since=frozenset({BEGINS, ENDS} if subscription in state.deleted else {BEGINS}),
-    )
+    since = frozenset({BEGINS, ENDS} if subscription in state.deleted else {BEGINS})
     begins_after = frozenset[Position]() if is_latest else _deleted_before(state, topic, states)
-    if not begins_after:
-        return after
-    return replace(after, begins_after=begins_after, deleted_in_backlog=0 if log.last in begins_after else None)
+    return replace(after, since=since, begins_after=begins_after)
 
 
 @carries("ACK-18")
 def reset(state: Consumption, subscription: SubscriptionId, to: Position | None, at: Interval) -> Cursor:
     """The cursor of a subscription that was reset to an entry; None: the earliest that is retained."""
     states = at_entry(state, subscription.topic, to)
-    after = placed.reset(
-        state.cursors[subscription], states[0], state.log(subscription.topic), at, others=frozenset(states[1:])
-    )
+    after = placed.reset(state.cursors[subscription], states[0], at, others=frozenset(states[1:]))
     begins_after = _deleted_before(state, subscription.topic, states)
-    is_past_deleted = state.log(subscription.topic).last in begins_after
-    return replace(
-        after,
-        since=frozenset({BEGINS}),
-        begins_after=begins_after,
-        deleted_in_backlog=1 if is_past_deleted else None,
-        was_reset_past_deleted=is_past_deleted,
-    )
+    return replace(after, since=frozenset({BEGINS}), begins_after=begins_after)
 
 
 def begun_anew(state: Consumption, topic: str, name: str) -> Consumption:

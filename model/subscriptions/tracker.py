@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from model.cursors import cursor, diagnosis, expired, former
+from model.cursors import cursor, expired, former
 from model.cursors.cursor import Cursor, Interval, Persisting
 from model.cursors.log import TopicLog
 from model.events import (
@@ -24,8 +24,6 @@ from model.events import (
     Starved,
     Subscribed,
 )
-from model.excuses import requires
-from model.excuses.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.failpoints import FailpointKind
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken, in_turn
@@ -53,7 +51,7 @@ from model.subscriptions import acks, backoff, chunks, deliveries, due, membersh
 from model.subscriptions.administration import administered, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Message
-from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at, surely_left
+from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, TrackedTopic, messages_at
 from model.vocabulary import NO_LIMITS, Limits, LookAhead, Outcome, SubscriptionId, partition_name
 
 Judged = Allowed[Consumption] | Broken
@@ -229,9 +227,7 @@ def judge(
             state = _had(state, name, outcome.messages)
             return Allowed(_nacked(state, name, None if operation.nth is None else outcome.messages))
         case NackRepeatedly():
-            return (
-                backoff.redelivered(state, outcome, known) if isinstance(outcome, RedeliveryTimes) else Allowed(state)
-            )
+            return backoff.redelivered(state, outcome) if isinstance(outcome, RedeliveryTimes) else Allowed(state)
         case Seek(name):
             if name not in state.consumers or not isinstance(outcome, CursorReset):
                 return Allowed(state)
@@ -370,7 +366,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
         return deliveries.limited(state, after, name, outcome).then(lambda _: Allowed(after))
 
     def missed(after: Consumption) -> Judged:
-        judged = deliveries.missed(after, name, known) if is_short and not is_blocked else Allowed(None)
+        judged = deliveries.missed(after, name) if is_short and not is_blocked else Allowed(None)
         if isinstance(judged, Broken):
             return chunks.excused(after, name, judged.then(lambda _: Allowed(after)), known, in_time)
         starved = _starved(after, name, outcome, known, in_time) if isinstance(outcome, Starved) else Allowed(after)
@@ -424,24 +420,10 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
 def _starved(
     state: Consumption, name: str, outcome: Starved, known: frozenset[str], in_time: Collection[Position]
 ) -> Judged:
-    """Due messages do not arrive. Some clients do not deliver messages whose ack was lost."""
+    """Due messages do not arrive."""
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
-    grouped = any(state.cursors[subscription].grouped.get(name) for subscription in consumer.subscriptions)
-    if consumer.never_disconnected or not grouped:
-        starved = chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
-        return deliveries.starved_without_ledger(state, consumer, starved, state, known)
-    if owed := [message for subscription in consumer.subscriptions for message in _owed_to(state, subscription, name)]:
-        words = diagnosis.some([state.words(message) for message in owed])
-        return Broken("SERVE-03", f"{because}. {name} did not acknowledge {words}")
-    return requires(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
-
-
-def _owed_to(state: Consumption, subscription: SubscriptionId, name: str) -> list[Message]:
-    """What is due to the only consumer of a subscription: all that no ack covers, sent or grouped."""
-    pending = [message for _, consumer in state.consumers_of(subscription) for message in consumer.unacknowledged]
-    is_alone = [other for other, _ in state.consumers_of(subscription)] == [name]
-    return [message for message in surely_left(state, subscription) if message not in pending] if is_alone else []
+    return chunks.excused(state, name, due.starved(state, consumer.subscriptions, because), known, in_time)
 
 
 def _had(state: Consumption, name: str, messages: Sequence[Delivery]) -> Consumption:

@@ -25,13 +25,6 @@ from model.events import (
     RedeliveryRequested,
     Starved,
 )
-from model.excuses.cursors import (
-    ALL_RANGES_COUNTED,
-    LATER_RANGES_NOT_COUNTED,
-    NACK_BACKOFF_MISSING,
-    SKIP_PAST_TERMINATED_END_STARTS_OVER,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
-)
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Unload
@@ -85,7 +78,7 @@ def counts(number: int, *, backlog: int, mark_delete: Position, by: str = "c1") 
 
 
 def test_a_check_that_only_a_known_deviation_passed_is_excused_and_not_exercised() -> None:
-    seen = Allowed(None, ("ACK-13", "ACK-13", "ACK-01"), (NACK_BACKOFF_MISSING,), ("KEY-11",))
+    seen = Allowed(None, ("ACK-13", "ACK-13", "ACK-01"), ("nack-backoff-missing",), ("KEY-11",))
     told = counted(seen)
     assert (told.exercised, told.excused) == (("ACK-13", "ACK-01"), ("KEY-11", "ACK-13"))
 
@@ -357,7 +350,7 @@ def test_an_expiry_ends_early_only_where_everything_behind_is_acknowledged() -> 
 
 
 def test_an_expiry_leaves_only_the_last_ledger_of_a_terminated_topic_that_was_reloaded() -> None:
-    known = TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    known = "terminated-last-ledger-not-skipped"
     history = shared.topic(*(shared.LEDGER_ROOM + 1) * [1])
     terminated: Happened = (Terminate("t0"), Done())
     unload: Happened = (Unload("t0"), Done())
@@ -373,7 +366,7 @@ def test_an_expiry_leaves_only_the_last_ledger_of_a_terminated_topic_that_was_re
 
 def test_a_skip_past_the_end_of_a_terminated_topic_starts_over_and_nothing_else_is_left() -> None:
     """Of five messages the second is acknowledged, so a skip of six goes on with the first two."""
-    known = SKIP_PAST_TERMINATED_END_STARTS_OVER
+    known = "skip-past-terminated-end-starts-over"
     acks = (shared.taken(shared.single(0), shared.single(1)), shared.acknowledged(shared.single(1)))
     begin = (*shared.topic(1, 1, 1, 1, 1), *acks)
     reloaded: tuple[Happened, ...] = ((Terminate("t0"), Done()), (Unload("t0"), Done()))
@@ -411,7 +404,7 @@ def is_skipped(
 
 def test_a_skip_that_counts_all_ranges_goes_exactly_so_far_and_passes_one() -> None:
     """A skip of two passes 0 and 2. With all three ranges it ends at 4, and 5 is acknowledged."""
-    ends = partial(is_skipped, known=ALL_RANGES_COUNTED)
+    ends = partial(is_skipped, known="all-ranges-counted")
     assert ends(2, 3, 3, 1, 3, 5)
     assert ends(2, 5, 2, 1, 3, 5)
     assert not ends(2, 6, 1, 1, 3, 5)
@@ -421,7 +414,7 @@ def test_a_skip_that_counts_all_ranges_goes_exactly_so_far_and_passes_one() -> N
 
 def test_a_skip_counts_the_first_of_several_ranges_at_least() -> None:
     """A skip of four passes 0, 2, 4 and 6. Without the second and third range it ends at 4."""
-    ends = partial(is_skipped, known=LATER_RANGES_NOT_COUNTED)
+    ends = partial(is_skipped, known="later-ranges-not-counted")
     assert ends(4, 6, 1, 1, 3, 5)
     assert ends(4, 5, 2, 1, 3, 5)
     assert not ends(4, 3, 3, 1, 3, 5)
@@ -432,11 +425,11 @@ def test_a_skip_counts_the_first_of_several_ranges_at_least() -> None:
 
 def test_what_a_skip_left_is_still_with_the_consumer_that_had_it() -> None:
     nothing: Happened = (Receive("c1", 9), ReceivedMessages((), settled=True))
-    assert is_skipped(4, 5, 2, 1, 3, 5, known=LATER_RANGES_NOT_COUNTED, later=(nothing,))
+    assert is_skipped(4, 5, 2, 1, 3, 5, known="later-ranges-not-counted", later=(nothing,))
 
 
 def test_a_peek_miscounts_ranges_as_a_skip_does() -> None:
-    def returns(nth: int, number: int, *acknowledged: int, known: str = LATER_RANGES_NOT_COUNTED) -> bool:
+    def returns(nth: int, number: int, *acknowledged: int, known: str = "later-ranges-not-counted") -> bool:
         peek: Happened = (PeekMessage("t0", "s0", nth), MessagePeeked(shared.at(number)))
         return isinstance(shared.judged(*with_gaps(*acknowledged), peek, known=known), Allowed)
 
@@ -445,9 +438,9 @@ def test_a_peek_miscounts_ranges_as_a_skip_does() -> None:
     assert returns(4, 4, 1, 3, 5)
     assert not returns(4, 3, 1, 3, 5)
     assert not returns(3, 2, 1)
-    assert returns(2, 4, 1, 3, 5, known=ALL_RANGES_COUNTED)
-    assert not returns(2, 5, 1, 3, 5, known=ALL_RANGES_COUNTED)
-    assert not returns(1, 3, 1, 3, 5, known=ALL_RANGES_COUNTED)
+    assert returns(2, 4, 1, 3, 5, known="all-ranges-counted")
+    assert not returns(2, 5, 1, 3, 5, known="all-ranges-counted")
+    assert not returns(1, 3, 1, 3, 5, known="all-ranges-counted")
 
 
 # ------------------------------------------------------------------------------------------------------- stalls

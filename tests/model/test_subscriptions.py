@@ -29,17 +29,12 @@ from model.events import (
     Subscribed,
     Trimmed,
 )
-from model.excuses.counts import LAST_ENTRY_NOT_IN_BACKLOG
 from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     CREATED_CURSOR_PERSISTED_AT_LATEST,
     PARTIAL_ACKS_PERSISTED_AS_FIRST,
-    RESET_KEEPS_FORMER_RANGES,
-    RESET_PERSISTS_READ_POSITION,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.excuses.service import TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, Kill, OpenProducer, Send, Terminate, Trim, Unload
@@ -202,7 +197,7 @@ def test_a_terminated_topic_dispatches_nothing_once_a_message_of_its_last_ledger
         return broken.rule, broken.deviation
 
     reloaded = (*ledgers, TERMINATED, UNLOADED)
-    assert verdict(*reloaded, redelivered=LEDGER_ROOM) == ("ACK-13", TERMINATED_TOPIC_WITHOUT_CURRENT_LEDGER)
+    assert verdict(*reloaded, redelivered=LEDGER_ROOM) == ("ACK-13", "terminated-topic-without-current-ledger")
     assert verdict(*reloaded, redelivered=LEDGER_ROOM - 1) == ("ACK-13", None), "the ledger before is read"
     assert verdict(*ledgers, UNLOADED, redelivered=LEDGER_ROOM) == ("ACK-13", None), "it was not terminated"
 
@@ -267,7 +262,7 @@ def test_only_the_last_entry_is_not_in_the_backlog_of_a_non_durable_subscription
         read_along: Happened = (Subscribe("c2", "t0", "s2", kind="Exclusive", durable=durable), Subscribed())
         return [*topic(*sizes), read_along, (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), backlog, 0))]
 
-    known = LAST_ENTRY_NOT_IN_BACKLOG
+    known = "last-entry-not-in-backlog"
     assert deviation_met(*shown(0, 3), known=known)
     assert rule_broken(*shown(1, 1, 1), known=known) == "SERVE-04"
     assert rule_broken(*shown(0, 1, 1), known=known) == "SERVE-04"
@@ -375,8 +370,8 @@ def test_a_reloaded_terminated_topic_may_not_skip_in_its_last_ledger_only_if_tha
     skipped_six: Happened = (Skip("t0", "s0", 6), Done())
     history = (*topic(*[1] * 7), TERMINATED, UNLOADED, skipped_six)
     assert isinstance(judged(*history, read(at(5), backlog=1)), Allowed)
-    assert deviation_met(*history, read(at(4), backlog=2), known=TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-    assert rule_broken(*history, read(at(3), backlog=3), known=TERMINATED_LAST_LEDGER_NOT_SKIPPED) in (
+    assert deviation_met(*history, read(at(4), backlog=2), known="terminated-last-ledger-not-skipped")
+    assert rule_broken(*history, read(at(3), backlog=3), known="terminated-last-ledger-not-skipped") in (
         "ACK-04",
         "ACK-10",
     )
@@ -387,7 +382,7 @@ def test_a_peek_into_the_last_ledger_of_a_terminated_reloaded_topic_may_return_t
         return PeekMessage("t0", "s0", nth), MessagePeeked(position)
 
     history = (*topic(*[1] * 7), TERMINATED, UNLOADED)
-    known = TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    known = "terminated-last-ledger-not-skipped"
     assert deviation_met(*history, peeked(6, at(4)), known=known)
     assert rule_broken(*history, peeked(5, at(3)), known=known) == "ACK-10"
     assert rule_broken(*history, peeked(2, at(4)), known=known) == "ACK-10"
@@ -398,7 +393,7 @@ def test_a_topic_that_is_not_both_terminated_and_reloaded_must_skip() -> None:
     skipped: Happened = (Skip("t0", "s0", 6), Done())
     for before in ((UNLOADED,), (TERMINATED,), ()):
         history = (*topic(*[1] * 7), *before, skipped, read(at(4), backlog=2))
-        assert rule_broken(*history, known=TERMINATED_LAST_LEDGER_NOT_SKIPPED) in ("ACK-04", "ACK-10")
+        assert rule_broken(*history, known="terminated-last-ledger-not-skipped") in ("ACK-04", "ACK-10")
 
 
 def test_a_trimmed_ledger_stays_trimmed_after_a_cursor_reset() -> None:
@@ -428,7 +423,7 @@ def test_a_reset_that_persists_its_read_position_acknowledges_one_entry_until_th
         return broken.rule, broken.deviation
 
     killed: Happened = (Kill(), Done())
-    assert verdict(killed, read(at(1), backlog=3)) == ("ACK-16", RESET_PERSISTS_READ_POSITION)
+    assert verdict(killed, read(at(1), backlog=3)) == ("ACK-16", "reset-persists-read-position")
     assert verdict(killed, read(at(2), backlog=2)) == ("ACK-16", None), "two entries are acknowledged"
     assert verdict(UNLOADED, read(at(1), backlog=3))[1] is None, "an unload persists what is in memory"
     acked = (subscribed("c2", kind="Exclusive"), taken(single(1), by="c2"), acknowledged(single(1), by="c2"))
@@ -514,8 +509,8 @@ def test_a_mark_delete_within_a_recovered_range_makes_the_backlog_one_too_low() 
         return (*acks, reset, (Kill(), Done()), told)
 
     for backlog in (2, 1):
-        met = verdicts.allowed_by(*recovered(2, backlog=backlog), known=RESET_KEEPS_FORMER_RANGES, step_ms=STEP_MS)
-        assert set(met.deviations) == {RESET_KEEPS_FORMER_RANGES}
-    assert rule_broken(*recovered(2, backlog=0), known=RESET_KEEPS_FORMER_RANGES) == "SERVE-04"
-    assert isinstance(judged(*recovered(1, backlog=2), known=RESET_KEEPS_FORMER_RANGES), Allowed)
-    assert rule_broken(*recovered(1, backlog=1), known=RESET_KEEPS_FORMER_RANGES) == "SERVE-04"
+        met = verdicts.allowed_by(*recovered(2, backlog=backlog), known="reset-keeps-former-ranges", step_ms=STEP_MS)
+        assert set(met.deviations) == {"reset-keeps-former-ranges"}
+    assert rule_broken(*recovered(2, backlog=0), known="reset-keeps-former-ranges") == "SERVE-04"
+    assert isinstance(judged(*recovered(1, backlog=2), known="reset-keeps-former-ranges"), Allowed)
+    assert rule_broken(*recovered(1, backlog=1), known="reset-keeps-former-ranges") == "SERVE-04"

@@ -35,8 +35,6 @@ from model.events import (
     Stored,
     Unknown,
 )
-from model.excuses.counts import UNREAD_MARKERS_COUNT
-from model.excuses.cursors import RESET_MISCOUNTS_BACKLOG
 from model.excuses.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
 from model.excuses.replication import UPDATE_CREATES_AT_LATEST
 from model.judgement import Allowed, Broken
@@ -449,21 +447,21 @@ def reads(backlog: int, *, mark_delete: int = -1, stored_after: int = 7, ranges:
 
 @pytest.mark.parametrize("markers", [1, 4])
 def test_markers_that_nobody_has_read_count_in_the_backlog_by_a_deviation(markers: int) -> None:
-    assert deviates(UNREAD_MARKERS_COUNT, *THREE, reads(3 + markers))
+    assert deviates("unread-markers-count", *THREE, reads(3 + markers))
     assert allowed_by(*THREE, reads(3)).deviations == ()
 
 
 @pytest.mark.parametrize("backlog", [2, 8])
 def test_the_backlog_has_no_more_than_the_markers_after_mark_delete(backlog: int) -> None:
-    broken = broken_by(*THREE, reads(backlog), known=UNREAD_MARKERS_COUNT)
+    broken = broken_by(*THREE, reads(backlog), known="unread-markers-count")
     assert (broken.rule, broken.deviation) == ("SERVE-04", None)
 
 
 def test_a_reset_may_miscount_markers_that_were_read_until_the_topic_is_reloaded() -> None:
     reset = (*THREE, (ResetCursor("t", "s", None), CursorReset(None)))
-    assert deviates(RESET_MISCOUNTS_BACKLOG, *reset, reads(0))
+    assert deviates("reset-miscounts-backlog", *reset, reads(0))
     reloaded = (*reset, *steps("t unloads"))
-    assert broken_by(*reloaded, reads(0), known=RESET_MISCOUNTS_BACKLOG).deviation is None
+    assert broken_by(*reloaded, reads(0), known="reset-miscounts-backlog").deviation is None
 
 
 EXPIRES_FEWER = Expire("t", "s", "p2"), Starved("1 entry does not expire")
@@ -490,12 +488,12 @@ def peeks(nth: int, position: int | None) -> Happened:
 
 @pytest.mark.parametrize(("nth", "position"), [(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6)])
 def test_a_peek_counts_unread_markers_by_a_deviation(nth: int, position: int) -> None:
-    assert deviates(UNREAD_MARKERS_COUNT, *THREE, peeks(nth, position))
+    assert deviates("unread-markers-count", *THREE, peeks(nth, position))
 
 
 @pytest.mark.parametrize(("nth", "position"), [(1, 1), (1, 2), (2, 3), (3, 0), (2, None), (5, 2)])
 def test_a_peek_is_wrong_that_no_number_of_unread_markers_explains(nth: int, position: int | None) -> None:
-    assert broken_by(*THREE, peeks(nth, position), known=UNREAD_MARKERS_COUNT).deviation is None
+    assert broken_by(*THREE, peeks(nth, position), known="unread-markers-count").deviation is None
 
 
 def skips(count: int) -> Happened:
@@ -504,14 +502,14 @@ def skips(count: int) -> Happened:
 
 def test_a_skip_counts_unread_markers_by_a_deviation() -> None:
     after_two = reads(2, mark_delete=1, stored_after=5)
-    assert deviates(UNREAD_MARKERS_COUNT, *THREE, skips(2), after_two)
+    assert deviates("unread-markers-count", *THREE, skips(2), after_two)
     assert allowed_by(*THREE, skips(2), reads(1, mark_delete=3, stored_after=3)).deviations == ()
 
 
 def test_a_skip_of_one_message_too_few_is_found_where_no_marker_is_between() -> None:
     history = (*steps("t off at-home; p opens -1; p sends 1@0 2@1"), (CreateSubscription("t", "s"), Done()))
     after_one = reads(1, mark_delete=0, stored_after=3)
-    assert broken_by(*history, skips(2), after_one, known=UNREAD_MARKERS_COUNT).deviation is None
+    assert broken_by(*history, skips(2), after_one, known="unread-markers-count").deviation is None
 
 
 @pytest.mark.parametrize("mark_delete", [2, 3])

@@ -16,19 +16,12 @@ from msgspec.structs import replace
 from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
-from model.excuses.counts import LAST_ENTRY_NOT_IN_BACKLOG
 from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
-    FLUSH_RATE_LIMITED,
-    LOST_ACK_FILTERS_REDELIVERY,
-    NACK_BACKOFF_MISSING,
     PARTIAL_ACKS_NOT_PERSISTED,
-    RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
-    RESET_MISCOUNTS_BACKLOG,
     SKIP_RATE_LIMITED,
-    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.deduplication import (
@@ -78,17 +71,17 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
     for deviation, shadow, machine, *rules in (
         (PARTIAL_ACKS_NOT_PERSISTED, "partial-acks-never-persisted", KILLS, "ACK-09", "ACK-15"),
         (SKIP_RATE_LIMITED, "skip-never-persisted", KILLS, "ACK-16"),
-        (RESET_MISCOUNTS_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
+        ("reset-miscounts-backlog", "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         (BATCH_INDEX_ACKS_NOT_RECOVERED, "unload-loses-ranges", ACKNOWLEDGMENT, *ACKS),
         (BATCH_INDEX_ACKS_OVERWRITTEN, "cumulative-one-too-few", ACKNOWLEDGMENT, *ACKS),
-        (FLUSH_RATE_LIMITED, "never-flushed", KILLS, "ACK-08", "ACK-09"),
-        (LOST_ACK_FILTERS_REDELIVERY, "unacked-hidden-by-client", LOST_ACKS, "ACK-12", "SERVE-03"),
-        (NACK_BACKOFF_MISSING, "back-off-too-short", CLIENTS, "ACK-13"),
-        (RANGE_LIMIT_IGNORED_ON_UNLOAD, "unload-goes-one-further", MANY_RANGES, "ACK-10"),
+        ("flush-rate-limited", "never-flushed", KILLS, "ACK-08", "ACK-09"),
+        ("lost-ack-filters-redelivery", "unacked-hidden-by-client", LOST_ACKS, "ACK-12", "SERVE-03"),
+        ("nack-backoff-missing", "back-off-too-short", CLIENTS, "ACK-13"),
+        ("range-limit-ignored-on-unload", "unload-goes-one-further", MANY_RANGES, "ACK-10"),
         (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, "opening-loses-ranges", ACKNOWLEDGMENT, "ACK-10"),
         ("unacked-count-lowered-by-any-ack", "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
-        (LAST_ENTRY_NOT_IN_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
-        (TERMINATED_LAST_LEDGER_NOT_SKIPPED, "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),
+        ("last-entry-not-in-backlog", "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
+        ("terminated-last-ledger-not-skipped", "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),
         (REPLAY_READ_OUTLIVES_CONSUMERS, "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),
     )
 } | {

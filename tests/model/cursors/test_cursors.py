@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from model.cursors import acked, cursor, placed
 from model.cursors.acked import Acked, acknowledge_all, everything
-from model.cursors.bits import Bits
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.expired import unloaded_without_session
 from model.cursors.log import Place, TopicLog, appended
 from model.excuses.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     PARTIAL_ACKS_NOT_PERSISTED,
-    RESET_KEEPS_FORMER_RANGES,
     SKIP_RATE_LIMITED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
     UNLOAD_WITHOUT_SESSION_LOSES_ACKS,
@@ -100,7 +98,7 @@ def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
 
 
 def test_a_reset_is_persisted_when_it_is_confirmed_so_no_ledger_is_opening() -> None:
-    reset = placed.reset(placed.created(Acked(), at(0)), Acked(), LOG, at(1))
+    reset = placed.reset(placed.created(Acked(), at(0)), Acked(), at(1))
     assert not cursor.is_opening(acks(reset, Place(LAST), at_ms=2), at(3))
 
 
@@ -109,26 +107,10 @@ def killed(state: cursor.Cursor, at_ms: float) -> cursor.Cursor:
     return cursor.killed(state, at(at_ms), cursor.Persisting(0, 2000), LOG)
 
 
-def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation() -> None:
-    reset = placed.reset(acks(placed.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
-    with_last = acknowledge_all(Acked(), LOG, [Place(LAST)])
+def test_a_reset_is_there_after_a_kill() -> None:
+    reset = placed.reset(acks(placed.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), at(2))
     assert killed(reset, 3).possible == {Acked()}
-    assert killed(reset, 3).imaginable(frozenset({RESET_KEEPS_FORMER_RANGES})) == {Acked(), with_last}
     assert "ACK-16" in killed(reset, 3).since
-    persisted = killed(acks(killed(reset, 3), Place(LAST), at_ms=4), 9999)
-    assert not any(persisted.by(RESET_KEEPS_FORMER_RANGES))
-
-
-def test_former_acks_of_parts_may_be_those_that_an_unload_lost_by_another_deviation() -> None:
-    begin = acks(placed.created(Acked(), at(0)), Place(LAST), Place(BATCH, 0), at_ms=1)
-    (with_part,) = begin.possible
-    without = replace(with_part, parts=Bits())
-    unloaded = replace(begin, deviating=Map({without: by(BATCH_INDEX_ACKS_NOT_RECOVERED)}))
-    both = frozenset({RESET_KEEPS_FORMER_RANGES, BATCH_INDEX_ACKS_NOT_RECOVERED})
-    for before, former in ((begin, {with_part}), (unloaded, {with_part, without})):
-        after = killed(placed.reset(before, Acked(), LOG, at(2)), 3)
-        assert after.imaginable(both) == {Acked(), *former}
-        assert without not in after.imaginable(frozenset({RESET_KEEPS_FORMER_RANGES}))
 
 
 def test_an_ack_of_a_part_of_a_batch_is_persisted_but_by_a_deviation() -> None:
@@ -169,7 +151,7 @@ def test_an_unload_without_a_session_loses_only_what_was_not_persisted() -> None
     """Seen on 4.0.8 and 4.2.4: it lost the acks and skips within the rate limit."""
     limited = cursor.Persisting(1000, 60_000)
     begun = acked.skip(Acked(), LOG, 1)
-    first = placed.reset(placed.created(Acked(), at(0)), begun, LOG, at(1))
+    first = placed.reset(placed.created(Acked(), at(0)), begun, at(1))
     later = acks(first, Place(SINGLE), at_ms=5000)
     last = acks(later, Place(LAST), at_ms=5100)
     (persisted,), (kept,) = later.possible, last.possible

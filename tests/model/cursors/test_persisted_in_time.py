@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from conformance.history.document import Step
 from model.deviations import DEVIATIONS
 from model.events import Acknowledged, Created, CursorReset, Delivery, Done, NotPersisted, Persisted
-from model.excuses.cursors import ACKS_AFTER_RESET_NOT_PERSISTED, UNLOAD_WITHOUT_SESSION_LOSES_ACKS
+from model.excuses.cursors import UNLOAD_WITHOUT_SESSION_LOSES_ACKS
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Disturbance, DisturbMetadataStore, Unload
@@ -51,7 +51,7 @@ def test_acks_after_a_reset_may_not_be_persisted_only_until_mark_delete_advances
     reset: Happened = ResetCursor("t", "s", to="p2"), CursorReset(Position(1, 1))
     again = [*flushed_by_timer(sent), reset, *steps("c subscribes; c gets p2@1 p3@2")]
     waits: Happened = AwaitPersisted("t", "s"), NotPersisted(5000.0)
-    assert deviates(ACKS_AFTER_RESET_NOT_PERSISTED, *again, acks(2), waits)
+    assert deviates("acks-after-reset-not-persisted", *again, acks(2), waits)
     assert broken_or_known(*again, acks(1), waits) == "ACK-08", "mark-delete advanced"
     assert broken_or_known(*flushed_by_timer(sent), acks(2), waits) == "ACK-08", "nothing was reset"
 

@@ -8,11 +8,7 @@ import pytest
 
 from conformance.known import shipped
 from model.events import Acknowledged, AllReceived, Delivery, Done, ReceivedMessages
-from model.excuses.cursors import (
-    ALL_RANGES_COUNTED,
-    BATCH_INDEX_ACKS_NOT_RECOVERED,
-    BATCH_INDEX_ACKS_OVERWRITTEN,
-)
+from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, BATCH_INDEX_ACKS_OVERWRITTEN
 from model.judgement import Allowed, Broken
 from model.subscription_operations import AckById, CloseConsumer, Receive, ReceiveAll, Skip
 from tests.model.test_subscriptions import (
@@ -72,10 +68,10 @@ def test_a_state_that_only_two_deviations_lead_to_requires_both() -> None:
         (AckById("c1", ("b12",)), Acknowledged((batch[3],), receipt=True)),
     )
     history = (*lost, UNLOADED, skips(count), all_of(single(6), single(7), *batch))
-    both = (ALL_RANGES_COUNTED, BATCH_INDEX_ACKS_NOT_RECOVERED)
+    both = ("all-ranges-counted", BATCH_INDEX_ACKS_NOT_RECOVERED)
     allowed = judged(*history, known=both)
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == both
+    assert sorted(allowed.deviations) == sorted(both)
     for known, unknown in (both, both[::-1]):
         broken = judged(*history, known=known)
         assert isinstance(broken, Broken)
@@ -84,7 +80,7 @@ def test_a_state_that_only_two_deviations_lead_to_requires_both() -> None:
 
 def test_a_deviation_of_other_releases_excuses_no_starved_consumer() -> None:
     known = frozenset(one.name for one in shipped() if one.concerns("4.0.8"))
-    assert ALL_RANGES_COUNTED not in known
+    assert "all-ranges-counted" not in known
     for acked, count in CASES:
         skipped = (*topic(*[1] * ENTRIES), *acks(*acked), skips(count))
         left = [single(number) for number in range(ENTRIES) if number not in acked][count:]
@@ -101,5 +97,5 @@ def test_a_violation_that_an_unknown_deviation_explains_has_its_name() -> None:
     history = (*topic(*[1] * ENTRIES), *acks(*acked), skips(count), receives(single(6), single(7), permits=ENTRIES))
     starved = judged(*history)
     assert isinstance(starved, Broken)
-    assert starved.deviation == ALL_RANGES_COUNTED
-    assert isinstance(judged(*history, known=ALL_RANGES_COUNTED), Allowed)
+    assert starved.deviation == "all-ranges-counted"
+    assert isinstance(judged(*history, known="all-ranges-counted"), Allowed)

@@ -19,7 +19,6 @@ from model.events import (
     Subscribed,
     Trimmed,
 )
-from model.excuses.counts import BEGINNING_IN_DELETED_LEDGER_MISCOUNTED, DELETED_LEDGER_IN_BACKLOG
 from model.judgement import Allowed
 from model.log import Position
 from model.operations import CreateTopic, OpenProducer, Send, Trim, Unload
@@ -140,7 +139,7 @@ def test_a_ledger_may_have_been_deleted_once_every_durable_subscription_acknowle
 
 
 def test_a_backlog_has_the_last_deleted_ledger_by_a_deviation_and_nothing_else() -> None:
-    known, before = DELETED_LEDGER_IN_BACKLOG, Position(2, -1)
+    known, before = "deleted-ledger-in-backlog", Position(2, -1)
     begun = (*ALL_DELETED, NEW)
     assert broken(*begun, reads(before, 5)) == ("SERVE-04", known)
     assert set(allowed(*begun, reads(before, 5), sent(10, 2), reads(before, 7), known=known)) == {known}
@@ -153,7 +152,7 @@ def test_a_backlog_has_the_last_deleted_ledger_by_a_deviation_and_nothing_else()
 
 
 def test_a_backlog_has_one_entry_too_many_by_a_deviation_where_a_subscription_began_in_a_deleted_ledger() -> None:
-    known = BEGINNING_IN_DELETED_LEDGER_MISCOUNTED
+    known = "beginning-in-deleted-ledger-miscounted"
     deleted: tuple[Happened, ...] = (*BEGIN, sent(0, 10), (DeleteSubscription("t", "old"), Done()))
     begun = (*deleted, (CreateSubscription("t", "new", "latest"), Done()))
     assert broken(*begun, reads(Position(3, -1), 1)) == ("SERVE-04", known)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
+from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
 from model.excuses.ways import adding, by, explained, merged, minimal, required, together
 from model.judgement import Allowed, Broken
 
-A, B = BATCH_INDEX_ACKS_NOT_RECOVERED, LATER_RANGES_NOT_COUNTED
+A, B = BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
 STARVED = Broken("ACK-04", "it is skipped")
 
 
