@@ -12,7 +12,7 @@ from model.vocabulary import SubscriptionId
 ENTRY = Deviation(
     name="beginning-in-deleted-ledger-miscounted",
     rule="SERVE-04",
-    statement="If all ledgers of a topic are deleted while an administrator creates a subscription at the latest message, its backlog has one entry too many until the topic is unloaded. So has that of a subscription that is reset while its mark-delete position is in a deleted ledger.",
+    statement="If all ledgers of a topic are deleted while an administrator creates a subscription at the latest message, or at a message that is deleted, its backlog has one entry too many until the topic is unloaded. So has that of a subscription that is reset while its mark-delete position is in a deleted ledger.",
     cause="The request creates the cursor, at the last entry of a ledger that trimming then deletes, and resets it. The next valid position is in the new ledger, so ManagedCursorImpl.internalResetCursor moves mark-delete from the deleted ledger to before that one's first entry, and changes the counter of consumed entries by getNumberOfEntries(Range.closedOpen(from, to)). The upper end leaves one out, and the lower end, which would make up for it, is not counted because its ledger is not there (-1). 4.2.4 has no such range any more (apache/pulsar#25047).",
     upstream=("apache/pulsar#25047",),
     side="broker",
@@ -36,11 +36,12 @@ def adds(state: Example, step: Step, wrong: Count) -> tuple[int, int] | None:
 
 
 def _is_in_deleted(placed: Past, subscription: SubscriptionId) -> bool:
-    """Whether an administrator created it at the latest message, or it was reset, while all ledgers may be deleted."""
+    """Whether an administrator created it, but not at the earliest message, or it was reset, while all ledgers may be
+    deleted."""
     after, doing = placed.after.consumption, placed.step.operation
     last = after.log(subscription.topic).last
     if subscription in placed.before.consumption.cursors:
         return last in after.cursors[subscription].begins_after
-    is_latest = isinstance(doing, CreateSubscription) and doing.start == "latest"
-    is_to_latest = is_latest and not isinstance(placed.step.outcome, CursorReset)
-    return is_to_latest and last in {one.mark_delete for one in after.beginnings(subscription.topic)}
+    is_placed = isinstance(placed.step.outcome, CursorReset)
+    is_created = isinstance(doing, CreateSubscription) and (doing.start == "latest" or is_placed)
+    return is_created and last in {one.mark_delete for one in after.beginnings(subscription.topic)}

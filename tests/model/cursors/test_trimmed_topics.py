@@ -9,6 +9,7 @@ from model.events import (
     AllReceived,
     Created,
     CursorRead,
+    CursorReset,
     Delivery,
     Done,
     Opened,
@@ -156,6 +157,9 @@ def test_a_backlog_has_one_entry_too_many_by_a_deviation_where_a_subscription_be
     deleted: tuple[Happened, ...] = (*BEGIN, sent(0, 10), (DeleteSubscription("t", "old"), Done()))
     begun = (*deleted, (CreateSubscription("t", "new", "latest"), Done()))
     assert broken(*begun, reads(Position(3, -1), 1)) == ("SERVE-04", known)
+    at_deleted: Happened = (CreateSubscription("t", "new", at="b3"), CursorReset(at(3)))
+    assert broken(*deleted, at_deleted, reads(Position(3, -1), 1)) == ("SERVE-04", known)
+    assert broken(*deleted, at_deleted, reads(Position(3, -1), 2), known=known) == ("SERVE-04", None)
     more = (*begun, reads(Position(3, -1), 1), sent(10, 2), reads(Position(3, -1), 3))
     assert set(allowed(*more, known=known)) == {known}
     for other in (2, 5, 10):
