@@ -33,6 +33,7 @@ SHARES = {
     "tests/soak": USERS,
     "tests/clients": USERS,
     "tests/proxy": USERS,
+    "tests/drivers/test_drivers_on_a_real_broker.py": USERS,
     "tests/documented": COMMANDS,
     "tests/package": COMMANDS,
     "tests/test_actions.py": COMMANDS,

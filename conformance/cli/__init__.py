@@ -17,6 +17,7 @@ import click
 from conformance.cli.bisect import bisect
 from conformance.cli.check import check
 from conformance.cli.clean import clean
+from conformance.cli.clients import clients
 from conformance.cli.compact import compact
 from conformance.cli.compare import compare
 from conformance.cli.defects import defects
@@ -63,6 +64,7 @@ for command in (
     bisect,
     check,
     clean,
+    clients,
     compact,
     compare,
     defects,

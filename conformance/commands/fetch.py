@@ -13,6 +13,8 @@ from conformance.brokers.installation.java import find_java
 from conformance.brokers.installation.record import origin_of
 from conformance.brokers.release import fetched_release, release_archive
 from conformance.brokers.startup.agent import agent_jar
+from conformance.drivers import NAME
+from conformance.drivers.catalogue import driver_of
 from conformance.drivers.environment import python_with_client
 
 
@@ -34,7 +36,10 @@ def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> i
     agent = agent_jar()
     say(f"Byteman: {agent} ({_verified(agent)})")
     for version in clients:
-        say(f"pulsar-client {version}: {python_with_client(version, say).parents[1]}")
+        if NAME.fullmatch(version):
+            say(f"{version}: {driver_of(version, say).command[0]}")
+        else:
+            say(f"pulsar-client {version}: {python_with_client(version, say).parents[1]}")
     for java in dict.fromkeys(javas or [find_java()]):
         say(f"Java {java.major}: {java.executable}")
     say(f"No network is needed to check what is in {cache_folder()}.")

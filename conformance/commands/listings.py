@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from conformance.brokers.installation.cache import cache_folder
 from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.console import say, show_table
 from conformance.report.data import title
 from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
+
+_JAVA_JARS: Final = re.compile(r"pulsar-client-java-(.+)")
+_PYTHON_ENVIRONMENT: Final = re.compile(r"pulsar-client-(\d[^-]*)-cpython.*")
+"""The names of clients in the cache."""
 
 
 def list_rules(out: Console) -> None:
@@ -114,3 +120,19 @@ def _list(out: Console, rows: Iterable[tuple[str, str, str]], *, heading: str | 
 
 def _json(value: list[dict[str, Any]]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+def list_clients(out: Console) -> None:
+    """Print the clients that ``--client`` can name, with the releases that the cache has."""
+    cached = sorted(path.name for path in cache_folder("clients").iterdir() if path.suffix not in (".lock", ".partial"))
+    java = [found[1] for name in cached if (found := _JAVA_JARS.fullmatch(name))]
+    python = [found[1] for name in cached if (found := _PYTHON_ENVIRONMENT.fullmatch(name))]
+    _list(
+        out,
+        [
+            ("3.12.0", "pulsar-client in the suite's process", f"cached: {', '.join(python) or 'none'}"),
+            ("python:3.12.0", "pulsar-client behind a driver", f"cached: {', '.join(python) or 'none'}"),
+            ("java:4.0.8", "Pulsar's Java client behind a driver; needs a JDK", f"cached: {', '.join(java) or 'none'}"),
+            ("driver:COMMAND", "any client, behind the driver that COMMAND starts", "see docs/driver-protocol.md"),
+        ],
+    )

@@ -21,6 +21,7 @@ from conformance.brokers.name import is_running_cluster
 from conformance.brokers.select import demand_size, substitutes_of
 from conformance.brokers.settings import CHOICES, Choice
 from conformance.brokers.size import Size
+from conformance.clients.driver.connect import DriverCommand, use
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
 from conformance.engine.deployment import BrokerOfRun, settings_of
@@ -56,6 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
         security = _security(config.getoption("--pulsar-connection"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
+    driver = config.getoption("--pulsar-driver")
+    if driver is not None:
+        use(msgspec.json.decode(driver, type=DriverCommand))
     seed = config.getoption("--pulsar-seed")
     config.stash[_began] = time.monotonic()
     config.stash[_emitter] = events.Emitter(config.getoption("--pulsar-events"), began=config.stash[_began])

@@ -15,15 +15,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, assert_never
 
-import pulsar
-
-from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
+from conformance.clients.driver.connect import PULSAR_CLIENT, client_info
+from conformance.clients.driver.protocol import Feature
 from conformance.tenancy.cluster_settings import CLASSIC
-from model.operations import AnyOperation, CreateTopic, SetDeduplication
+from model.operations import (
+    AnyOperation,
+    Consume,
+    CreateTopic,
+    Drain,
+    OpenProducer,
+    RunReader,
+    RunSubscriber,
+    SetDeduplication,
+    StartSource,
+)
 from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
-from model.subscription_operations import Expire, ResetCursor, Seek
+from model.subscription_operations import Expire, NackRepeatedly, ResetCursor, Seek
 from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
@@ -93,15 +102,28 @@ class KnownDispatchers:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientOption:
-    """An option of pulsar-client."""
+class ClientFeature:
+    """A feature of the released client in use."""
 
-    name: str
-    is_there: bool
+    name: Feature
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInProcess:
+    """The released client runs in the suite's own processes, as pulsar-client does, and not behind a driver."""
 
 
 Question = (
-    AdminRequest | StatsField | EntryHeader | HasSetting | IsOn | AtMost | Dispatcher | KnownDispatchers | ClientOption
+    AdminRequest
+    | StatsField
+    | EntryHeader
+    | HasSetting
+    | IsOn
+    | AtMost
+    | Dispatcher
+    | KnownDispatchers
+    | ClientFeature
+    | ClientInProcess
 )
 
 
@@ -292,9 +314,29 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     Requirement(name="draining hashes", asks=Dispatcher("draining"), rules=tuple(OF_DRAINING)),
     Requirement(name="classic implementation of Key_Shared", asks=Dispatcher("classic"), rules=("KEY-14", "KEY-16")),
     Requirement(
-        name="acks of parts of batches by pulsar-client",
-        asks=ClientOption("batch_index_ack_enabled", ACKNOWLEDGES_PARTS),
+        name="acks of parts of batches by the released client",
+        asks=ClientFeature("batch-index-ack"),
         withheld="its consumers acknowledge entries",
+    ),
+    Requirement(
+        name="chunking by the released client",
+        asks=ClientFeature("chunking"),
+        rules=family("CHUNK"),
+        needs=lambda operation: isinstance(operation, OpenProducer) and operation.is_chunking,
+    ),
+    Requirement(
+        name="redelivery by the released client",
+        asks=ClientFeature("nack"),
+        rules=("ACK-13",),
+        needs=lambda operation: isinstance(operation, NackRepeatedly),
+        withheld="no application nacks a message repeatedly",
+    ),
+    Requirement(
+        name="applications in processes of their own",
+        asks=ClientInProcess(),
+        rules=("DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
+        needs=lambda operation: isinstance(operation, StartSource | Consume | Drain | RunReader | RunSubscriber),
+        withheld="no application is killed",
     ),
 )
 """The table. Of several requirements of one rule, the first one that is missing is the reason."""
@@ -345,8 +387,13 @@ def _why_missing(question: Question, broker: BrokerTraits) -> str | None:
                 "the brokers have, or may have, different implementations of Key_Shared, and topics move between them"
             )
             return None if broker.dispatchers.are_known else of_several
-        case ClientOption(name, is_there):
-            return None if is_there else f"pulsar-client {pulsar.__version__} has no option {name}"
+        case ClientFeature(name):
+            client = client_info()
+            return None if name in client.features else f"{client.name} {client.version} does not have {name}"
+        case ClientInProcess():
+            client = client_info()
+            why = f"applications are not killed with {client.name} {client.version}, which is behind a driver"
+            return None if client.name == PULSAR_CLIENT else why
         case _:
             assert_never(question)
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.clients.admin.client import Admin
+from conformance.clients.driver.connect import versions
 from conformance.clients.outcomes import NoAnswer, Receipt
 from conformance.clients.security.service import Service
-from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.clusters import FurtherClusters
 from conformance.harness_error import HarnessError
@@ -110,7 +110,7 @@ class World:
         self._reader: WireClient | None = None
         self.starter = Starter("conformance.applications", read_report)
         self.failpoints = Failpoints(broker.load_agents) if Capability.DEFECTS in broker.capabilities else None
-        self.clients = client_versions()
+        self.clients = versions()
         self.runtime = settings_in_force(self.admin)
         self.assumes_settings = self.runtime is None
         self.namespaces: Final = Namespaces(

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from conformance.clients.driver.connect import ClientInfo
 from conformance.lockstep.settings.dispatchers import KeySharedImplementation
 from conformance.lockstep.settings.in_force import completed, drains, shown_by_policies
 from conformance.lockstep.settings.traits import (
@@ -131,7 +132,8 @@ def test_a_client_without_batch_index_acks_acknowledges_whole_entries(
 ) -> None:
     traits = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"})
     assert traits.of_pulsar_client().acknowledges_parts
-    monkeypatch.setattr("conformance.lockstep.settings.traits.ACKNOWLEDGES_PARTS", False)
+    lacking = ClientInfo(name="java", version="1.0", features=frozenset())
+    monkeypatch.setattr("conformance.lockstep.settings.traits.client_info", lambda: lacking)
     assert not traits.of_pulsar_client().acknowledges_parts
 
 

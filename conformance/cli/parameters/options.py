@@ -13,6 +13,7 @@ from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
 from conformance.cli.parameters.types import CLIENT, BrokerParameter, SettingParameter, Tenant, brokers
 from conformance.clients.security.options import variable
+from conformance.drivers import NAME
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +85,11 @@ known_option = click.option(
     metavar="FILE|none",
     help="Known deviations, or none of them.  [default: those shipped]",
 )
-client_option = click.option("--client", type=CLIENT, help="Another pulsar-client.  [default: the one installed]")
+client_option = click.option(
+    "--client",
+    type=CLIENT,
+    help="Another pulsar-client, or java:4.0.8, python:3.10.0 or driver:COMMAND.  [default: the one installed]",
+)
 setting_option = click.option(
     "--setting", "settings", type=SettingParameter(), multiple=True, help="A setting of the broker; may be repeated."
 )
@@ -149,9 +154,17 @@ def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:
 
 
 def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
-    """The engine, with another release of pulsar-client if ``version`` has one."""
+    """The engine, with another release of pulsar-client, or with a driver, if ``version`` names one."""
     if version is None:
         return engine
+
+    def say(line: str) -> None:
+        err.print(line, markup=False)
+
+    if NAME.fullmatch(version):
+        from conformance.drivers.catalogue import driver_of
+
+        return engine.with_driver(driver_of(version, say))
     from conformance.drivers.environment import python_with_client
 
-    return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)), client=version)
+    return engine.run_by(python_with_client(version, say), client=version)

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import click
 from click.shell_completion import CompletionItem
 
+from conformance.drivers import NAME
 from model.rules import names
 from model.rules.catalogue import FAMILIES, RULES, Selection, selection
 
@@ -191,6 +192,14 @@ class ReleaseParameter(click.ParamType[str]):
         return text
 
 
+class ClientParameter(ReleaseParameter):
+    """A release of pulsar-client, or a client behind a driver."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value).strip()
+        return text if NAME.fullmatch(text) else super().convert(value, param, ctx)
+
+
 class BrokerParameter(click.ParamType[str]):
     """The name of a broker, which is refused at once if it names none."""
 
@@ -249,7 +258,7 @@ def _variants() -> list[str]:
     return [variant.name for variant in VARIANTS]
 
 
-CLIENT = ReleaseParameter("pulsar-client", "3.12.0")
+CLIENT = ClientParameter("pulsar-client", "3.12.0, java:4.0.8, python:3.10.0 or driver:COMMAND")
 DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
 DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
 DEVIATION = Name("deviation", _deviations, listed_by="pulsar-conformance known")

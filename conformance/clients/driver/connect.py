@@ -17,6 +17,7 @@ from conformance.clients.driver.interface import ReleasedClient
 from conformance.clients.driver.process import DriverProcess
 from conformance.clients.driver.remote import RemoteClient
 from conformance.clients.security.service import Service
+from conformance.clients.versions import client_versions
 
 PULSAR_CLIENT: Final = "pulsar-client"
 
@@ -77,6 +78,12 @@ def connect(service: Service | str, *, timeout_s: float) -> ReleasedClient:
     if driver is None:
         return OfficialClient(service, timeout_s=timeout_s)
     return RemoteClient(driver, service, timeout_s=timeout_s)
+
+
+def versions() -> dict[str, str]:
+    """The versions of the wire client and of the client in use, by their names in events."""
+    info = client_info()
+    return client_versions(None if info.name == PULSAR_CLIENT else f"{info.name}:{info.version}")
 
 
 def client_info() -> ClientInfo:

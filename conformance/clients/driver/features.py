@@ -58,9 +58,6 @@ DECLARED: Final = frozenset(
 )
 """The features of the installed pulsar-client."""
 
-ACKNOWLEDGES_PARTS: Final = "batch-index-ack" in DECLARED
-"""Whether its consumers can acknowledge the messages of a batch one by one."""
-
 
 def told_by(message: Any, name: str) -> str:
     """A property of a pulsar-client message; empty if the client has no such method."""

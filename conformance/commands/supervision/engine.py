@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from conformance.brokers.size import SMALLEST, Size
 from conformance.clients.security.service import NO_SECURITY, Security
 from model.rules.catalogue import Rule
 
 if TYPE_CHECKING:
     from conformance.brokers.settings import Choice
+    from conformance.clients.driver.connect import DriverCommand
     from conformance.known import KnownDeviation
     from conformance.tenancy.footprint import Footprint
 
@@ -68,11 +71,16 @@ class Engine:
     demand: Callable[[str, Settings, Choice | None, Size], None] = _demand
     security: Security = NO_SECURITY
     client: str | None = None
-    """The version of its pulsar-client; None: the one installed here."""
+    """The version of its pulsar-client, or the name of its driver; None: the one installed here."""
 
     def run_by(self, python: Path, *, client: str) -> Engine:
         """The same with the Python of another environment, which has this pulsar-client."""
         return replace(self, command=(str(python), *self.command[1:]), client=client)
+
+    def with_driver(self, driver: DriverCommand) -> Engine:
+        """The same with this driver's client."""
+        text = msgspec.json.encode(driver).decode()
+        return replace(self, command=(*self.command, "--pulsar-driver", text), client=driver.name)
 
     def secured(self, security: Security) -> Engine:
         """The same with these options for the connection."""

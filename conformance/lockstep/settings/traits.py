@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
+from conformance.clients.driver.connect import client_info
 from model.vocabulary import LookAhead, SnapshotSchedule
 
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
@@ -57,8 +57,8 @@ class Traits:
         )
 
     def of_pulsar_client(self) -> Self:
-        """The traits for consumers of pulsar-client, some releases of which have no batch index acks."""
-        return replace(self, acknowledges_parts=self.acknowledges_parts and ACKNOWLEDGES_PARTS)
+        """The traits for consumers of the released client, some releases of which have no batch index acks."""
+        return replace(self, acknowledges_parts=self.acknowledges_parts and "batch-index-ack" in client_info().features)
 
 
 def snapshot_schedule(runtime: Mapping[str, str]) -> SnapshotSchedule:

@@ -10,7 +10,8 @@ from conformance.lockstep.capabilities import (
     REQUIREMENTS,
     AdminRequest,
     AtMost,
-    ClientOption,
+    ClientFeature,
+    ClientInProcess,
     Dispatcher,
     EntryHeader,
     HasSetting,
@@ -134,7 +135,9 @@ def _asked(question: Question) -> str:
             return field if kind == "draining" else f"the setting `{CLASSIC}`, or stats without that field"
         case KnownDispatchers():
             return "whether all brokers show draining hashes, or none, or a deployment of separate processes"
-        case ClientOption(name):
-            return f"the option `{name}` of pulsar-client"
+        case ClientFeature(name):
+            return f"the feature `{name}` of the client (an option of pulsar-client, or declared by a driver)"
+        case ClientInProcess():
+            return "pulsar-client, and not a client behind a driver"
         case _:
             assert_never(question)
