@@ -107,13 +107,15 @@ def is_current_ledger_empty(state: Example, topic: str | None) -> bool:
     return False
 
 
-def batch_sizes(state: Example, topic: str | None) -> tuple[int, ...]:
-    """How many messages each entry of a topic has; if they are not known for sure, of different sizes."""
+def batch_sizes(state: Example, step: Step, topic: str | None) -> tuple[int, ...]:
+    """How many messages each entry of a topic has, those of this step among them; if they are not known for sure, of
+    different sizes."""
     one = tracked(state, topic)
     if one is None or not one.is_sure:
         return ANY_SIZES
     log = state.consumption.log(topic or "")
-    return tuple(log.size(position) for position in log.all_after(EARLIEST))
+    sent = step.operation.entries if isinstance(step.operation, Send) else ()
+    return (*(log.size(position) for position in log.all_after(EARLIEST)), *(len(entry.messages) for entry in sent))
 
 
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:

@@ -41,6 +41,7 @@ def test_an_acknowledgment_comes_through_all_stops_of_the_walk_in_order(world: W
     machine = AcknowledgmentMachine(example)
     machine.begin(
         ends=False,
+        contends=False,
         is_patient=False,
         persistence="every-ack",
         kinds=("Shared",),

@@ -32,7 +32,7 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     if not isinstance(sent, BeyondPermits) or sent.entries <= 0:
         return None
     consumer = state.consumption.consumers.get(sent.actor)
-    sizes = batch_sizes(state, sent.topic)
+    sizes = batch_sizes(state, step, sent.topic)
     if consumer is None or consumer.kind not in SHARED or len(set(sizes)) == 1:
         return None
     return broken.passing()

@@ -72,3 +72,19 @@ def test_the_average_explains_nothing_where_all_batches_are_alike() -> None:
     assert not is_explained((3, 3, 3), "Shared", BY_ENTRIES, AVERAGE)
     assert not is_explained((3, 2, 1), "Exclusive", BY_ENTRIES, AVERAGE)
     assert not is_explained((3, 2, 1), "Shared", BEYOND_ENTRIES, AVERAGE)
+
+
+@pytest.mark.parametrize(("size", "deviations"), [(2, (SINGLE,)), (1, None)])
+def test_batches_that_are_sent_in_the_same_step_count_too(size: int, deviations: tuple[str, ...] | None) -> None:
+    before = judged(
+        (CreateTopic("t0", persistence="every-ack"), Created(deduplication=False, snapshot_room=6)),
+        (OpenProducer("p", "t0", "p"), Opened(-1)),
+        (Subscribe("c", "t0", "s", "Exclusive"), Subscribed()),
+        (Receive("c", 3), ReceivedMessages(())),
+        known=(SINGLE,),
+    )
+    assert isinstance(before, Allowed)
+    entries = tuple(Entry(tuple(Message(9 * n + m, f"b{n}{m}") for m in range(size))) for n in range(1, 4))
+    sent = Sent(tuple(Stored(Position(1, n)) for n in range(3)))
+    found = judge(before.state, Send("p", entries), sent, unexpected=(BeyondPermits("c", -1, 1, "t0"),))
+    assert (found.deviations if isinstance(found, Allowed) else None) == deviations
