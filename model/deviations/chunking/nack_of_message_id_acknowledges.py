@@ -17,7 +17,6 @@ from model.traffic import CommandAck
 ENTRY = Deviation(
     name="nack-of-message-id-acknowledges",
     rule="CHUNK-07",
-    also=("ACK-01", "ACK-18"),
     statement="If an application nacks a message by its id, pulsar-client acknowledges the message. It is lost.",
     cause="Consumer_negative_acknowledge_message_id of the Python binding calls acknowledgeAsync (since apache/pulsar-client-python#121, until #180).",
     upstream=("apache/pulsar-client-python#178", "apache/pulsar-client-python#180"),

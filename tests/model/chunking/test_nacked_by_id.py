@@ -44,7 +44,7 @@ def reads(mark_delete: int, backlog: int) -> Happened:
 def test_a_nack_that_acknowledges_explains_no_other_ack_and_no_missing_request() -> None:
     assert isinstance(judged(*BEGUN, reads(-1, 2)), Allowed)
     lost = broken_by(*BEGUN, reads(0, 1))
-    assert (lost.rule, lost.deviation, lost.side) == ("ACK-18", NAME, "client")
+    assert (lost.rule, lost.deviation, lost.side) == ("CHUNK-07", NAME, "client")
     allowed = judged(*BEGUN, reads(0, 1), known=(NAME,))
     assert isinstance(allowed, Allowed)
     assert allowed.deviations == (NAME,)
