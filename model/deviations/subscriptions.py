@@ -18,7 +18,7 @@ from model.example.state import Example, Past
 from model.example.step import Step
 from model.judgement import Allowed
 from model.log import Position
-from model.subscription_operations import Skip
+from model.subscription_operations import CreateSubscription, Skip
 from model.subscriptions import administration
 from model.vocabulary import SubscriptionId
 
@@ -68,6 +68,15 @@ def reset_by(state: Example, step: Step) -> tuple[SubscriptionId, ...]:
     if not isinstance(step.outcome, CursorReset):
         return ()
     return administration.reset_by(before(state).consumption, step.operation)
+
+
+def placed_by(state: Example, step: Step) -> tuple[SubscriptionId, ...]:
+    """Those, and one that it created at a message: a broker creates it and then resets it."""
+    match step.operation, step.outcome:
+        case CreateSubscription(topic, name), CursorReset() if (topic, name) in state.consumption.cursors:
+            return (SubscriptionId(topic, name),)
+        case _:
+            return reset_by(state, step)
 
 
 def persisting(state: Example, subscription: SubscriptionId, states: frozenset[Acked]) -> Iterator[Example]:

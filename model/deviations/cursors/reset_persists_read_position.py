@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from model.cursors.acked import Acked
 from model.deviation import Deviation, Shadow
-from model.deviations.subscriptions import persisting, reset_by
+from model.deviations.subscriptions import persisting, placed_by
 from model.example.state import Example
 from model.example.step import Step
 
@@ -29,7 +29,7 @@ ENTRY = Deviation(
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    for subscription in reset_by(state, step):
+    for subscription in placed_by(state, step):
         log = state.consumption.log(subscription.topic)
         for one in state.consumption.cursors[subscription].possible:
             if (following := log.after(one.mark_delete)) is not None:
