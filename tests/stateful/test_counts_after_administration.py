@@ -72,11 +72,12 @@ class MiscountsTheSum(SimulatedPerformer):
     ids=lambda one: getattr(one, "name", getattr(one, "__name__", "")),
 )
 def test_a_wrong_backlog_right_after_an_operation_is_found(operation: type[AnyOperation], machine: Machine) -> None:
-    assert found_by(machine, partial(MiscountsAfter, after=operation)) == "SERVE-04"
+    rule = "ACK-19" if operation is DeleteSubscription else "SERVE-04"
+    assert found_by(machine, partial(MiscountsAfter, after=operation)) == rule
 
 
 def test_a_sum_that_differs_from_what_it_is_the_sum_of_is_found() -> None:
-    assert found_by(ACKNOWLEDGMENT, MiscountsTheSum) == "SERVE-04"
+    assert found_by(ACKNOWLEDGMENT, MiscountsTheSum) in ("SERVE-04", "SERVE-08")  # the latter right after a read
 
 
 def found_by(machine: Machine, performer: MakePerformer) -> str:
