@@ -1,7 +1,8 @@
 """The quiesce phase: no faults, and everything must be delivered and acknowledged, according to the broker's stats.
 
 If a subscription makes no progress for a while, its consumers reconnect. If that does not help, its topic is unloaded.
-Some known deviations stop a subscription until one of these. Both are recorded. If neither helps, it is stuck.
+Some known deviations stop a subscription until one of these. Both are recorded. If neither helps, it is stuck. So is
+one whose stats are not answered for too long.
 
 Each of several clusters waits for what the others still replicate to it. A replicated subscription must also follow
 where it has no consumers, up to the end of the log when all else was delivered; heartbeats are sent meanwhile.
@@ -36,6 +37,8 @@ FOLLOW_PATIENCE_S: Final = 75.0
 
 It follows another cluster; or nothing is left, and a replicator that lost its connection retries now and then.
 """
+ANSWER_PATIENCE_S: Final = 120.0
+"""How long the stats of a topic may not be answered: it cannot be loaded, because its bookies are lost, say."""
 FOLLOWED_FOR_S: Final = 65.0
 """How long subscriptions are observed to follow, at least: long enough for ``verify`` to judge it."""
 LOOK_EVERY_S: Final = 0.5
@@ -156,9 +159,18 @@ class QuiescePhase:
             stats = self._clusters[label].admin.internal_stats(topic)
             has_all = self._has_all(label, topic)
         except UNANSWERED:
-            return  # the topic may be loading
+            self._give_up(label, topic)  # unless the topic is only loading
+            return
         for place in [one for one in self._open if one[:2] == (label, topic)]:
             self._follow(place, _left(stats, place[2], self._open[place].goal), has_all=has_all)
+
+    def _give_up(self, label: str, topic: str) -> None:
+        """What a topic has open is stuck if its stats have not been answered for too long."""
+        for place in [one for one in self._open if one[:2] == (label, topic)]:
+            opened = self._open[place]
+            if time.monotonic() - opened.since_s > ANSWER_PATIENCE_S:
+                self._stuck[_named(place)] = opened.left
+                del self._open[place]
 
     def _has_all(self, label: str, topic: str) -> bool:
         """Whether the other clusters have nothing left to replicate to this one."""

@@ -96,6 +96,17 @@ def test_a_subscription_without_progress_is_helped_twice_and_then_stuck(
     assert (unload["fault"], unload["topic"]) == (UNLOAD, topic.name)
 
 
+def test_a_subscription_whose_stats_are_not_answered_is_stuck(
+    broker: Broker, admin: Admin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody serves a topic that does not exist; one whose bookies are lost cannot be loaded either."""
+    monkeypatch.setattr(quiesce, "ANSWER_PATIENCE_S", 0.2)
+    name = f"persistent://public/default/quiesce-{uuid.uuid4().hex}"
+    gone = TopicPlan(name=name, kind=TopicKind.KEYED, subscriptions=(("a", "Shared"),))
+    found = quiesced(broker, admin, gone, Listening(), tmp_path)
+    assert found == QuiesceResult(helped=(), stuck=(((name, "a"), frozenset()),))
+
+
 def test_a_subscription_acknowledged_in_time_is_drained(
     broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path
 ) -> None:
