@@ -79,8 +79,8 @@ def test_a_cursor_is_reset_to_the_publish_time_of_a_message(admin: Admin, client
 
 def test_only_fully_acknowledged_ledgers_are_trimmed(admin: Admin, client: WireClient) -> None:
     topic = topic_of(admin, persisted_per_s=0.0, is_kept=False)
+    consumer = subscribed(client, topic, permits=12)  # before the messages: full ledgers without one are deleted
     positions = write(client, topic, 12)
-    consumer = subscribed(client, topic, permits=12)
     take(consumer, 12)
     consumer.ack(positions[:7])
     try:
