@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -11,15 +11,16 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.cursors.log import TopicLog
 from model.cursors.row import Row
-from model.deviations.facts import is_reloaded_by
+from model.deviations.facts import is_reopened, pasts_since_load
 from model.events import CursorReset, Done
 from model.example.judge import judge
-from model.example.state import Example, Past
+from model.example.state import Example, Judgement, Past
 from model.example.step import Step
-from model.judgement import Allowed
+from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscription_operations import CreateSubscription, Skip
 from model.subscriptions import administration
+from model.subscriptions.counts import Peeked
 from model.vocabulary import SubscriptionId
 
 
@@ -39,44 +40,76 @@ def judged_as(state: Example, step: Step) -> Iterator[Example]:
         yield judged.state
 
 
-def skipped_of(state: Example, step: Step) -> tuple[SubscriptionId, int] | None:
-    """The subscription, and how many entries of it a step skipped."""
+def skipping(state: Example, step: Step, counts: Callable[[Acked, TopicLog, int], Iterable[int]]) -> Iterator[Example]:
+    """The states after the last step, if it was a skip and skipped another number of entries.
+
+    ``counts``: how many, from a possible state of the subscription, by the number that was asked for.
+    """
     match step.operation, step.outcome:
-        case Skip(topic, subscription, count), Done():
-            one = SubscriptionId(topic, subscription)
-            return (one, count) if one in before(state).consumption.cursors else None
+        case Skip(topic, name, asked), Done():
+            then = before(state).consumption
+            cursor = then.cursors.get(SubscriptionId(topic, name))
+            possible = () if cursor is None else cursor.possible
+            found = {count for one in possible for count in counts(one, then.log(topic), asked)}
+            for count in sorted(found - {asked}):
+                skip = msgspec.structs.replace(step.operation, count=count)
+                yield from judged_as(state, msgspec.structs.replace(step, operation=skip))
+        case _:
+            pass
+
+
+NthEntries = Callable[[Acked, TopicLog, int], Sequence[Position]]
+"""Which entries a broker may take for the nth unacknowledged one."""
+
+
+def skipping_up_to(state: Example, step: Step, nth: NthEntries) -> Iterator[Example]:
+    """The same if the skip ended with what the broker takes for the nth entry. Not on a reopened topic."""
+    if is_reopened(state, step.operation.topic):
+        return iter(())
+    return skipping(
+        state,
+        step,
+        lambda one, log, asked: [
+            sum(1 for position in one.unacknowledged(log) if position <= last) for last in nth(one, log, asked)
+        ],
+    )
+
+
+def skipping_on_reopened(
+    state: Example, step: Step, ended: Callable[[Acked, TopicLog, int], Acked]
+) -> Iterator[Example]:
+    """The same on a topic that was terminated and reloaded, if the skip led to this state instead."""
+    if not is_reopened(state, step.operation.topic):
+        return iter(())
+    return skipping(state, step, lambda one, log, asked: [one.count_left(log) - ended(one, log, asked).count_left(log)])
+
+
+def peeked(broken: Broken, nth: NthEntries) -> Judgement | None:
+    """What is left of a violation if a peek returned what the broker takes for the nth entry."""
+    match broken.evidence:
+        case Peeked(possible, log, number, position) if any(position in nth(one, log, number) for one in possible):
+            return broken.passing()
         case _:
             return None
 
 
-def skipping(state: Example, step: Step, counts: Iterable[int]) -> Iterator[Example]:
-    """The states after the last step, which was a skip, if it skipped so many entries instead."""
-    if not isinstance(step.operation, Skip):
-        return
-    for count in dict.fromkeys(count for count in counts if count != step.operation.count):
-        skip = msgspec.structs.replace(step.operation, count=count)
-        yield from judged_as(state, msgspec.structs.replace(step, operation=skip))
-
-
-def entries_up_to(state: Acked, log: TopicLog, last: Position) -> int:
-    """How many unacknowledged entries there are up to a position."""
-    return sum(1 for position in state.unacknowledged(log) if position <= last)
-
-
-def reset_by(state: Example, step: Step) -> tuple[SubscriptionId, ...]:
-    """The subscriptions that the last step reset."""
-    if not isinstance(step.outcome, CursorReset):
+def reset_by(past: Past | None) -> tuple[SubscriptionId, ...]:
+    """The subscriptions that a step reset."""
+    if past is None or not isinstance(past.step.outcome, CursorReset):
         return ()
-    return administration.reset_by(before(state).consumption, step.operation)
+    return administration.reset_by(past.before.consumption, past.step.operation)
 
 
-def placed_by(state: Example, step: Step) -> tuple[SubscriptionId, ...]:
+def placed_by(past: Past | None) -> tuple[SubscriptionId, ...]:
     """Those, and one that it created at a message: a broker creates it and then resets it."""
-    match step.operation, step.outcome:
-        case CreateSubscription(topic, name), CursorReset() if (topic, name) in state.consumption.cursors:
+    match past:
+        case Past(step=Step(operation=CreateSubscription(topic, name), outcome=CursorReset()), after=after) if (
+            topic,
+            name,
+        ) in after.consumption.cursors:
             return (SubscriptionId(topic, name),)
         case _:
-            return reset_by(state, step)
+            return reset_by(past)
 
 
 def persisting(state: Example, subscription: SubscriptionId, states: frozenset[Acked]) -> Iterator[Example]:
@@ -87,16 +120,6 @@ def persisting(state: Example, subscription: SubscriptionId, states: frozenset[A
         yield with_cursor(state, subscription, replace(cursor, past=Row.of(placed)))
 
 
-def since_reloaded(state: Example, topic: str) -> list[Past]:
-    """The steps since a topic was loaded, the first one first."""
-    steps: list[Past] = []
-    for past in state.trace:
-        if is_reloaded_by(past, topic):
-            break
-        steps.append(past)
-    return steps[::-1]
-
-
 def created_at(state: Example, subscription: SubscriptionId) -> Past | None:
     """The step that created a subscription."""
     is_new = (past for past in state.trace if subscription not in past.before.consumption.cursors)
@@ -105,9 +128,8 @@ def created_at(state: Example, subscription: SubscriptionId) -> Past | None:
 
 def placed_at(state: Example, subscription: SubscriptionId) -> Past | None:
     """The step since its topic was loaded that created a subscription, or reset it last."""
-    for past in reversed(since_reloaded(state, subscription.topic)):
-        is_new = subscription not in past.before.consumption.cursors
-        is_placed = is_new or subscription in reset_by(replace(past.after, past=past), past.step)
+    for past in pasts_since_load(state, subscription.topic):
+        is_placed = subscription not in past.before.consumption.cursors or subscription in reset_by(past)
         if is_placed and subscription in past.after.consumption.cursors:
             return past
     return None

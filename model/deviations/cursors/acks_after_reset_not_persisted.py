@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from model.deviation import Deviation, Shadow
 from model.deviations.subscriptions import reset_by
 from model.events import NotPersisted
@@ -41,7 +39,7 @@ def _is_where_reset(state: Example, subscription: SubscriptionId) -> bool:
     """Whether mark-delete is where a reset or a seek put it, since when only later entries were acknowledged."""
     now = state.consumption.cursors[subscription]
     for past in state.trace:
-        if subscription in reset_by(replace(past.after, past=past), past.step):
+        if subscription in reset_by(past):
             placed = past.after.consumption.cursors[subscription]
             is_there = {one.mark_delete for one in now.possible} == {one.mark_delete for one in placed.possible}
             return is_there and now.past[0] == placed.past[0]

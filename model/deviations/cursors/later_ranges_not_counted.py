@@ -2,14 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.cursors import acked
+from model.cursors.acked import nth_by_first_ranges
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_reopened
-from model.deviations.subscriptions import before, entries_up_to, skipped_of, skipping
+from model.deviations.subscriptions import peeked, skipping_up_to
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
-from model.subscriptions.counts import Peeked
 
 ENTRY = Deviation(
     name="later-ranges-not-counted",
@@ -37,20 +35,8 @@ ENTRY = Deviation(
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    match skipped_of(state, step):
-        case subscription, count if not is_reopened(state, subscription.topic):
-            log = before(state).consumption.log(subscription.topic)
-            possible = before(state).consumption.cursors[subscription].possible
-            ends = ((one, last) for one in possible for last in acked.nth_by_first_ranges(one, log, count))
-            yield from skipping(state, step, [entries_up_to(one, log, last) for one, last in ends])
-        case _:
-            pass
+    return skipping_up_to(state, step, nth_by_first_ranges)
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
-    match broken.evidence:
-        case Peeked(possible, log, nth, position):
-            is_it = any(position in acked.nth_by_first_ranges(one, log, nth) for one in possible)
-            return broken.passing() if is_it else None
-        case _:
-            return None
+    return peeked(broken, nth_by_first_ranges)

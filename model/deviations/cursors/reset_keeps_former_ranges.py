@@ -7,8 +7,8 @@ from model.cursors.acked import Acked, with_entries
 from model.cursors.cursor import Cursor
 from model.cursors.log import TopicLog
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_reloaded_by
-from model.deviations.subscriptions import before, persisting, reset_by, since_reloaded
+from model.deviations.facts import is_reloaded_by, pasts_since_load
+from model.deviations.subscriptions import before, persisting, reset_by
 from model.events import CursorRead
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -38,7 +38,7 @@ ENTRY = Deviation(
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    for subscription in reset_by(state, step):
+    for subscription in reset_by(state.past):
         former, log = before(state).consumption.cursors[subscription], state.consumption.log(subscription.topic)
         placed = {one.mark_delete for one in state.consumption.cursors[subscription].past[0].states}
         kept = frozenset(one for position in placed for one in _with_former(former, position, log))
@@ -70,9 +70,9 @@ def _was_recovered_at(state: Example, subscription: SubscriptionId, mark_delete:
     is_killed = False
     for past in state.trace:
         is_killed |= is_reloaded_by(past, subscription.topic) and not isinstance(past.step.operation, Unload)
-        after = replace(past.after, past=past)
-        if is_killed and subscription in reset_by(after, past.step):
-            log, cursor = after.consumption.log(subscription.topic), after.consumption.cursors[subscription]
+        if is_killed and subscription in reset_by(past):
+            after = past.after.consumption
+            log, cursor = after.log(subscription.topic), after.cursors[subscription]
             placed = {one.mark_delete for one in (*cursor.possible, *cursor.past[0].states)}
             return log.at_or_before(mark_delete) in placed
     return False
@@ -82,7 +82,7 @@ def adds(state: Example, step: Step, wrong: Count) -> tuple[int, int] | None:
     """The entry at the mark-delete position, if a range has that, until the topic is reloaded."""
     if wrong.of != "backlog":
         return None
-    steps = [one.step for one in since_reloaded(state, wrong.subscription.topic)]
+    steps = (one.step for one in pasts_since_load(state, wrong.subscription.topic))
     return (-1, -1) if any(_is_within_range(one, wrong.subscription) for one in (*steps, step)) else None
 
 

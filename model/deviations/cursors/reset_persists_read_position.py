@@ -29,7 +29,7 @@ ENTRY = Deviation(
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    for subscription in placed_by(state, step):
+    for subscription in placed_by(state.past):
         log = state.consumption.log(subscription.topic)
         for one in state.consumption.cursors[subscription].possible:
             if (following := log.after(one.mark_delete)) is not None:

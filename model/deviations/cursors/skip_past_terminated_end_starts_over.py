@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.cursors import acked
+from model.cursors.acked import skip_starting_over
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import is_reopened
-from model.deviations.subscriptions import before, skipped_of, skipping
+from model.deviations.subscriptions import skipping_on_reopened
 from model.example.state import Example
 from model.example.step import Step
 
@@ -29,11 +28,4 @@ ENTRY = Deviation(
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    match skipped_of(state, step):
-        case subscription, count if is_reopened(state, subscription.topic):
-            log = before(state).consumption.log(subscription.topic)
-            possible = before(state).consumption.cursors[subscription].possible
-            ends = [(one, acked.skip_starting_over(one, log, count)) for one in possible]
-            yield from skipping(state, step, [one.count_left(log) - end.count_left(log) for one, end in ends])
-        case _:
-            pass
+    return skipping_on_reopened(state, step, skip_starting_over)

@@ -5,12 +5,11 @@ from itertools import islice
 
 import msgspec
 
-from model.cursors import acked
-from model.cursors.acked import Acked
+from model.cursors.acked import Acked, skip_before_last_ledger
 from model.cursors.log import TopicLog
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_reopened
-from model.deviations.subscriptions import before, judged_as, skipped_of, skipping
+from model.deviations.subscriptions import judged_as, skipping_on_reopened
 from model.events import CursorReset, Refused
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -44,18 +43,7 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
                 first = msgspec.structs.replace(step.outcome, to=Position(to.ledger, 0))
                 yield from judged_as(state, msgspec.structs.replace(step, outcome=first))
         case _:
-            yield from _skipping_less(state, step)
-
-
-def _skipping_less(state: Example, step: Step) -> Iterator[Example]:
-    match skipped_of(state, step):
-        case subscription, count if is_reopened(state, subscription.topic):
-            log = before(state).consumption.log(subscription.topic)
-            possible = before(state).consumption.cursors[subscription].possible
-            ends = [(one, acked.skip_before_last_ledger(one, log, count)) for one in possible]
-            yield from skipping(state, step, [one.count_left(log) - end.count_left(log) for one, end in ends])
-        case _:
-            pass
+            yield from skipping_on_reopened(state, step, skip_before_last_ledger)
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from model.deviation import Deviation, Shadow
-from model.deviations.subscriptions import reset_by, since_reloaded
+from model.deviations.facts import pasts_since_load
+from model.deviations.subscriptions import reset_by
 from model.events import CursorRead
 from model.example.state import Example, Past
 from model.example.step import Step
@@ -32,8 +31,8 @@ def adds(state: Example, step: Step, wrong: Count) -> tuple[int, int] | None:
     if wrong.of != "backlog":
         return None
     subscription, left, missing, is_any = wrong.subscription, wrong.shown - wrong.difference, 0, False
-    for past in since_reloaded(state, subscription.topic):
-        if subscription in reset_by(replace(past.after, past=past), past.step):
+    for past in reversed([*pasts_since_load(state, subscription.topic)]):
+        if subscription in reset_by(past):
             beyond = [len(one.beyond()) for one in past.before.consumption.cursors[subscription].possible]
             missing, is_any = missing + max(beyond), True
         elif _is_right(past, subscription, missing):

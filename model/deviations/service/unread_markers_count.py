@@ -6,7 +6,7 @@ from model.cursors.acked import Acked
 from model.cursors.log import TopicLog
 from model.deviation import Deviation, Shadow
 from model.deviations.facts import is_reopened
-from model.deviations.subscriptions import before, skipped_of, skipping
+from model.deviations.subscriptions import skipping
 from model.events import CursorRead
 from model.example.state import Example, Judgement
 from model.example.step import Step
@@ -41,21 +41,16 @@ def adds(state: Example, step: Step, wrong: Count) -> tuple[int, int] | None:
 
 
 def alternatives(state: Example, step: Step) -> Iterator[Example]:
-    match skipped_of(state, step):
-        case subscription, count if not is_reopened(state, subscription.topic):
-            log = before(state).consumption.log(subscription.topic)
-            possible = before(state).consumption.cursors[subscription].possible if log.has_markers else ()
-            fewest = [_fewest(one, log, count) for one in possible]
-            yield from skipping(state, step, range(min(fewest, default=count), count))
-        case _:
-            pass
+    if not is_reopened(state, step.operation.topic):
+        yield from skipping(state, step, _fewer)
 
 
-def _fewest(one: Acked, log: TopicLog, count: int) -> int:
-    """How many messages a skip skips at least."""
-    if log.may_have_more_markers_after(one.mark_delete):
-        return 0
-    return max(0, count - log.markers_after(one.mark_delete))
+def _fewer(one: Acked, log: TopicLog, count: int) -> range:
+    """How many messages a skip may skip, if markers count."""
+    if not log.has_markers:
+        return range(0)
+    is_open = log.may_have_more_markers_after(one.mark_delete)
+    return range(0 if is_open else max(0, count - log.markers_after(one.mark_delete)), count)
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
