@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Self
 import pulsar
 
 from conformance.clients.driver.features import OptionsOf, start_flushing, told_by
-from conformance.clients.driver.interface import NEVER_MS, UNLIMITED, Compression, OfficialDelivery, OfficialTicket
+from conformance.clients.driver.interface import NEVER_MS, UNLIMITED, OfficialDelivery, OfficialTicket
 from conformance.clients.driver.options import pulsar_client
 from conformance.clients.outcomes import (
     ConnectionLost,
@@ -32,6 +32,7 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind
 from conformance.harness_error import HarnessError
 from model.log import Position
+from model.vocabulary import Compression
 
 _SENDING: Final = OptionsOf(pulsar.Producer.send_async)
 _PRODUCING: Final = OptionsOf(pulsar.Client.create_producer)

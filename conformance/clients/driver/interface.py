@@ -14,14 +14,13 @@ from typing import Any, Final, Literal, Protocol, Self
 from conformance.clients.outcomes import SendOutcome
 from conformance.clients.wire.consumer import Kind
 from model.log import Position
+from model.vocabulary import Compression
 
 UNLIMITED: Final = 0.0
 """As a send timeout: never give up."""
 
 NEVER_MS: Final = 2**31 - 1
 """As the delay of a batch: wait until it is requested, or full."""
-
-Compression = Literal["none", "lz4", "zlib"]
 
 
 class OfficialTicket:

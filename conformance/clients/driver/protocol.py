@@ -11,6 +11,8 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from model.vocabulary import Compression, SubscriptionType
+
 PROTOCOL: Final = 1
 """The version of the protocol. It rises if a driver of the version before would be wrong."""
 
@@ -39,8 +41,6 @@ Feature = Literal[
 ]
 """What not every client has. A driver that does not declare a feature is not asked for it."""
 FEATURES: Final[frozenset[Feature]] = frozenset(get_args(Feature))
-
-SubscriptionKind = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
 
 
 def _kebab(name: str) -> str:
@@ -93,7 +93,7 @@ class OpenProducer(Request, frozen=True):
     batch_delay_ms: int = 0
     batch_messages: int = 0
     chunking: bool = False
-    compression: Literal["none", "lz4", "zlib"] = "none"
+    compression: Compression = "none"
 
 
 class Send(Request, frozen=True):
@@ -135,7 +135,7 @@ class Subscribe(Request, frozen=True):
     consumer: str
     topic: str
     subscription: str
-    kind: SubscriptionKind
+    kind: SubscriptionType
     timeout_ms: int
     initial: Literal["earliest", "latest"] = "latest"
     name: str | None = None

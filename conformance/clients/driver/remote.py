@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
 
-from conformance.clients.driver.interface import NEVER_MS, UNLIMITED, Compression, OfficialDelivery, OfficialTicket
+from conformance.clients.driver.interface import NEVER_MS, UNLIMITED, OfficialDelivery, OfficialTicket
 from conformance.clients.driver.process import DriverFailed, DriverProcess
 from conformance.clients.driver.protocol import (
     Abort,
@@ -51,6 +51,7 @@ from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind
 from conformance.harness_error import HarnessError
 from model.log import Position
+from model.vocabulary import Compression
 
 A = TypeVar("A")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +25,11 @@ from conformance.clients.driver.remote import RemoteClient, RemoteConsumer, Remo
 from conformance.clients.outcomes import CLIENT_ERRORS, Lost, Receipt, SendError, ServerRefused
 from conformance.clients.wire.frames import decode_batch
 from conformance.drivers.contract.broker import MAX_MESSAGE_BYTES, FakeBroker
+from conformance.wait import wait_until
 from model.log import Position
 
 TIMEOUT_S: Final = 10.0
 """How long a client may take for anything, its reconnects included."""
-_PAUSE_S: Final = 0.005
 _SOON_MS: Final = 300
 _LONG_MS: Final = 30_000
 _LARGE: Final = bytes(range(256)) * (3 * MAX_MESSAGE_BYTES // 256)
@@ -41,14 +40,13 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Fixture:
     """A driver, a fake broker, and a topic of its own for one check."""
 
     driver: DriverProcess
     broker: FakeBroker
     topic: str
     clients: list[RemoteClient] = field(default_factory=list)
-    sequence_ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def client(self, timeout_s: float = TIMEOUT_S) -> RemoteClient:
         client = RemoteClient(self.driver, self.broker.url, timeout_s=timeout_s)
@@ -73,11 +71,8 @@ class Bench:
         )
 
     def await_so(self, is_so: Callable[[], bool], otherwise: str) -> None:
-        deadline_s = time.monotonic() + TIMEOUT_S
-        while not is_so():
-            if time.monotonic() > deadline_s:
-                raise Broken(otherwise)
-            time.sleep(_PAUSE_S)
+        if not wait_until(is_so, TIMEOUT_S):
+            raise Broken(otherwise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ class Check:
     """A part of the contract. ``feature``: only of drivers that declare it."""
 
     name: str
-    run: Callable[[Bench], None]
+    run: Callable[[Fixture], None]
     feature: Feature | None = None
 
 
@@ -111,119 +106,119 @@ def received(consumer: RemoteConsumer, what: str) -> OfficialDelivery:
 # ------------------------------------------------------------------------------------------------------- the protocol
 
 
-def declares_itself(bench: Bench) -> None:
-    hello = bench.driver.hello
+def declares_itself(fixture: Fixture) -> None:
+    hello = fixture.driver.hello
     demand(bool(hello.client and hello.version), "declares no client or no version in its hello")
     unknown = sorted(set(hello.features) - FEATURES)
     demand(not unknown, f"declares features that the protocol does not have: {', '.join(unknown)}")
 
 
-def answers_out_of_order(bench: Bench) -> None:
+def answers_out_of_order(fixture: Fixture) -> None:
     """A waiting receive must not hold up a send of another client of the driver."""
-    waits = bench.consumer()
-    producer = bench.client().open_producer(f"{bench.topic}-another", name="contract")
-    pending = bench.driver.submit(waiting_receive(bench, waits))
+    waits = fixture.consumer()
+    producer = fixture.client().open_producer(f"{fixture.topic}-another", name="contract")
+    pending = fixture.driver.submit(waiting_receive(fixture, waits))
     ticket = producer.send(1, b"while another request waits")
     demand(ticket.wait(TIMEOUT_S) is not None, "does not confirm a send while a receive waits")
     demand(not pending.settled.is_set(), "answers a receive before a message arrived and before its deadline")
-    bench.broker.put(bench.topic, b"now")
-    bench.driver.awaited(pending, (Message,), timeout_s=TIMEOUT_S)
+    fixture.broker.put(fixture.topic, b"now")
+    fixture.driver.awaited(pending, (Message,), timeout_s=TIMEOUT_S)
 
 
-def waiting_receive(bench: Bench, consumer: RemoteConsumer) -> Receive:
-    return Receive(id=bench.driver.new_id(), consumer=consumer.request_name, timeout_ms=_LONG_MS)
+def waiting_receive(fixture: Fixture, consumer: RemoteConsumer) -> Receive:
+    return Receive(id=fixture.driver.new_id(), consumer=consumer.request_name, timeout_ms=_LONG_MS)
 
 
-def cancels(bench: Bench) -> None:
-    consumer = bench.consumer()
-    request = waiting_receive(bench, consumer)
-    pending = bench.driver.submit(request)
-    bench.driver.ask(
-        Cancel(id=bench.driver.new_id(), request=request.id, timeout_ms=_LONG_MS), Done, timeout_s=TIMEOUT_S
+def cancels(fixture: Fixture) -> None:
+    consumer = fixture.consumer()
+    request = waiting_receive(fixture, consumer)
+    pending = fixture.driver.submit(request)
+    fixture.driver.ask(
+        Cancel(id=fixture.driver.new_id(), request=request.id, timeout_ms=_LONG_MS), Done, timeout_s=TIMEOUT_S
     )
-    bench.driver.awaited(pending, (Cancelled,), timeout_s=TIMEOUT_S)
-    bench.broker.put(bench.topic, b"after")
+    fixture.driver.awaited(pending, (Cancelled,), timeout_s=TIMEOUT_S)
+    fixture.broker.put(fixture.topic, b"after")
     demand(received(consumer, "a message after a cancelled receive").payload == b"after", "receives another message")
 
 
-def keeps_deadlines(bench: Bench) -> None:
-    consumer = bench.consumer()
+def keeps_deadlines(fixture: Fixture) -> None:
+    consumer = fixture.consumer()
     began_s = time.monotonic()
-    request = Receive(id=bench.driver.new_id(), consumer=consumer.request_name, timeout_ms=_SOON_MS)
-    bench.driver.ask(request, Nothing, timeout_s=TIMEOUT_S)
+    request = Receive(id=fixture.driver.new_id(), consumer=consumer.request_name, timeout_ms=_SOON_MS)
+    fixture.driver.ask(request, Nothing, timeout_s=TIMEOUT_S)
     took_ms = (time.monotonic() - began_s) * 1000
     demand(took_ms >= _SOON_MS / 2, f"answers a receive of {_SOON_MS} ms with 'nothing' after {took_ms:.0f} ms")
 
 
-def says_error(bench: Bench) -> None:
+def says_error(fixture: Fixture) -> None:
     """A request that it cannot perform is an error, and no client's no; it goes on afterwards."""
-    request = LastSequenceId(id=bench.driver.new_id(), producer="no such producer", timeout_ms=_LONG_MS)
-    bench.driver.answer(request, (Error,), timeout_s=TIMEOUT_S)
-    bench.client()
+    request = LastSequenceId(id=fixture.driver.new_id(), producer="no such producer", timeout_ms=_LONG_MS)
+    fixture.driver.answer(request, (Error,), timeout_s=TIMEOUT_S)
+    fixture.client()
 
 
 # ------------------------------------------------------------------------------------------------------------ producers
 
 
-def produces(bench: Bench) -> None:
-    producer = bench.producer()
+def produces(fixture: Fixture) -> None:
+    producer = fixture.producer()
     demand(producer.name == "contract", f"opens a producer with the name {producer.name!r} instead of 'contract'")
     tickets = [producer.send(number, f"message {number}".encode()) for number in range(1, 21)]
     receipts = [confirmed(ticket, producer) for ticket in tickets]
-    stored = bench.broker.entries(bench.topic)
+    stored = fixture.broker.entries(fixture.topic)
     payloads = [bytes(one.payload) for one in stored]
     demand(payloads == [f"message {number}".encode() for number in range(1, 21)], f"sent other messages: {payloads}")
     positions = [receipt.position for receipt in receipts]
     demand(positions == [one.position for one in stored], f"confirms messages at other positions: {positions}")
 
 
-def sends_sequence_ids(bench: Bench) -> None:
-    producer = bench.producer()
+def sends_sequence_ids(fixture: Fixture) -> None:
+    producer = fixture.producer()
     for sequence_id in (3, 4, 17):
         confirmed(producer.send(sequence_id, b"message"), producer)
-    sent = [one.metadata.sequence_id for one in bench.broker.entries(bench.topic)]
+    sent = [one.metadata.sequence_id for one in fixture.broker.entries(fixture.topic)]
     demand(sent == [3, 4, 17], f"sent the sequence ids {sent} instead of 3, 4 and 17")
 
 
-def confirms_duplicates(bench: Bench) -> None:
-    producer = bench.producer()
+def confirms_duplicates(fixture: Fixture) -> None:
+    producer = fixture.producer()
     confirmed(producer.send(5, b"first"), producer)
-    another = bench.client().open_producer(bench.topic, name="contract")
+    another = fixture.client().open_producer(fixture.topic, name="contract")
     receipt = confirmed(another.send(5, b"again"), another)
     demand(receipt.position is None, f"confirms a duplicate at {receipt.position} instead of at -1:-1")
 
 
-def says_last_sequence_id(bench: Bench) -> None:
-    producer = bench.producer()
+def says_last_sequence_id(fixture: Fixture) -> None:
+    producer = fixture.producer()
     demand(producer.last_sequence_id == -1, f"opens a new producer with last sequence id {producer.last_sequence_id}")
     confirmed(producer.send(8, b"message"), producer)
     demand(producer.last_sequence_id == 8, f"says that the last sequence id is {producer.last_sequence_id}, not 8")
-    another = bench.client().open_producer(bench.topic, name="contract")
+    another = fixture.client().open_producer(fixture.topic, name="contract")
     last = another.last_sequence_id
     demand(last == 8, f"opens a producer with last sequence id {last}, where the broker said 8")
 
 
-def sends_keys_and_properties(bench: Bench) -> None:
-    producer = bench.producer()
+def sends_keys_and_properties(fixture: Fixture) -> None:
+    producer = fixture.producer()
     confirmed(producer.send(1, b"message", partition_key="key", properties={"a": "b"}), producer)
-    metadata = bench.broker.entries(bench.topic)[0].metadata
+    metadata = fixture.broker.entries(fixture.topic)[0].metadata
     demand(metadata.partition_key == "key", f"sent the key {metadata.partition_key!r} instead of 'key'")
     properties = {one.key: one.value for one in metadata.properties}
     demand(properties == {"a": "b"}, f"sent the properties {properties} instead of a=b")
 
 
-def sends_ordering_keys(bench: Bench) -> None:
-    producer = bench.producer()
+def sends_ordering_keys(fixture: Fixture) -> None:
+    producer = fixture.producer()
     confirmed(producer.send(1, b"message", ordering_key="order"), producer)
-    key = bench.broker.entries(bench.topic)[0].metadata.ordering_key
+    key = fixture.broker.entries(fixture.topic)[0].metadata.ordering_key
     demand(key == b"order", f"sent the ordering key {key!r} instead of 'order'")
 
 
-def sends_batches(bench: Bench) -> None:
-    producer = bench.producer(batching=True)
+def sends_batches(fixture: Fixture) -> None:
+    producer = fixture.producer(batching=True)
     tickets = producer.send_batch([(1, b"one"), (2, b"two"), (3, b"three")])
     receipts = [confirmed(ticket, producer) for ticket in tickets]
-    entries = bench.broker.entries(bench.topic)
+    entries = fixture.broker.entries(fixture.topic)
     demand(len(entries) == 1, f"sent a batch of three messages as {len(entries)} entries")
     inside = [
         payload for _, payload in decode_batch(bytes(entries[0].payload), entries[0].metadata.num_messages_in_batch)
@@ -233,36 +228,36 @@ def sends_batches(bench: Bench) -> None:
     demand(indexes == [0, 1, 2], f"confirms the messages of a batch with the indexes {indexes}")
 
 
-def sends_chunks(bench: Bench) -> None:
-    producer = bench.producer(chunking=True)
+def sends_chunks(fixture: Fixture) -> None:
+    producer = fixture.producer(chunking=True)
     confirmed(producer.send(1, _LARGE), producer)
-    chunks = bench.broker.entries(bench.topic)
+    chunks = fixture.broker.entries(fixture.topic)
     demand(len(chunks) > 1, f"sent a message of {len(_LARGE)} bytes in one entry, over the limit of the broker")
     demand(b"".join(bytes(one.payload) for one in chunks) == _LARGE, "sent chunks that are not the message")
-    delivery = received(bench.consumer(), "a chunked message")
+    delivery = received(fixture.consumer(), "a chunked message")
     demand(delivery.payload == _LARGE, f"receives {len(delivery.payload)} bytes of a chunked message, or others")
 
 
-def passes_refusals_on(bench: Bench) -> None:
-    bench.broker.faults.refuse_producers = 1
+def passes_refusals_on(fixture: Fixture) -> None:
+    fixture.broker.faults.refuse_producers = 1
     try:
-        bench.client().open_producer(bench.topic, name="contract")
+        fixture.client().open_producer(fixture.topic, name="contract")
     except ServerRefused as refused:
         demand(refused.code == "ProducerBusy", f"reports the broker's ProducerBusy as {refused.code}")
     else:
         raise Broken("opens a producer that the broker refused")
-    bench.broker.faults.refuse_consumers = 1
+    fixture.broker.faults.refuse_consumers = 1
     try:
-        bench.consumer()
+        fixture.consumer()
     except ServerRefused as refused:
         demand(refused.code == "ConsumerBusy", f"reports the broker's ConsumerBusy as {refused.code}")
     else:
         raise Broken("subscribes a consumer that the broker refused")
 
 
-def reports_failed_sends(bench: Bench) -> None:
-    producer = bench.producer(send_timeout_s=1.0)
-    bench.broker.faults.never_confirm = True
+def reports_failed_sends(fixture: Fixture) -> None:
+    producer = fixture.producer(send_timeout_s=1.0)
+    fixture.broker.faults.never_confirm = True
     outcome = producer.answer(producer.send(1, b"never confirmed"), timeout_s=2 * TIMEOUT_S)
     demand(isinstance(outcome, Lost | SendError), f"answers a send that was never confirmed with: {outcome}")
     demand(not isinstance(outcome, SendError) or outcome.code == "Timeout", f"a send timed out, and it says: {outcome}")
@@ -271,40 +266,42 @@ def reports_failed_sends(bench: Bench) -> None:
 # ------------------------------------------------------------------------------------------------------------ consumers
 
 
-def consumes(bench: Bench) -> None:
-    consumer = bench.consumer()
-    position = bench.broker.put(bench.topic, b"\x00\xff message", properties={"a": "b"}, key="key")
+def consumes(fixture: Fixture) -> None:
+    consumer = fixture.consumer()
+    position = fixture.broker.put(fixture.topic, b"\x00\xff message", properties={"a": "b"}, key="key")
     delivery = received(consumer, "a message")
     demand(delivery.payload == b"\x00\xff message", f"receives the payload {delivery.payload!r}")
     demand(delivery.position == position, f"receives a message at {delivery.position}, stored at {position}")
-    demand(delivery.topic == bench.topic, f"receives a message of the topic {delivery.topic!r}, not {bench.topic!r}")
+    demand(
+        delivery.topic == fixture.topic, f"receives a message of the topic {delivery.topic!r}, not {fixture.topic!r}"
+    )
     demand(delivery.key == "key", f"receives the key {delivery.key!r} instead of 'key'")
     demand(dict(delivery.properties) == {"a": "b"}, f"receives the properties {delivery.properties} instead of a=b")
     consumer.ack(delivery)
-    acknowledged_at(bench, {position}, "does not acknowledge a message")
+    acknowledged_at(fixture, {position}, "does not acknowledge a message")
 
 
-def acknowledged_at(bench: Bench, wanted: set[Position], otherwise: str) -> None:
-    bench.await_so(lambda: bench.broker.acknowledged(bench.topic, "contract") == wanted, otherwise)
+def acknowledged_at(fixture: Fixture, wanted: set[Position], otherwise: str) -> None:
+    fixture.await_so(lambda: fixture.broker.acknowledged(fixture.topic, "contract") == wanted, otherwise)
 
 
-def receives_three(bench: Bench, consumer: RemoteConsumer) -> Sequence[OfficialDelivery]:
+def receives_three(fixture: Fixture, consumer: RemoteConsumer) -> Sequence[OfficialDelivery]:
     for number in range(3):
-        bench.broker.put(bench.topic, f"message {number}".encode())
+        fixture.broker.put(fixture.topic, f"message {number}".encode())
     return [received(consumer, f"message {number} of 3") for number in range(3)]
 
 
-def acknowledges_cumulatively(bench: Bench) -> None:
-    consumer = bench.client().subscribe(bench.topic, "contract", kind="Exclusive", initial="earliest")
-    messages = receives_three(bench, consumer)
+def acknowledges_cumulatively(fixture: Fixture) -> None:
+    consumer = fixture.client().subscribe(fixture.topic, "contract", kind="Exclusive", initial="earliest")
+    messages = receives_three(fixture, consumer)
     consumer.ack_cumulative(messages[1])
     wanted = {messages[0].position, messages[1].position}
-    acknowledged_at(bench, wanted, "does not acknowledge cumulatively up to a message")
+    acknowledged_at(fixture, wanted, "does not acknowledge cumulatively up to a message")
 
 
-def nacks(bench: Bench) -> None:
-    consumer = bench.consumer(nack_delay_s=0.2)
-    messages = receives_three(bench, consumer)
+def nacks(fixture: Fixture) -> None:
+    consumer = fixture.consumer(nack_delay_s=0.2)
+    messages = receives_three(fixture, consumer)
     consumer.nack(messages[1])
     again = received(consumer, "a message again that it nacked")
     demand(
@@ -313,64 +310,66 @@ def nacks(bench: Bench) -> None:
     demand(again.redelivery_count == 1, f"shows the redelivery count {again.redelivery_count} instead of 1")
 
 
-def requests_redelivery(bench: Bench) -> None:
-    consumer = bench.consumer()
-    messages = receives_three(bench, consumer)
+def requests_redelivery(fixture: Fixture) -> None:
+    consumer = fixture.consumer()
+    messages = receives_three(fixture, consumer)
     consumer.redeliver_all()
     again = {received(consumer, "all unacknowledged messages again").position for _ in messages}
     demand(again == {one.position for one in messages}, f"has {again} redelivered instead of all")
 
 
-def closes_consumers(bench: Bench) -> None:
-    consumer = bench.consumer()
-    messages = receives_three(bench, consumer)
+def closes_consumers(fixture: Fixture) -> None:
+    consumer = fixture.consumer()
+    messages = receives_three(fixture, consumer)
     for message in messages:
         consumer.ack(message)
     consumer.close()
-    acknowledged_at(bench, {one.position for one in messages}, "loses acks when it closes a consumer")
-    demand(bench.broker.count("CLOSE_CONSUMER") > 0, "closes a consumer without telling the broker")
+    acknowledged_at(fixture, {one.position for one in messages}, "loses acks when it closes a consumer")
+    demand(fixture.broker.count("CLOSE_CONSUMER") > 0, "closes a consumer without telling the broker")
 
 
 # ---------------------------------------------------------------------------------------------------------- connections
 
 
-def follows_redirects(bench: Bench) -> None:
-    bench.broker.faults.redirect = True
-    producer = bench.producer()
+def follows_redirects(fixture: Fixture) -> None:
+    fixture.broker.faults.redirect = True
+    producer = fixture.producer()
     confirmed(producer.send(1, b"message"), producer)
-    demand(bench.broker.was_redirected > 0, "does not connect to the broker that a look-up redirects it to")
+    demand(fixture.broker.was_redirected > 0, "does not connect to the broker that a look-up redirects it to")
 
 
-def returns_after_unload(bench: Bench) -> None:
-    producer, consumer = bench.producer(), bench.consumer()
+def returns_after_unload(fixture: Fixture) -> None:
+    producer, consumer = fixture.producer(), fixture.consumer()
     confirmed(producer.send(1, b"before"), producer)
     consumer.ack(received(consumer, "a message"))
-    acknowledged_at(bench, {bench.broker.entries(bench.topic)[0].position}, "does not acknowledge a message")
-    bench.broker.unload()
+    acknowledged_at(fixture, {fixture.broker.entries(fixture.topic)[0].position}, "does not acknowledge a message")
+    fixture.broker.unload()
     confirmed(producer.send(2, b"after"), producer)
     demand(
         received(consumer, "a message after an unload").payload == b"after", "receives another message after an unload"
     )
 
 
-def resends(bench: Bench) -> None:
-    producer = bench.producer()
-    bench.broker.faults.swallow_and_cut = 1
+def resends(fixture: Fixture) -> None:
+    producer = fixture.producer()
+    fixture.broker.faults.swallow_and_cut = 1
     confirmed(producer.send(1, b"lost confirmation"), producer)
-    stored = [bytes(one.payload) for one in bench.broker.entries(bench.topic)]
+    stored = [bytes(one.payload) for one in fixture.broker.entries(fixture.topic)]
     demand(stored == [b"lost confirmation"], f"after a lost confirmation, the broker has {stored}")
-    demand(bench.broker.count("SEND") >= 2, "says that a message is confirmed which the broker did not confirm")
+    demand(fixture.broker.count("SEND") >= 2, "says that a message is confirmed which the broker did not confirm")
 
 
-def aborts(bench: Bench) -> None:
-    producer = bench.producer()
+def aborts(fixture: Fixture) -> None:
+    producer = fixture.producer()
     confirmed(producer.send(1, b"message"), producer)
-    before = bench.broker.open_connections
-    bench.clients[-1].abort()
-    bench.await_so(lambda: bench.broker.open_connections < before, "does not cut its connections when it is aborted")
-    demand(bench.broker.count("CLOSE_PRODUCER") == 0, "closes producers gracefully when it is aborted")
+    before = fixture.broker.open_connections
+    fixture.clients[-1].abort()
+    fixture.await_so(
+        lambda: fixture.broker.open_connections < before, "does not cut its connections when it is aborted"
+    )
+    demand(fixture.broker.count("CLOSE_PRODUCER") == 0, "closes producers gracefully when it is aborted")
     try:
-        bench.clients[-1].abort()
+        fixture.clients[-1].abort()
     except CLIENT_ERRORS as error:
         raise Broken(f"cannot abort a client twice: {error}") from None
 

@@ -11,7 +11,7 @@ from conformance.clients.driver.process import START_TIMEOUT_S, DriverFailed, Dr
 from conformance.clients.driver.protocol import PROTOCOL, Hello, HelloAnswer
 from conformance.clients.outcomes import CLIENT_ERRORS
 from conformance.drivers.contract.broker import FakeBroker
-from conformance.drivers.contract.checks import CHECKS, TIMEOUT_S, Bench, Broken, Check
+from conformance.drivers.contract.checks import CHECKS, TIMEOUT_S, Broken, Check, Fixture
 from conformance.harness_error import HarnessError
 
 Outcome = Literal["kept", "broken", "not declared"]
@@ -55,9 +55,9 @@ def run(
 
 def _result(check: Check, driver: DriverProcess, topic: str) -> Result:
     with FakeBroker() as broker:
-        bench = Bench(driver, broker, topic)
+        fixture = Fixture(driver, broker, topic)
         try:
-            check.run(bench)
+            check.run(fixture)
             # A line that nobody waits for may still be on its way, and is this check's.
             driver.ask(Hello(id=driver.new_id(), protocol=PROTOCOL), HelloAnswer, timeout_s=TIMEOUT_S)
         except Broken as broken:
@@ -67,7 +67,7 @@ def _result(check: Check, driver: DriverProcess, topic: str) -> Result:
         except CLIENT_ERRORS as error:
             return Result(check.name, "broken", f"the driver {driver.name} reports a failure that none caused: {error}")
         finally:
-            for client in bench.clients:
+            for client in fixture.clients:
                 with suppress(HarnessError):
                     client.abort()
     return Result(check.name, "kept")
