@@ -84,14 +84,13 @@ class Driver:
         self._pool = ThreadPoolExecutor(_AT_ONCE)
 
     def take(self, line: bytes) -> None:
-        """Perform a request: a send at once, so that sends stay in order, and others side by side."""
+        """Perform a request: sends and flushes at once, so that they stay in order, and others side by side."""
         request = read_request(line)
         match request:
             case Send():
                 self._answered(request.id, lambda: self._send(request))
-            case Flush(producer=name):
-                self._answered(request.id, lambda: self._producers[name].flush())
-                self.say(Done(id=request.id))
+            case Flush():
+                self._answered(request.id, lambda: self.say(self._perform(request)))
             case _:
                 self._pool.submit(self._answered, request.id, lambda: self.say(self._perform(request)))
 
@@ -136,6 +135,8 @@ class Driver:
                 self._clients[request.client] = _client_of(request)
             case OpenProducer():
                 return self._open(request)
+            case Flush(producer=producer):
+                self._producers[producer].flush()
             case LastSequenceId(producer=producer):
                 return SequenceId(id=number, last_sequence_id=self._producers[producer].last_sequence_id)
             case Subscribe():
