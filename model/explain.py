@@ -205,12 +205,14 @@ class _Search:
             heapq.heappush(queue, (len(names - self.known), len(names), ahead, next(number), found, met))
 
         put(violation, ())
-        while queue and self.steps < MOST_STEPS:
-            self.steps += 1
+        while queue:
             *_, found, met = heapq.heappop(queue)
             if isinstance(found, Allowed):
                 return found, met
             left = found if not found.changes or _is_further(found, left) else left
+            if self.steps >= MOST_STEPS:
+                continue  # what was found before is an answer all the same
+            self.steps += 1
             for explanation in self.asked:
                 more = (*met, explanation.entry.name)
                 if len(frozenset(more)) <= MOST_NAMES:

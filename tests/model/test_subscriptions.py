@@ -243,6 +243,10 @@ def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> No
     once_more: Happened = (AckById("c1", ("b2",)), Acknowledged((part(1, 3),), receipt=True))
     assert deviation_met(*history, once_more, counted(1), known="unacked-count-lowered-by-any-ack")
     assert rule_broken(*history, once_more, counted(0), known="unacked-count-lowered-by-any-ack") == "SERVE-04"
+    other: Happened = (Subscribe("c2", "t0", "s1", "Shared"), Subscribed())
+    pending: Happened = (Receive("c2", 3), ReceivedMessages((part(0, 3), part(1, 3), part(2, 3)), settled=True))
+    elsewhere = (*history, other, pending, once_more, counted(1))
+    assert deviation_met(*elsewhere, known="unacked-count-lowered-by-any-ack"), "it is pending at another subscription"
 
 
 def test_the_unacknowledged_count_of_a_subscription_is_that_of_its_consumers() -> None:

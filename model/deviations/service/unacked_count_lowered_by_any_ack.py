@@ -10,6 +10,7 @@ from model.judgement import Broken
 from model.subscriptions.consumers import Message
 from model.subscriptions.counts import BeyondLimit, Count
 from model.subscriptions.state import Consumption, messages_at
+from model.vocabulary import SubscriptionId
 
 ENTRY = Deviation(
     name="unacked-count-lowered-by-any-ack",
@@ -45,12 +46,12 @@ def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
 def _lowered_by(state: Example, name: str) -> int:
     """How many messages a consumer acknowledged, with the rest of their entries, that were pending at no consumer."""
     every = ((past.before.consumption, acknowledged(past, name)) for past in since_subscribed(state, name))
-    return sum(_not_pending(before, acked) for before, acked in every if acked)
+    return sum(_not_pending(before, name, acked) for before, acked in every if acked)
 
 
-def _not_pending(before: Consumption, acked: Sequence[Message]) -> int:
+def _not_pending(before: Consumption, name: str, acked: Sequence[Message]) -> int:
     topic = acked[0][0]
-    here = [one for one in before.consumers.values() if topic in one.topics]
+    here = [one for _, one in before.consumers_of(SubscriptionId(topic, before.consumers[name].subscription))]
     pending = {message for one in here for message in one.unacknowledged if message not in one.acked_by_others}
     entries = (message for _, at in acked for message in messages_at(topic, before.log(topic), at.position))
     return sum(message not in pending for message in entries)
