@@ -96,13 +96,21 @@ def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
     known = [one for name, one in EXPLANATIONS.items() if name in state.known]
     by_known, met = _Search(state.known, known).explaining(_Open(state, step, broken))
     if isinstance(by_known, Allowed):
-        deviations = (*by_known.deviations, *met)
-        return counted(replace(by_known, deviations=deviations))
+        return _met(by_known, met)
     named = _named_by_rules(state, step, by_known.broken)
     if named.deviation is not None:
         return named
-    by_all, met = _Search(state.known, EXPLANATIONS.values()).explaining(by_known)
-    return _named(by_known, frozenset(met) - state.known) if isinstance(by_all, Allowed) else _named_alone(by_known)
+    by_all, more = _Search(state.known, EXPLANATIONS.values()).explaining(by_known)
+    if isinstance(by_all, _Open):
+        return _named_alone(by_known)
+    if unknown := frozenset(more) - state.known:
+        return _named(by_known, unknown)
+    return _met(by_all, (*met, *more))  # the first search had used up its steps
+
+
+def _met(judged: Allowed[Example], names: tuple[str, ...]) -> Allowed[Example]:
+    """The same, explained by these deviations, each as often as it explains something."""
+    return counted(replace(judged, deviations=(*judged.deviations, *names)))
 
 
 def _named_alone(found: _Open) -> Broken:
@@ -193,11 +201,12 @@ class _Search:
     def explaining(self, violation: _Open) -> tuple[_Found, tuple[str, ...]]:
         """What the step comes to, and the deviations that it takes, each as often as it explains something.
 
-        If no set of them was found: the violation of the step that is left after what they explain.
+        If no set of them was found: the violation that is left after what they explain, and those deviations.
         """
         number = itertools.count()
         queue: list[tuple[int, int, int, int, _Found, tuple[str, ...]]] = []
-        left = violation
+        left: _Open = violation
+        left_met: tuple[str, ...] = ()
 
         def put(found: _Found, met: tuple[str, ...]) -> None:
             names = frozenset(met)
@@ -209,7 +218,8 @@ class _Search:
             *_, found, met = heapq.heappop(queue)
             if isinstance(found, Allowed):
                 return found, met
-            left = found if not found.changes or _is_further(found, left) else left
+            if not found.changes or _is_further(found, left):
+                left, left_met = found, met
             if self.steps >= MOST_STEPS:
                 continue  # what was found before is an answer all the same
             self.steps += 1
@@ -222,7 +232,7 @@ class _Search:
                 more = (*met, *sorted(way))
                 if len(frozenset(more)) <= MOST_NAMES:
                     put(self._passed(found, found.broken.passing()), more)
-        return left, ()
+        return left, left_met
 
     def _at_once(self, found: _Open, explanation: Explanation) -> Iterator[_Found]:
         """What the step and the ones after it come to, if the deviation explains the violation."""

@@ -113,6 +113,9 @@ def test_a_deviation_that_never_comes_to_an_end_is_given_up(monkeypatch: pytest.
 
 def test_what_was_found_before_the_steps_of_a_search_are_used_up_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explain, "MOST_STEPS", 1)
-    use(monkeypatch, {A: saying("a"), B: saying("b")})
-    assert isinstance(answered("a", known=f"{A} {B}"), Allowed)
-    assert isinstance(answered("a", "b", known=f"{A} {B}"), Broken)
+    use(monkeypatch, {A: saying("a"), B: saying("b"), C: saying("c")})
+    for messages, names in (("a", (A,)), ("ab", (A, B))):  # the last one by a second search, from what is left
+        found = answered(*messages, known=f"{A} {B} {C}")
+        assert isinstance(found, Allowed)
+        assert found.deviations == names
+    assert isinstance(answered("a", "b", "c", known=f"{A} {B} {C}"), Broken)
