@@ -130,7 +130,7 @@ STATEMENTS = (
     Rule(
         "ACK-19",
         "003",
-        "Unsubscribe, deletion and forced deletion remove a subscription with its backlog, durable or not, on partitioned topics as on others; nothing of it comes back after a kill; a subscription of that name made anew begins as ACK-18 says.",
+        "Unsubscribe, deletion and forced deletion remove a subscription with its backlog, durable or not, on partitioned topics as on others; nothing of it comes back after a kill; a subscription that is created again with that name begins as ACK-18 says.",
         (Decided.FAULT,),
         "What users do every day",
     ),

@@ -139,7 +139,7 @@ def opened(
         case Opened(epoch=epoch):
             if who:
                 is_certain = all(one.is_certain for one in holders)
-                because = f"{what} is let in beside {who[0]}"
+                because = f"{what} is admitted beside {who[0]}"
                 return Broken(RULE, because, evidence=operation).passing_to(None) if is_certain else EXCUSED
             if contention.is_stale(operation):
                 because = f"{what} reconnects with an epoch, although another producer has had access since"

@@ -134,7 +134,7 @@ def _created_or_deleted(
         return Allowed(starts.ended(state, parts))
     for one in parts:
         state = newly_created(state, one, operation, outcome, at)
-    return Allowed(starts.begun_anew(state, operation.topic, operation.subscription))
+    return Allowed(starts.created_again(state, operation.topic, operation.subscription))
 
 
 def _parts_of(state: Consumption, topic: str) -> tuple[str, ...]:

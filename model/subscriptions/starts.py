@@ -1,7 +1,7 @@
 """Where a subscription begins, and how it ends: ACK-18 and ACK-19.
 
 A subscription begins when a consumer or an administrator creates it, and again when its cursor is reset or a consumer
-seeks. The first read of its state afterwards exercises ACK-18. On a trimmed topic nobody sees when a ledger is
+seeks. The first read of its state afterwards exercises ACK-18. On a trimmed topic no client sees when a ledger is
 deleted, so it may begin after any ledger that all durable subscriptions acknowledged.
 """
 
@@ -72,7 +72,7 @@ def reset(state: Consumption, subscription: SubscriptionId, to: Position | None,
     return replace(after, since=frozenset({BEGINS}), begins_after=begins_after)
 
 
-def begun_anew(state: Consumption, topic: str, name: str) -> Consumption:
+def created_again(state: Consumption, topic: str, name: str) -> Consumption:
     """A subscription that was deleted exists again, or may, on each partition."""
     parts = state.partitions.get(topic, (topic,))
     return replace(state, deleted=state.deleted.difference(SubscriptionId(part, name) for part in parts))
@@ -88,7 +88,7 @@ def unsubscribed(state: Consumption, name: str, outcome: Outcome) -> Consumption
 def ended(state: Consumption, subscriptions: Collection[SubscriptionId]) -> Consumption:
     """Subscriptions were deleted, with the wire client's consumers.
 
-    A consumer of pulsar-client reconnects by itself, which creates its subscription again, nobody knows when.
+    A consumer of pulsar-client reconnects by itself, which creates its subscription again at an unknown time.
     """
     gone = [one for one in subscriptions if one in state.cursors]
     consumers = {name: one for subscription in gone for name, one in state.consumers_of(subscription)}

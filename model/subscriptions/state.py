@@ -271,7 +271,7 @@ class Consumption:
         return self.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
 
     def is_at_limit(self, consumer: Consumer) -> bool:
-        """Whether a consumer has as many unacknowledged messages as it may have, or more."""
+        """Whether a consumer has reached its limit on unacknowledged messages."""
         return 0 < self.limit_of(consumer) <= consumer.least
 
     def consumers_of(self, subscription: SubscriptionId) -> Iterator[tuple[str, Consumer]]:

@@ -207,7 +207,7 @@ def judge(
             return due.received(state, operation, outcome, known, slowed)
         case Subscribe():
             after = _subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state
-            return Allowed(starts.begun_anew(after, operation.topic, operation.subscription))
+            return Allowed(starts.created_again(after, operation.topic, operation.subscription))
         case CloseConsumer(name) | CrashConsumer(name):
             # The consumer is gone, whatever the broker answered.
             return Allowed(_left(state, name, at, is_graceful=isinstance(operation, CloseConsumer)))

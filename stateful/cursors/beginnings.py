@@ -28,10 +28,10 @@ Ending = Literal["delete", "force", "unsubscribe"]
 """How a subscription ends: an administrator deletes it, perhaps by force, or a consumer unsubscribes."""
 
 Between = Literal["nothing", "trim", "unload", "send"]
-"""What happens before the subscription is made anew."""
+"""What happens before the subscription is created again."""
 
 Beginning = Literal["create", "subscribe", "at", "never"]
-"""How it is made anew: by an administrator or a consumer at a start position, by an administrator at a message."""
+"""How it is created again: at a start position by an administrator or a consumer, at a message by an administrator."""
 
 ENDINGS: Final[st.SearchStrategy[Ending]] = st.sampled_from(get_args(Ending))
 BETWEEN: Final[st.SearchStrategy[Between]] = st.sampled_from(get_args(Between))
@@ -40,7 +40,7 @@ LATER_MS: Final = st.sampled_from([0, 0, 0, 1, -1, 3, -3, 20, -20, 1000, -1000, 
 """How much later than the publish time of a message is the time of a reset or a seek."""
 
 
-class BeginningAnew(OnSubscriptions):
+class RecreatedSubscriptions(OnSubscriptions):
     """Subscriptions of one topic are reset, and replaced."""
 
     is_trimmed = False
@@ -99,7 +99,7 @@ class BeginningAnew(OnSubscriptions):
         kind: SubscriptionType,
         count: int,
     ) -> None:
-        """A subscription ends, which the broker must refuse while others use it, and is made anew."""
+        """A subscription ends, which the broker must refuse while others use it, and is created again."""
         subscription = self.subscription(index)
         is_gone = self.end(subscription, ending, index)
         self.read(subscription)
@@ -163,8 +163,8 @@ class BeginningAnew(OnSubscriptions):
             self.read(subscription)
 
 
-class BeginningAnewOnPartitions(OnSubscriptions):
-    """Subscriptions of a topic, partitioned or not, end and begin anew, with consumers of pulsar-client."""
+class RecreatedOnPartitions(OnSubscriptions):
+    """Subscriptions of a topic, partitioned or not, are deleted and created again, with consumers of pulsar-client."""
 
     client: Client = "official"
 
@@ -176,7 +176,7 @@ class BeginningAnewOnPartitions(OnSubscriptions):
         count=COUNTS,
     )
     def replace_subscription(self, index: int, ending: Ending, creates: bool, start: Start, count: int) -> None:
-        """A consumer unsubscribes, or an administrator deletes a subscription; it is made anew on all partitions."""
+        """A consumer unsubscribes, or an administrator deletes a subscription. All partitions get it again."""
         subscription = self.subscription(index)
         here = [one for one in self.plan.consumers if one.subscription == subscription]
         if ending == "unsubscribe" and here:

@@ -136,7 +136,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
             self.do(ReadCursor(topic=topic, subscription=subscription))
 
     def end_subscriptions(self, how: Ending, start: Start | None) -> None:
-        """The last subscription of every topic ends, and is made anew if there is a start position."""
+        """The last subscription of every topic is deleted, and created again if there is a start position."""
         subscription = list(self.plan.kinds)[-1]
         for topic in self.topics:
             if how == "unsubscribe":

@@ -30,7 +30,7 @@ from model.subscription_operations import (
 )
 from model.vocabulary import Persistence, Start, SubscriptionType, partition_name
 from stateful.cursors.base import COUNTS, INDEXES, KINDS, STARTS, TOPIC
-from stateful.cursors.beginnings import BeginningAnew, BeginningAnewOnPartitions
+from stateful.cursors.beginnings import RecreatedOnPartitions, RecreatedSubscriptions
 from stateful.delays import DELAYS, Delays
 from stateful.service.producers import STEPS, Contending
 from stateful.service.reads import READS, Asked
@@ -43,7 +43,7 @@ LOOKS_UNTIL_OPEN = 15
 QUEUES = st.sampled_from([0, 0, 0, 2, 100])
 
 
-class AcknowledgmentMachine(BeginningAnew):
+class AcknowledgmentMachine(RecreatedSubscriptions):
     """Several subscriptions of one topic, with all operations of consumers and administrators."""
 
     is_patient = False
@@ -282,7 +282,7 @@ class AcknowledgmentMachine(BeginningAnew):
         self.read(consumer.subscription)
 
 
-class AcknowledgmentClientsMachine(BeginningAnewOnPartitions):
+class AcknowledgmentClientsMachine(RecreatedOnPartitions):
     """Consumers of pulsar-client, which group acks and reconnect by themselves; also on partitions."""
 
     partitions = 0

@@ -33,7 +33,7 @@ EPOCH_COUNTS: Final = ("Exclusive", "ExclusiveWithFencing")
 
 @dataclass(frozen=True, slots=True)
 class Opens:
-    """A producer is opened, or opened anew; ``has_epoch``: with the topic's epoch that it learned, where one counts."""
+    """A producer is created, perhaps again. ``has_epoch``: with the topic's epoch that it knows, where one counts."""
 
     number: int
     access: AccessMode

@@ -80,8 +80,8 @@ class WireClient:
     ) -> WireProducer:
         """Open a producer on a topic, with this name or, for None, one of the broker's.
 
-        ``epoch``: the topic's epoch of its former life, with which it reconnects. With WaitForExclusive it may be
-        queued.
+        ``epoch``: the topic's epoch from its last ProducerSuccess, with which it reconnects. With WaitForExclusive it
+        may be queued.
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy`` while the name is connected, :class:`ConnectionLost`,
         :class:`NoAnswer`.

@@ -12,7 +12,7 @@ from model.service.unexpected import Closed
 ENTRY = Deviation(
     name="refused-producer-fences-others",
     rule="SERVE-02",
-    statement="A producer reconnects with access mode ExclusiveWithFencing and the topic's epoch of its former life, after another producer has had access. It is refused, but the producer that has access is fenced nevertheless: its next send closes its connection.",
+    statement="A producer reconnects with access mode ExclusiveWithFencing and the topic's epoch from its last ProducerSuccess, after another producer has had access. It is refused, but the producer that has access is fenced nevertheless: its next send closes its connection.",
     cause="In AbstractTopic.incrementTopicEpochIfNeeded the case ExclusiveWithFencing closes the other producers before it compares the epochs, and then sets hasExclusiveProducer to false. The other access modes compare the epochs first. Read in the source.",
     upstream=(),
     side="broker",
@@ -29,7 +29,7 @@ ENTRY = Deviation(
 
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
-    """Also if another producer is let in, because the one that has access by the documents was fenced."""
+    """Also if another producer is admitted, because the one that has access by the documents was fenced."""
     match broken.evidence:
         case Closed(topic=str(topic)):
             pass
