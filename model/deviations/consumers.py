@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from model.events import (
     Acknowledged,
@@ -125,18 +126,19 @@ class Elsewhere:
 
 def acked_elsewhere(state: Example, name: str) -> Iterator[tuple[Past, Elsewhere]]:
     """Each step since a consumer subscribed, and what had happened elsewhere before it."""
-    so_far = Elsewhere()
-    for past in since_subscribed(state, name):
-        yield past, so_far
-        so_far = so_far.after(past, name)
+    steps = since_subscribed(state, name)
+    return zip(steps, _so_far(steps, name), strict=False)
 
 
 def elsewhere(state: Example, name: str) -> Elsewhere:
     """The same at last."""
-    so_far = Elsewhere()
-    for past in since_subscribed(state, name):
-        so_far = so_far.after(past, name)
-    return so_far
+    *_, last = _so_far(since_subscribed(state, name), name)
+    return last
+
+
+def _so_far(steps: Iterable[Past], name: str) -> Iterator[Elsewhere]:
+    """What had happened elsewhere before each step, and after all of them."""
+    return accumulate(steps, lambda one, past: one.after(past, name), initial=Elsewhere())
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from model.operations import (
     Unload,
 )
 from model.service.state import OpenedProducer
-from model.service.unexpected import Closed, ErrorAnswer
+from model.service.unexpected import BeyondPermits, Closed, ErrorAnswer
 from model.subscriptions.state import TrackedTopic
-from model.vocabulary import partition_name
+from model.vocabulary import SubscriptionType, partition_name
 
 ANY_SIZES: Final = (1, 2)
 NO_ELEMENT: Final = "null"
@@ -116,6 +116,16 @@ def batch_sizes(state: Example, step: Step, topic: str | None) -> tuple[int, ...
     log = state.consumption.log(topic or "")
     sent = step.operation.entries if isinstance(step.operation, Send) else ()
     return (*(log.size(position) for position in log.all_after(EARLIEST)), *(len(entry.messages) for entry in sent))
+
+
+def sent_beyond_permits(state: Example, step: Step, broken: Broken) -> tuple[SubscriptionType, tuple[int, ...]] | None:
+    """The type of a subscription, and how many messages each entry of its topic has, if a consumer was sent messages
+    beyond its permits, and no more entries than these."""
+    sent = broken.evidence
+    consumer = state.consumption.consumers.get(sent.actor) if isinstance(sent, BeyondPermits) else None
+    if consumer is None or not isinstance(sent, BeyondPermits) or sent.entries <= 0:
+        return None
+    return consumer.kind, batch_sizes(state, step, sent.topic)
 
 
 def is_last_ledger_full(state: Example, topic: str | None) -> bool:

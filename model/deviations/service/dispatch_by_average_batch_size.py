@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 from model.deviation import Deviation, Shadow
-from model.deviations.facts import batch_sizes
+from model.deviations.facts import sent_beyond_permits
 from model.example.state import Example, Judgement
 from model.example.step import Step
 from model.judgement import Broken
-from model.service.unexpected import BeyondPermits
 from model.subscriptions.consumers import SHARED
 
 ENTRY = Deviation(
@@ -28,11 +27,8 @@ ENTRY = Deviation(
 
 def explains(state: Example, step: Step, broken: Broken) -> Judgement | None:
     """No more entries than permits, of different sizes."""
-    sent = broken.evidence
-    if not isinstance(sent, BeyondPermits) or sent.entries <= 0:
-        return None
-    consumer = state.consumption.consumers.get(sent.actor)
-    sizes = batch_sizes(state, step, sent.topic)
-    if consumer is None or consumer.kind not in SHARED or len(set(sizes)) == 1:
-        return None
-    return broken.passing()
+    match sent_beyond_permits(state, step, broken):
+        case kind, sizes if kind in SHARED and len(set(sizes)) != 1:
+            return broken.passing()
+        case _:
+            return None
