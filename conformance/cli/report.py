@@ -11,10 +11,17 @@ from conformance.cli.parameters.output import consoles
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--issue", metavar="NAME|HISTORY", help="Print the issue to file for a known deviation or a history.")
 @options.verbose_option
-def report(folder: Path, verbose: bool) -> int:
-    """Rebuild the report of a `check` that was killed, from the events in its FOLDER."""
+def report(folder: Path | None, issue: str | None, verbose: bool) -> int:
+    """Rebuild the report of a `check` that was killed, from the events in its FOLDER, or print an issue to file."""
     from conformance.commands import report as reporting
 
+    if (folder is None) == (issue is None):
+        raise click.UsageError("Name either the FOLDER of a check or --issue.")
+    if issue is not None:
+        click.echo(reporting.issue(issue), nl=False)
+        return 0
+    assert folder is not None
     return reporting.report(folder, out=consoles()[0], verbose=verbose)
