@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from model.chunking.consumers import all_passed
+from model.chunking.evidence import LeftOut, NotRequested
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
-from model.excuses.chunking import (
-    CHUNK_ACKS_LAST_ONLY,
-    CHUNK_DUPLICATES_NOT_ACKED,
-    CHUNK_FROM_BEFORE_NOT_ACKED,
-    CHUNK_NACK_RETURNS_LAST_ONLY,
-)
-from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, all_of
-from model.log import Position
 from model.rules.catalogue import carries
 from model.subscription_operations import Acknowledge, Nack
 from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
 from model.vocabulary import IN_ORDER, SubscriptionId
-
-
-@dataclass(frozen=True, slots=True)
-class NotRequested:
-    """The entries of nacked messages, none of which the client requested."""
-
-    positions: frozenset[Position]
-
 
 Judged = Allowed[Chunking] | Broken
 Pair = tuple[Delivery, AssembledMessage]
@@ -47,11 +32,10 @@ def requested(
     messages = [message for _, message in chosen]
     commands = [command for traffic in outcome.traffic for command in traffic.commands]
     if isinstance(operation, Nack):
-        asked = _nacked(name, consumer, messages, commands, known)
+        asked = all_of(_nacked(name, consumer, messages, commands))
         rest = consumer.unacknowledged if consumer.kind in IN_ORDER else _without(consumer, chosen)
     else:
-        acked = _acknowledged(name, state, consumer, messages, commands, known, is_cumulative=operation.cumulative)
-        asked = all_of(acked)
+        asked = all_of(_acknowledged(name, state, messages, commands, is_cumulative=operation.cumulative))
         rest = _without(consumer, chosen)
     exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
 
@@ -69,91 +53,60 @@ def _without(consumer: TrackedConsumer, chosen: list[Pair]) -> tuple[Pair, ...]:
 def _acknowledged(
     name: str,
     state: Chunking,
-    consumer: TrackedConsumer,
     messages: list[AssembledMessage],
     commands: Sequence[ConsumerCommand],
-    known: frozenset[str],
     *,
     is_cumulative: bool,
 ) -> Iterator[Allowed[None] | Broken]:
-    """All chunks of a message are acknowledged with it, and nothing else is."""
+    """All chunks of a message are acknowledged with it, those that are stored twice too, and nothing else is."""
+    consumer = state.consumers[name]
     acking = [one for one in commands if isinstance(one, CommandAck)]
-    done = {position for one in acking for position in one.positions}
-    log = state.topics[consumer.topic].log
+    named = frozenset(position for one in acking for position in one.positions)
+    done = named | state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
     for one in acking:
         if one.is_cumulative:
+            log = state.topics[consumer.topic].log
             done |= {entry.position for entry in log if entry.position <= max(one.positions)}
-    done |= state.subscriptions[SubscriptionId(consumer.topic, consumer.subscription)].acknowledged
-    left_out: list[Position] = []
-    from_before: list[Position] = []
+    copies = named.difference(*(message.positions for message in messages))
     for message in messages:
-        lacking = [position for position in message.positions if position not in done]
-        # Chunks above the last one came before the consumer received everything again.
-        is_from_before = bool(lacking) and min(lacking) > message.positions[-1]
-        is_last_only = lacking == list(message.positions[:-1]) and done.isdisjoint(message.repeated)
-        if lacking and not (is_last_only or (is_cumulative and is_from_before)):
-            yield _by_client(name, message, "acknowledged", lacking)
-            return
-        (from_before if is_from_before else left_out).extend(lacking)
-    for lacking, deviation in ((left_out, CHUNK_ACKS_LAST_ONLY), (from_before, CHUNK_FROM_BEFORE_NOT_ACKED)):
-        if lacking:
-            because = f"the acks of {name} leave out {', '.join(map(str, lacking))}"
-            yield explained(_of_client(because), [deviation], None, known)
+        lacking = tuple(position for position in message.positions if position not in done)
+        repeated = tuple(position for position in message.repeated if position not in done)
+        if lacking or repeated:
+            left_out = LeftOut(message, lacking, repeated, copies, is_cumulative=is_cumulative)
+            yield _left_out(name, "acknowledged", left_out)
     wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
     allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
-    if not is_cumulative:
-        extra = {position for one in acking for position in one.positions} - allowed
-        if extra:
-            listed = ", ".join(map(str, sorted(extra)))
-            yield _of_client(f"the client of {name} acknowledged {listed}, which its application did not acknowledge")
-    assembled = {position for message in messages for position in message.positions}
-    repeated = {position for one in acking for position in one.positions} - assembled
-    # A message whose chunks are left out needs no other reason why repeated ones are, too.
-    rest = [message for message in messages if {*left_out, *from_before}.isdisjoint(message.positions)]
-    for message in rest:
-        lacking = [position for position in message.repeated if position not in done]
-        if lacking and not repeated.isdisjoint(message.repeated):
-            yield _by_client(name, message, "acknowledged", lacking)
-    if copies := {position for message in rest for position in message.repeated}.difference(done):
-        because = f"the client of {name} did not acknowledge {', '.join(map(str, sorted(copies)))}"
-        yield explained(_of_client(because), [CHUNK_DUPLICATES_NOT_ACKED], None, known)
+    if not is_cumulative and (extra := named - allowed):
+        listed = ", ".join(map(str, sorted(extra)))
+        yield _of_client(f"the client of {name} acknowledged {listed}, which its application did not acknowledge")
 
 
 @carries("CHUNK-07")
 def _nacked(
-    name: str,
-    consumer: TrackedConsumer,
-    messages: list[AssembledMessage],
-    commands: Sequence[ConsumerCommand],
-    known: frozenset[str],
-) -> Allowed[None] | Broken:
+    name: str, consumer: TrackedConsumer, messages: list[AssembledMessage], commands: Sequence[ConsumerCommand]
+) -> Iterator[Allowed[None] | Broken]:
     """A redelivery request includes all chunks of a message. An ordered consumer receives everything again anyway."""
     asking = [one for one in commands if isinstance(one, CommandRedeliver)]
     if any(isinstance(one, CommandSubscribe) for one in commands):
-        return Allowed(None)  # it subscribed again, so it receives everything
+        return  # it subscribed again, so it receives everything
     if not asking and messages:
         because = f"{name} nacked messages, but its client sent no redelivery request"
         nacked = frozenset(position for message in messages for position in message.positions)
-        return replace(_of_client(because), evidence=NotRequested(nacked)).passing_to(None)
+        yield replace(_of_client(because), evidence=NotRequested(nacked)).passing_to(None)
+        return
     if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
-        return Allowed(None)
-    named = {position for one in asking for position in one.positions}
-    left_out: list[Position] = []
+        return
+    named = frozenset(position for one in asking for position in one.positions)
     for message in messages:
-        lacking = [position for position in message.positions if position not in named]
-        if lacking != list(message.positions[:-1]) and lacking:
-            return _by_client(name, message, "nacked", lacking)
-        left_out += lacking
-    if not left_out:
-        return Allowed(None)
-    because = f"the redelivery request of {name} leaves out {', '.join(map(str, left_out))}"
-    return explained(_of_client(because), [CHUNK_NACK_RETURNS_LAST_ONLY], None, known)
+        if lacking := tuple(position for position in message.positions if position not in named):
+            yield _left_out(name, "nacked", LeftOut(message, lacking))
 
 
-def _by_client(name: str, message: AssembledMessage, what: str, lacking: list[Position]) -> Broken:
-    listed = ", ".join(map(str, lacking))
-    what = f"{name} {what} message {message.sequence_id} of {message.producer}"
-    return _of_client(f"{what}, but its client left out the chunks at {listed}")
+def _left_out(name: str, what: str, left_out: LeftOut) -> Broken:
+    listed = ", ".join(map(str, (*left_out.chunks, *left_out.repeated)))
+    what = f"{name} {what} message {left_out.message.sequence_id} of {left_out.message.producer}"
+    because = f"{what}, but its client left out the chunks at {listed}"
+    return replace(_of_client(because), evidence=left_out).passing_to(None)
 
 
 def _of_client(because: str) -> Broken:

@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 
 from model.chunking import deliveries, dispatch
+from model.chunking.evidence import DiscardedNotRequested
 from model.chunking.state import (
     AssembledMessage,
     Chunking,
     ChunkSubscription,
     ChunkTopic,
-    ClientHypothesis,
     TrackedConsumer,
 )
 from model.chunking.stored_chunks import wholes
 from model.excuses import DEVIATIONS
-from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS, CHUNK_DISCARDED_NOT_REDELIVERED
+from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS
 from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn, overdue
 from model.log import Position
@@ -66,10 +66,7 @@ def gathered(
     received = in_turn(
         state, [partial(_received, subscription_id=subscription_id, traffic=one, known=known) for one in there]
     )
-    if isinstance(received, Broken):
-        return received
-    all_came = _all_came(received.state, subscription_id, known)
-    return all_came if isinstance(all_came, Broken) else all_came.after(received)
+    return received.then(lambda after: _all_came(after, subscription_id, known))
 
 
 def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic, known: frozenset[str]) -> Judged:
@@ -271,28 +268,27 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
             return broken
         deviations.append(broken.deviation)
     state = state.with_subscription(subscription_id, subscription)
-    for name, consumer in there.items():
-        unasked = _not_requested(name, consumer.hypotheses[0], subscription)
-        if unasked is None:
-            continue
-        if unasked.deviation is None or unasked.deviation not in known:
-            return unasked
-        deviations.append(unasked.deviation)
-        forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
-        state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
-    return Allowed(state, ("CHUNK-14",) if is_exercised else (), tuple(deviations))
+    requested = in_turn(
+        state, [partial(_discarded_requested, subscription_id=subscription_id, name=name) for name in there]
+    )
+    return requested.then(lambda after: Allowed(after, ("CHUNK-14",) if is_exercised else (), tuple(deviations)))
 
 
 @carries("CHUNK-08")
-def _not_requested(name: str, hypothesis: ClientHypothesis, subscription: ChunkSubscription) -> Broken | None:
-    """A client requests redelivery of the entries that it discarded. By a deviation it never requests any of them."""
-    discarded = hypothesis.discarded - subscription.acknowledged
+def _discarded_requested(state: Chunking, subscription_id: SubscriptionId, name: str) -> Judged:
+    """A client requests redelivery of the entries that it discarded."""
+    consumer = state.consumers[name]
+    client = consumer.hypotheses[0]
+    discarded = client.discarded - state.subscriptions[subscription_id].acknowledged
     if not discarded:
-        return None
+        return Allowed(state)
     because = f"{name} discarded {', '.join(map(str, sorted(discarded)))} without a redelivery request"
-    if hypothesis.requests_discarded:
-        return Broken("CHUNK-08", f"{because}, but requested others that it discarded", None, "client")
-    return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(because)
+    if client.requests_discarded:
+        because = f"{because}, but requested others that it discarded"
+    forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
+    after = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
+    evidence = DiscardedNotRequested(client.requests_discarded)
+    return Broken("CHUNK-08", because, None, "client", evidence=evidence).passing_to(after)
 
 
 def _has_stuck_chunk(

@@ -8,47 +8,48 @@ that assembles them verifies the bytes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from model.chunking.chunks import room, split
+from model.chunking.evidence import NotRefused
 from model.chunking.state import ChunkingProducer, ChunkTopic, SentMessage
 from model.chunking.stored_chunks import wholes
-from model.excuses import DEVIATIONS
-from model.excuses.chunking import TOO_LARGE_KEEPS_QUEUE_PLACE
-from model.judgement import Broken
+from model.judgement import HOLDS, Allowed, Broken, all_of
 from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
 
 TOO_LARGE = "MessageTooBig"
-QUEUE_FULL = "ProducerQueueIsFull"
 
 
 def _by_client(rule: str, because: str) -> Broken:
     return Broken(rule, because, None, "client")
 
 
-@carries("CHUNK-01")
-def answered(name: str, asked: Sequence[SentMessage], lives: Sequence[Life], *, limit_bytes: int) -> Broken | None:
+def answered(
+    name: str, asked: Sequence[SentMessage], lives: Sequence[Life], *, limit_bytes: int
+) -> Allowed[None] | Broken:
     """A message that the client refused for its size is above the limit, may not be split, and was not sent."""
     sent = {send.sequence_id for life in lives for send in life.sends}
-    for number, one in enumerate(asked):
-        if one.error == TOO_LARGE:
-            if one.is_split_allowed:
-                return _by_client(
-                    "CHUNK-01",
-                    f"the client of {name} refused message {one.sequence_id} as too large despite chunking",
-                )
-            if one.size_bytes < limit_bytes // 2 or one.sequence_id in sent:
-                return _by_client(
-                    "CHUNK-01",
-                    f"the client of {name} refused message {one.sequence_id} as too large, but it fits, or was sent",
-                )
-        elif not one.is_split_allowed and one.compression == "none" and one.size_bytes >= limit_bytes:
-            what = f"the client of {name} did not refuse message {one.sequence_id} ({one.size_bytes} bytes)"
-            because = f"{what}, above the limit of {limit_bytes} and without chunking"
-            if one.error == QUEUE_FULL and any(other.error == TOO_LARGE for other in asked[:number]):
-                return DEVIATIONS[TOO_LARGE_KEEPS_QUEUE_PLACE].broken(because)
-            return _by_client("CHUNK-01", because)
-    return None
+    return all_of(
+        _refused_if_too_large(name, NotRefused(one, asked[:number]), limit_bytes, is_sent=one.sequence_id in sent)
+        for number, one in enumerate(asked)
+    )
+
+
+@carries("CHUNK-01")
+def _refused_if_too_large(name: str, found: NotRefused, limit_bytes: int, *, is_sent: bool) -> Allowed[None] | Broken:
+    one = found.message
+    if one.error == TOO_LARGE:
+        refused = f"the client of {name} refused message {one.sequence_id} as too large"
+        if one.is_split_allowed:
+            return _by_client("CHUNK-01", f"{refused} despite chunking")
+        if one.size_bytes < limit_bytes // 2 or is_sent:
+            return _by_client("CHUNK-01", f"{refused}, but it fits, or was sent")
+    elif not one.is_split_allowed and one.compression == "none" and one.size_bytes >= limit_bytes:
+        what = f"the client of {name} did not refuse message {one.sequence_id} ({one.size_bytes} bytes)"
+        because = f"{what}, above the limit of {limit_bytes} and without chunking"
+        return replace(_by_client("CHUNK-01", because), evidence=found).passing_to(None)
+    return HOLDS
 
 
 @carries("CHUNK-02", "CHUNK-03")

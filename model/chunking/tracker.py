@@ -76,9 +76,9 @@ def judge(
             is_new = producer not in state.topics[topic].producers
             return Allowed(state.with_producer(topic, producer, ChunkingProducer()) if is_new else state)
         case Send(), Sent():
-            return _sent(state, sessions, operation, outcome, known)
+            return _sent(state, sessions, operation, outcome)
         case ReadChunkRate(session=session), ChunkRate():
-            return producers.rate_read(state, sessions[session], operation, outcome, known)
+            return producers.rate_read(state, sessions[session], operation, outcome)
         case ReadLog(topic), LogRead(parts=parts):
             return producers.log_read(state, topic, parts, known)
         case _:
@@ -94,9 +94,7 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return Allowed(_subscribed(state, operation))
         case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
             logged = producers.log_read(state, topic, log, known)
-            return _then(
-                logged, lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic, known)
-            )
+            return logged.then(lambda now: consumers.gathered(now, SubscriptionId(topic, subscription), traffic, known))
         case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
             return acks.requested(state, operation, outcome, known)
         case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
@@ -109,20 +107,13 @@ def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutco
             return Allowed(state)
 
 
-def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent, known: frozenset[str]) -> Judged:
-    judged = producers.sent(state, sessions[operation.session], operation.entries, outcome, known)
+def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -> Judged:
+    judged = producers.sent(state, sessions[operation.session], operation.entries, outcome)
     match operation.interruption, outcome.other:
         case HoldAfterSends(_, session, entries), Sent() as other:
-            return _then(judged, lambda now: producers.sent(now, sessions[session], entries, other, known))
+            return judged.then(lambda now: producers.sent(now, sessions[session], entries, other))
         case _:
             return judged
-
-
-def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
-    if isinstance(judged, Broken):
-        return judged
-    after = then(judged.state)
-    return after if isinstance(after, Broken) else after.after(judged)
 
 
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:

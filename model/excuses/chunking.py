@@ -16,12 +16,6 @@ RECENTLY_JOINED_WAITS_FOR_CHUNKS = "recently-joined-waits-for-chunks"
 HASH_REASSIGNED_BETWEEN_CHUNKS = "hash-reassigned-between-chunks"
 CHUNK_REPEATED_DISCARDS_BUFFER = "chunk-repeated-discards-buffer"
 CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
-CHUNK_DISCARDED_NOT_REDELIVERED = "chunk-discarded-not-redelivered"
-CHUNK_NACK_RETURNS_LAST_ONLY = "chunk-nack-returns-last-only"
-CHUNK_DUPLICATES_NOT_ACKED = "chunk-duplicates-not-acked"
-CHUNK_ACKS_LAST_ONLY = "chunk-acks-last-only"
-CHUNK_FROM_BEFORE_NOT_ACKED = "chunk-from-before-not-acked"
-TOO_LARGE_KEEPS_QUEUE_PLACE = "too-large-keeps-queue-place"
 
 DEVIATIONS = (
     Deviation(
@@ -224,97 +218,6 @@ DEVIATIONS = (
             name="test_a_client_that_discarded_a_buffer_delivers_all_other_messages_in_order",
             by="small history",
             statement="A client that discarded such a buffer delivers other messages in the wrong order.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=CHUNK_DISCARDED_NOT_REDELIVERED,
-        aliases=("chunk-discarded-forgotten",),
-        rule="CHUNK-08",
-        statement="pulsar-client does not request redelivery of a chunked message that it discarded past the pending limit. Another consumer receives it, or the same one after a redelivery of everything.",
-        cause="discardChunkMessages of ConsumerImpl leaves what it does not acknowledge to the tracker of unacknowledged messages. That tracker is off unless unacked_messages_timeout_ms is set (pulsar-client 3.13.0).",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_a_client_that_requests_redelivery_of_some_discarded_chunks_requests_all_of_them",
-            by="small history",
-            statement="The client requests redelivery of some of the chunks that it discarded, but not of all.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=CHUNK_NACK_RETURNS_LAST_ONLY,
-        aliases=("chunk-last-given-back",),
-        rule="CHUNK-07",
-        statement="For a nacked chunked message of a Shared or Key_Shared subscription, pulsar-client requests redelivery of the last chunk only. The message is not redelivered until the consumer leaves.",
-        cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0).",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_a_client_requests_redelivery_of_at_least_the_last_chunk_of_each_nacked_message",
-            by="small history",
-            statement="Of two nacked messages, the client requests redelivery of the first one's last chunk, and of nothing of the second.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=CHUNK_ACKS_LAST_ONLY,
-        rule="CHUNK-07",
-        statement="pulsar-client acknowledges the last chunk of a chunked message only. The other ones stay in the backlog.",
-        cause="The message id of a chunked message is that of its last chunk (pulsar-client 3.1.0 and 3.3.0, seen on the wire; the code was not read).",
-        side="client",
-        clients={"official": "<3.5.0"},
-        seen=("pulsar-client 3.1.0",),
-        shadow=Shadow(
-            name="test_a_client_that_acknowledges_one_repeated_chunk_acknowledges_all_of_them",
-            by="small history",
-            statement="The client leaves out the last chunk of a message, or only some of the others.",
-        ),
-    ),
-    Deviation(
-        name=CHUNK_FROM_BEFORE_NOT_ACKED,
-        rule="CHUNK-07",
-        statement="A consumer of pulsar-client resubscribes, or requests the redelivery of everything, while it has the first chunks of a message, and its last chunk, which is at a lower position, comes again and completes the message. An ack of the message, or a cumulative one of a later message, leaves out those first chunks. They stay in the backlog.",
-        cause="Seen on the wire; the code was not read. It needs chunk-buffers-survive-resubscribe, and chunks of one message in the wrong order.",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        occurrence="In 10 of 10 replays each on 3.3.6 and 4.0.8.",
-        shadow=Shadow(
-            name="test_a_client_leaves_out_only_first_chunks_that_it_had_before_it_resubscribed",
-            by="small history",
-            statement="The client leaves out the last chunk of such a message, or it leaves out the first one of a message whose chunks came in their order.",
-        ),
-    ),
-    Deviation(
-        name=TOO_LARGE_KEEPS_QUEUE_PLACE,
-        rule="CHUNK-01",
-        statement="A message that pulsar-client refused as too large keeps its place in the producer's queue. Once the queue is full of them, the next message is refused because the queue is full, whatever its size.",
-        cause="Concluded from the answers of pulsar-client 3.1.0 and 3.3.0, whose code was not read: with a queue of two places, two messages are refused as too large, and the next one as ProducerQueueIsFull.",
-        side="client",
-        clients={"official": "<3.5.0"},
-        seen=("pulsar-client 3.1.0",),
-        shadow=Shadow(
-            name="test_a_full_queue_refuses_a_message_only_after_one_that_was_too_large",
-            by="small history",
-            statement="A message above the limit is refused because the queue is full, but none was refused as too large before; or it is stored.",
-        ),
-    ),
-    Deviation(
-        name=CHUNK_DUPLICATES_NOT_ACKED,
-        aliases=("chunk-repeated-unacknowledged",),
-        rule="CHUNK-07",
-        statement="pulsar-client acknowledges chunks that are stored twice only once. The other copies stay in the backlog, and mark-delete does not pass them.",
-        cause="The id of a chunked message contains only the ids of the chunks that it was assembled from (ChunkMessageIdImpl, pulsar-client 3.13.0).",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_a_client_that_acknowledges_one_repeated_chunk_acknowledges_all_of_them",
-            by="small history",
-            statement="The client acknowledges some copies of a chunk that is stored several times, but not all.",
             missed_before=True,
         ),
     ),

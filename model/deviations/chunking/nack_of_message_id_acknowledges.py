@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from model.chunking.acks import NotRequested
+from model.chunking.evidence import NotRequested
 from model.deviation import Deviation, Shadow
+from model.deviations.chunks import naming, with_commands
 from model.events import Acknowledged, RedeliveryRequested
 from model.example.judge import judge
 from model.example.state import Example, Judgement
@@ -59,10 +58,8 @@ def alternatives(state: Example, step: Step) -> Iterator[Example]:
 
 def shadows(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
     *before, nacked = steps
-    assert isinstance(nacked.outcome, RedeliveryRequested)
-    for commands in ((), (CommandAck(()),)):
-        traffic = tuple(replace(one, commands=commands) for one in nacked.outcome.traffic)
-        yield (*before, replace(nacked, outcome=replace(nacked.outcome, traffic=traffic)))
+    yield (*before, with_commands(nacked, lambda _: ()))
+    yield (*before, naming(nacked, lambda _: None))
 
 
 def _is_of_pulsar_client(state: Example, name: str) -> bool:

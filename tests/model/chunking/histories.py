@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from model.chunking.deliveries import fresh_hypotheses
-from model.chunking.state import TrackedConsumer
+from model.chunking.state import (
+    Chunking,
+    ChunkingProducer,
+    ChunkSubscription,
+    ChunkTopic,
+    SentMessage,
+    TrackedConsumer,
+)
+from model.deviations import DEVIATIONS
+from model.events import DueReceived
+from model.example import Example
+from model.explain import judge
+from model.judgement import Allowed, Broken
 from model.log import Position
 from model.payloads import digest_of
-from model.traffic import CommandMessage, Delivery, Life, LoggedPart, Part
-from model.vocabulary import ChunkNumber, Message
+from model.subscription_operations import ReceiveDue
+from model.traffic import CommandMessage, ConsumerCommand, Delivery, Life, LoggedPart, Part, Traffic
+from model.vocabulary import ChunkNumber, Message, SubscriptionId, SubscriptionType
 
 PRODUCER = "p"
+SUBSCRIPTION_ID = SubscriptionId("t", "s")
 
 
 def part(text: str) -> Part:
     """An entry as it passes: ``a1/3``, the second of three chunks of message a; or a plain message, as in ``x``."""
     if len(text) == 1:
-        return Part(ord(text), text)
+        return Part(ord(text), digest(text))
     chunk_id, chunks = map(int, text[1:].split("/"))
     return Part(ord(text[0]), text, f"u{text[0]}", chunk_id, chunks, chunks)
 
@@ -65,3 +80,48 @@ def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsum
     """An Exclusive consumer of pulsar-client that has received nothing."""
     hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
     return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
+
+
+# ----------------------------------------------------------------------------------------------- with what explains it
+
+
+def subscribed(log: str, *, kind: SubscriptionType = "Exclusive", pending: int = 0) -> Example:
+    """A topic with this log, and its consumer c, which was sent nothing yet. Each chunk has one byte."""
+    one = replace(consumer(pending=pending), kind=kind)
+    chunking = Chunking({"t": written(log)}, {"c": one}, {SUBSCRIPTION_ID: ChunkSubscription()})
+    return Example(known=frozenset(DEVIATIONS), chunking=chunking)
+
+
+def written(log: str) -> ChunkTopic:
+    """A topic with this log, each entry of which was sent and confirmed."""
+    texts = log.split()
+    chunks = {one[0]: part(one).chunks for one in texts}
+    asked = tuple(
+        SentMessage(sequence_id=ord(name), digest=digest(name), size_bytes=size)
+        for name, size in sorted(chunks.items())
+    )
+    producer = ChunkingProducer(asked, (life(log, range(len(texts))),))
+    return ChunkTopic(1, deduplication=False, producers={PRODUCER: producer}, log=logged(log))
+
+
+def longer(state: Example, log: str) -> Example:
+    """The same with this log."""
+    return replace(state, chunking=state.chunking.with_topic("t", written(log)))
+
+
+def received(state: Example, commands: Iterable[ConsumerCommand], got: str) -> Allowed[Example] | Broken:
+    """The verdict if c was sent everything that is due by these commands, and delivered these messages."""
+    traffic = Traffic("c", tuple(commands), given(got))
+    return judge(
+        state, ReceiveDue(*SUBSCRIPTION_ID), DueReceived(traffic=(traffic,), log=state.chunking.topics["t"].log)
+    )
+
+
+def allowed(judged: Allowed[Example] | Broken) -> Allowed[Example]:
+    assert isinstance(judged, Allowed), judged
+    return judged
+
+
+def broken(judged: Allowed[Example] | Broken) -> tuple[str, str | None, str | None]:
+    assert isinstance(judged, Broken), judged
+    return judged.rule, judged.deviation, judged.side

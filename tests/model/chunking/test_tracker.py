@@ -18,6 +18,7 @@ from model.chunking.state import (
 )
 from model.deviations import DEVIATIONS
 from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
+from model.example import Example
 from model.excuses.chunking import (
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
@@ -25,10 +26,11 @@ from model.excuses.chunking import (
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     CHUNK_REPEATED_DISCARDS_BUFFER,
     REDELIVERY_READS_IN_PARALLEL,
-    TOO_LARGE_KEEPS_QUEUE_PLACE,
 )
 from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
+from model.explain import judge
 from model.judgement import Allowed, Broken
+from model.operations import Send
 from model.sessions import Session
 from model.traffic import (
     CommandAck,
@@ -168,27 +170,35 @@ def test_the_chunks_of_one_producer_are_sent_one_message_after_the_other(lives: 
 def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
     large = SentMessage(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
     unrefused = sends.answered("p", [large], [], limit_bytes=100)
-    assert unrefused is not None
     refused = replace(large, error=sends.TOO_LARGE)
-    assert sends.answered("p", [refused], [], limit_bytes=100) is None
+    assert isinstance(sends.answered("p", [refused], [], limit_bytes=100), Allowed)
     sent = sends.answered("p", [refused], [life("a0/2", [])], limit_bytes=100)
-    assert sent is not None
     split_refused = sends.answered("p", [replace(refused, is_split_allowed=True)], [], limit_bytes=100)
-    assert split_refused is not None
-    assert {one.rule for one in (unrefused, sent, split_refused)} == {"CHUNK-01"}
+    for one in (unrefused, sent, split_refused):
+        assert isinstance(one, Broken)
+        assert one.rule == "CHUNK-01"
 
 
 def test_a_full_queue_refuses_a_message_only_after_one_that_was_too_large() -> None:
-    large = SentMessage(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
-    refused, full = replace(large, error=sends.TOO_LARGE), replace(large, error=sends.QUEUE_FULL)
-    for asked, deviation in (
-        ([refused, refused, full], TOO_LARGE_KEEPS_QUEUE_PLACE),
-        ([full, refused], None),
-        ([refused, large], None),
-    ):
-        broken = sends.answered("p", asked, [], limit_bytes=100)
-        assert broken is not None
+    name = "too-large-keeps-queue-place"
+    refused, full, unanswered = Refused(sends.TOO_LARGE), Refused("ProducerQueueIsFull"), Unknown("no receipt")
+    state = Example(
+        chunking=Chunking({"t": ChunkTopic(100, deduplication=False, producers={"p": ChunkingProducer()})}),
+        sessions={"p": Session("t", "p", "official")},
+    )
+    answers: tuple[tuple[tuple[Answer, ...], str | None], ...] = (
+        ((refused, refused, full), name),
+        ((full, refused), None),
+        ((refused, unanswered), None),
+    )
+    for each, deviation in answers:
+        messages = (Message(number, "a", size_bytes=200, content="noise") for number in range(len(each)))
+        sending, outcome = Send("p", tuple(Entry((one,)) for one in messages)), Sent(each)
+        broken = judge(state.with_known(frozenset(DEVIATIONS) - {name}), sending, outcome)
+        assert isinstance(broken, Broken)
         assert (broken.rule, broken.deviation) == ("CHUNK-01", deviation)
+        known = judge(state.with_known(frozenset(DEVIATIONS)), sending, outcome)
+        assert isinstance(known, Allowed) is (deviation is not None)
 
 
 def test_a_confirmed_message_is_complete_in_the_log() -> None:
@@ -424,7 +434,7 @@ def test_a_message_is_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answe
     state = Chunking(topics={"t": ChunkTopic(100, deduplication=True, producers={"p": ChunkingProducer()})})
     session = Session("t", "p", "official", is_chunking=True)
     judged = producers.sent(
-        state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,)), frozenset()
+        state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,))
     )
     asked = judged.state.topics["t"].producers["p"].of(1) if isinstance(judged, Allowed) else None
     assert (asked is not None and asked.is_confirmed) == is_confirmed
