@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from model.chunking.consumers import all_passed
-from model.chunking.evidence import LeftOut, NotRequested
+from model.chunking.evidence import ByClient, LeftOut, NotRequested
 from model.chunking.state import AssembledMessage, Chunking, TrackedConsumer
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
 from model.judgement import Allowed, Broken, all_of
@@ -75,10 +75,10 @@ def _acknowledged(
             left_out = LeftOut(message, lacking, repeated, copies, is_cumulative=is_cumulative)
             yield _left_out(name, "acknowledged", left_out)
     wanted = {position for message in messages for position in (*message.positions, *message.repeated)}
-    allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
-    if not is_cumulative and (extra := named - allowed):
+    if not is_cumulative and (extra := named - wanted - consumer.client.acknowledged):
         listed = ", ".join(map(str, sorted(extra)))
-        yield _of_client(f"the client of {name} acknowledged {listed}, which its application did not acknowledge")
+        because = f"the client of {name} acknowledged {listed}, which its application did not acknowledge"
+        yield replace(_of_client(because), evidence=ByClient(name, extra))
 
 
 @carries("CHUNK-07")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from model.chunking import deliveries, dispatch
-from model.chunking.evidence import DiscardedNotRequested
+from model.chunking.evidence import ByClient, DeliveredLate, DiscardedNotRequested
 from model.chunking.state import (
     AssembledMessage,
     Chunking,
@@ -45,7 +45,7 @@ def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read:
     if isinstance(met, Broken):
         return met
     subscription, consumer, deviations = met
-    consumer = replace(consumer, hypotheses=deliveries.met(consumer.hypotheses, traffic.commands))
+    consumer = replace(consumer, client=deliveries.met(consumer.client, traffic.commands))
     state = state.with_subscription(subscription_id, subscription).with_consumer(traffic.consumer, consumer)
     if any(isinstance(command, CommandSubscribe) for command in traffic.commands):
         state = state.with_reassigned_hashes(subscription_id)
@@ -86,22 +86,9 @@ def _received(state: Chunking, subscription_id: SubscriptionId, traffic: Traffic
     if isinstance(compared, Broken):
         return compared
     consumer, pairs = compared
-    rules = deliveries.first_explaining(before, traffic.received).rules
-    needed = consumer.hypotheses[0].deviations
-    is_new = needed != before.hypotheses[0].deviations
-    unknown = [deviation for deviation in needed if deviation not in known]
-    if is_new and unknown:
-        return DEVIATIONS[unknown[0]].broken(
-            f"the broker dispatched whole messages to {name}, which its client did not deliver"
-        )
-    after = after.with_consumer(name, consumer)
-    ordered = _in_order(after, subscription_id, name, pairs)
-    if isinstance(ordered, Broken):
-        return ordered
-    exercised = {*rules, *_exercised_by(consumer, pairs)}
-    exempt = any(is_exempt(ordered, subscription_id, message) for _, message in pairs)
-    excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and exempt else ()
-    return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else (), excused).after(judged)
+    exercised = tuple(sorted({*before.client.rules, *_exercised_by(consumer, pairs)}))
+    ordered = _in_order(after.with_consumer(name, consumer), subscription_id, name, pairs)
+    return Allowed(None, exercised).after(judged).then(lambda _: ordered)
 
 
 @carries("CHUNK-08")
@@ -109,14 +96,13 @@ def _acknowledged_unasked(
     consumer: TrackedConsumer, subscription: ChunkSubscription, traffic: Traffic
 ) -> Broken | None:
     """Without its application, a consumer acknowledges only what it discards, and only if so configured."""
-    allowed = subscription.acknowledged.union(*(hypothesis.acknowledged for hypothesis in consumer.hypotheses))
+    allowed = subscription.acknowledged | consumer.client.acknowledged
     unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
     if not unasked:
         return None
     what = f"the client of {traffic.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
-    return Broken(
-        "CHUNK-08", f"{what}, which its application did not acknowledge and the client did not discard", None, "client"
-    )
+    because = f"{what}, which its application did not acknowledge and the client did not discard"
+    return Broken("CHUNK-08", because, None, "client", evidence=ByClient(traffic.consumer, frozenset(unasked)))
 
 
 def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
@@ -130,49 +116,47 @@ def _digests(topic: ChunkTopic) -> dict[tuple[str, int], str]:
 def is_exempt(state: Chunking, subscription_id: SubscriptionId, message: AssembledMessage) -> bool:
     """Whether a message may arrive late.
 
-    Its chunks were delayed, or by a known deviation a client or the log lost some of them, or the log has some twice.
+    Its chunks were delayed, or by a known deviation the log lost some of them, or has some twice.
     """
-    subscription = state.subscriptions[subscription_id]
-    deviating = subscription.lost_by_clients | state.topics[subscription_id.topic].deviating
-    is_delayed = not subscription.delayed.isdisjoint(message.positions)
+    deviating = state.topics[subscription_id.topic].deviating
+    is_delayed = not state.subscriptions[subscription_id].delayed.isdisjoint(message.positions)
     return is_delayed or (message.producer, message.sequence_id) in deviating
 
 
-@carries("CHUNK-05")
-def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs: Pairs) -> Chunking | Broken:
+def _in_order(state: Chunking, subscription_id: SubscriptionId, name: str, pairs: Pairs) -> Judged:
     """The first deliveries of a producer's messages follow its order, except for delayed messages.
 
     After a consumer without ordering, the order starts over.
     """
-    consumer, topic = state.consumers[name], state.topics[subscription_id.topic]
+    consumer = state.consumers[name]
     subscription = state.subscriptions[subscription_id]
-    client = consumer.hypotheses[0]
-    if client.deviations:
-        lost = {(one.producer, one.part.sequence_id) for one in topic.log if one.position in client.delayed}
-        subscription = replace(subscription, lost_by_clients=subscription.lost_by_clients | lost)
-        state = state.with_subscription(subscription_id, subscription)
-    subscription = replace(subscription, delayed=subscription.delayed | client.delayed)
-    if consumer.kind not in IN_ORDER:
-        here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
-        return state.with_subscription(
-            subscription_id, replace(subscription, delivered={}, seen=subscription.seen | here)
-        )
-    delivered = dict(subscription.delivered)
-    seen: set[tuple[str, int]] = set(subscription.seen)
-    for _, message in pairs:
-        this = (message.producer, message.sequence_id)
-        if is_exempt(state, subscription_id, message):
-            continue
-        asked = topic.producers[message.producer].of(message.sequence_id)
-        if this in seen or asked is None or asked.is_crafted:
-            continue
-        highest = delivered.get(message.producer, 0)
-        if message.sequence_id < highest and not _was_stored_later(topic, this, highest):
-            what = f"the client of {name} delivered message {message.sequence_id} of {message.producer} after {highest}"
-            return Broken("CHUNK-05", what, None, "client")
-        seen.add(this)
-        delivered[message.producer] = max(highest, message.sequence_id)
-    return state.with_subscription(subscription_id, replace(subscription, delivered=delivered, seen=frozenset(seen)))
+    subscription = replace(subscription, delayed=subscription.delayed | consumer.client.delayed)
+    if consumer.kind in IN_ORDER:
+        steps = [partial(_next, subscription_id=subscription_id, name=name, message=one) for _, one in pairs]
+        return in_turn(state.with_subscription(subscription_id, subscription), steps)
+    here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
+    unordered = replace(subscription, delivered={}, seen=subscription.seen | here)
+    return Allowed(state.with_subscription(subscription_id, unordered))
+
+
+@carries("CHUNK-05")
+def _next(state: Chunking, subscription_id: SubscriptionId, name: str, message: AssembledMessage) -> Judged:
+    """The next message that an ordered consumer is given."""
+    topic, subscription = state.topics[subscription_id.topic], state.subscriptions[subscription_id]
+    if is_exempt(state, subscription_id, message):
+        return Allowed(state, excused=("CHUNK-05",))
+    this = (message.producer, message.sequence_id)
+    asked = topic.producers[message.producer].of(message.sequence_id)
+    if this in subscription.seen or asked is None or asked.is_crafted:
+        return Allowed(state)
+    highest = subscription.delivered.get(message.producer, 0)
+    if message.sequence_id < highest and not _was_stored_later(topic, this, highest):
+        what = f"the client of {name} delivered message {message.sequence_id} of {message.producer} after {highest}"
+        late = DeliveredLate(state, subscription_id, message)
+        return Broken("CHUNK-05", what, None, "client", evidence=late).passing_to(state)
+    delivered = {**subscription.delivered, message.producer: max(highest, message.sequence_id)}
+    after = replace(subscription, delivered=delivered, seen=subscription.seen | {this})
+    return Allowed(state.with_subscription(subscription_id, after))
 
 
 def _was_stored_later(topic: ChunkTopic, this: tuple[str, int], other: int) -> bool:
@@ -278,15 +262,15 @@ def _all_came(state: Chunking, subscription_id: SubscriptionId, known: frozenset
 def _discarded_requested(state: Chunking, subscription_id: SubscriptionId, name: str) -> Judged:
     """A client requests redelivery of the entries that it discarded."""
     consumer = state.consumers[name]
-    client = consumer.hypotheses[0]
+    client = consumer.client
     discarded = client.discarded - state.subscriptions[subscription_id].acknowledged
     if not discarded:
         return Allowed(state)
     because = f"{name} discarded {', '.join(map(str, sorted(discarded)))} without a redelivery request"
     if client.requests_discarded:
         because = f"{because}, but requested others that it discarded"
-    forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
-    after = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
+    forgiving = replace(client, discarded=frozenset())
+    after = state.with_consumer(name, replace(consumer, client=forgiving))
     evidence = DiscardedNotRequested(client.requests_discarded)
     return Broken("CHUNK-08", because, None, "client", evidence=evidence).passing_to(after)
 

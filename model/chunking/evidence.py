@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.chunking.state import AssembledMessage, SentMessage
+from model.chunking.state import AssembledMessage, Chunking, SentMessage
 from model.log import Position
+from model.vocabulary import SubscriptionId
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,24 @@ class LeftOut:
     def is_from_before(self) -> bool:
         """Whether only chunks above the last one are left out: they came before everything was received again."""
         return bool(self.chunks) and min(self.chunks) > self.message.positions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class ByClient:
+    """What the client of a consumer delivered does not follow from what it was sent, or it ``acknowledged`` these
+    without its application."""
+
+    consumer: str
+    acknowledged: frozenset[Position] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredLate:
+    """A message that is delivered for the first time, after a later one of its producer. ``state``: before that."""
+
+    state: Chunking
+    subscription: SubscriptionId
+    message: AssembledMessage
 
 
 @dataclass(frozen=True, slots=True)

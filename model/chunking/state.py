@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from model.chunking.assembly import Buffers
 from model.chunking.assignment import NOTHING_SENT, Assignment
+from model.chunking.variants import ChunksVariant
 from model.log import EARLIEST, Position
 from model.traffic import Delivery, Life, LoggedPart
 from model.vocabulary import NO_LIMITS, Compression, LookAhead, SubscriptionId, SubscriptionType
@@ -109,15 +110,15 @@ class AssembledMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientHypothesis:
-    """A hypothesis on how a client works: its deviations, its buffers, and the messages that it owes its application.
+class ChunkClient:
+    """The client of a consumer: its buffers, and the messages that it owes its application.
 
-    ``optional``: how many of the first ``owed`` messages need not be delivered, because a redelivery request for
-    everything followed them. ``discarded``: entries that it discarded at its pending limit without a redelivery
-    request.
+    ``variant``: how it assembles them. ``optional``: how many of the first ``owed`` messages need not be delivered,
+    because a redelivery request for everything followed them. ``discarded``: entries that it discarded at its pending
+    limit without a redelivery request.
     """
 
-    deviations: tuple[str, ...]
+    variant: ChunksVariant
     buffers: Buffers
     owed: tuple[AssembledMessage, ...] = ()
     optional: int = 0
@@ -134,7 +135,7 @@ class ClientHypothesis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedConsumer:
-    """A consumer: its hypotheses, the unacknowledged messages of its application, and the progress of its dispatch.
+    """A consumer: its client, the unacknowledged messages of its application, and the progress of its dispatch.
 
     ``last``: the last entry sent since everything was requested. ``is_rewound``: everything was requested, and nothing
     was sent since. ``requests``: how many requests for everything have not had the broker begin again, which it does at
@@ -144,7 +145,7 @@ class TrackedConsumer:
     topic: str
     subscription: str
     kind: SubscriptionType
-    hypotheses: tuple[ClientHypothesis, ...]
+    client: ChunkClient
     queue: int = 0
     """The size of its receiver queue, which is the most permits that it sends; 0: any number."""
     unacknowledged: tuple[tuple[Delivery, AssembledMessage], ...] = ()
@@ -188,8 +189,6 @@ class ChunkSubscription:
     """The highest delivered sequence id of each producer, since the order last started over."""
     seen: frozenset[tuple[str, int]] = frozenset()
     """The delivered messages, by producer and sequence id."""
-    lost_by_clients: frozenset[tuple[str, int]] = frozenset()
-    """The messages of which a client lost chunks by a known deviation, by producer and sequence id."""
     is_as_created: bool = False
     """The topic was reloaded before anything was acknowledged, so the cursor is as it was persisted when created."""
     beyond_permits: tuple[Position, frozenset[str]] | None = None

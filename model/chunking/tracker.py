@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from model.chunking import acks, consumers, producers
-from model.chunking.deliveries import fresh_hypotheses
+from model.chunking.deliveries import fresh
 from model.chunking.state import Chunking, ChunkingProducer, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.events import (
     Acknowledged,
@@ -118,12 +118,12 @@ def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -
 
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     subscription_id = SubscriptionId(operation.topic, operation.subscription)
-    hypotheses = fresh_hypotheses(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
+    client = fresh(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
     consumer = TrackedConsumer(
         topic=subscription_id.topic,
         subscription=subscription_id.name,
         kind=operation.kind,
-        hypotheses=hypotheses,
+        client=client,
         queue=operation.queue,
     )
     state = state.with_reassigned_hashes(subscription_id).with_consumer(operation.consumer, consumer)

@@ -14,8 +14,6 @@ CHUNK_ASSIGNED_BEYOND_PERMITS = "chunk-assigned-beyond-permits"
 DRAINING_HASH_BLOCKS_CHUNKS = "draining-hash-blocks-chunks"
 RECENTLY_JOINED_WAITS_FOR_CHUNKS = "recently-joined-waits-for-chunks"
 HASH_REASSIGNED_BETWEEN_CHUNKS = "hash-reassigned-between-chunks"
-CHUNK_REPEATED_DISCARDS_BUFFER = "chunk-repeated-discards-buffer"
-CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
 
 DEVIATIONS = (
     Deviation(
@@ -187,38 +185,6 @@ DEVIATIONS = (
             name="test_chunks_of_one_message_at_two_consumers_are_a_deviation_only_after_a_reassignment",
             by="small history",
             statement="Chunks are dispatched to two consumers although no consumer joined or left between them.",
-        ),
-    ),
-    Deviation(
-        name=CHUNK_REPEATED_DISCARDS_BUFFER,
-        aliases=("chunk-repetition-destroys",),
-        rule="CHUNK-04",
-        statement="A consumer of pulsar-client that receives a repeated chunk discards the message's buffer and that chunk. No consumer ever delivers the message, although the log has all its chunks.",
-        cause="processMessageChunk of ConsumerImpl discards the buffer and the received chunk if it is not the next one. It starts no message after its first chunk (pulsar-client 3.13.0).",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_a_client_that_discarded_a_buffer_delivers_all_other_messages_in_order",
-            by="small history",
-            statement="A client that discarded such a buffer delivers other messages in the wrong order.",
-            missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
-        aliases=("chunk-buffers-survive",),
-        rule="CHUNK-04",
-        statement="A consumer of pulsar-client that resubscribes, or requests redelivery of everything, keeps its chunk buffers. The redelivered first chunks count as repeated, and the consumer does not deliver their messages.",
-        cause="ConsumerImpl clears its queue of messages when it resubscribes or requests redelivery of everything, but not chunkedMessageCache_ (pulsar-client 3.13.0). It matters only together with chunk-repeated-discards-buffer.",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_a_client_that_discarded_a_buffer_delivers_all_other_messages_in_order",
-            by="small history",
-            statement="A client that discarded such a buffer delivers other messages in the wrong order.",
-            missed_before=True,
         ),
     ),
 )

@@ -1,7 +1,7 @@
 """Consumers of chunked messages on a real broker: pulsar-client's, each through a proxy of its own.
 
 An outcome has the commands that passed the proxy, and the messages that the application received. To know what to wait
-for, a consumer runs the same hypotheses as the model; it judges nothing.
+for, a consumer has the clients that the model knows; it judges nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conformance.lockstep.chunking.producers import part_passed
 from conformance.lockstep.chunking.proxied import ProxiedClient
 from conformance.proxy.events import Command
 from conformance.wait import Deadline
-from model.chunking.deliveries import fresh_hypotheses, is_explained, met, settled
+from model.chunking.deliveries import CLIENTS, fresh, is_explained, met, settled
 from model.log import Position
 from model.payloads import digest
 from model.subscription_operations import Subscribe
@@ -70,9 +70,10 @@ class ChunkConsumer:
         """Entries that the broker sent, without those acknowledged or returned."""
         self.acknowledged: set[Position] = set()
         """The positions in acks that passed the proxy."""
-        self._hypotheses = fresh_hypotheses(
-            pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked
-        )
+        self._clients = [
+            fresh(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked, variant=variant)
+            for variant in CLIENTS
+        ]
         self._subscribes = 0
         self._subscribes_due = 1
         self._passed: list[ConsumerCommand] = []
@@ -112,23 +113,24 @@ class ChunkConsumer:
                 case _:
                     pass
         self.pending = pending_after(self.pending, commands, self.kind)
-        self._hypotheses = met(self._hypotheses, commands)
+        self._clients = [met(client, commands) for client in self._clients]
         self._passed += commands
         return commands
 
     @property
     def is_explained(self) -> bool:
-        """Whether its application received exactly the due messages in all hypotheses on clients."""
-        return all(is_explained(hypothesis, self._delivered) for hypothesis in self._hypotheses)
+        """Whether its application received exactly the due messages, whichever of these clients it has."""
+        return all(is_explained(client, self._delivered) for client in self._clients)
 
     @property
     def may_be_explained(self) -> bool:
-        """Whether its application received exactly the due messages in some hypothesis on clients."""
-        return any(is_explained(hypothesis, self._delivered) for hypothesis in self._hypotheses)
+        """Whether its application received exactly the due messages if it has one of these clients."""
+        return any(is_explained(client, self._delivered) for client in self._clients)
 
     def traffic(self) -> Traffic:
         """The commands and messages since the last call, after all due messages were received."""
-        self._hypotheses = settled(self._hypotheses, self._delivered) or self._hypotheses
+        explaining = [client for client in self._clients if is_explained(client, self._delivered)]
+        self._clients = [settled(client, self._delivered) for client in explaining] or self._clients
         traffic = Traffic(self.name, tuple(self._passed), tuple(self._delivered))
         self._passed, self._delivered = [], []
         return traffic

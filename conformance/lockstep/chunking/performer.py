@@ -79,7 +79,7 @@ GATHER_TIMEOUT_S: Final = 5.0
 STALLED_TIMEOUT_S: Final = 0.5
 """The same for a subscription that missed due messages before."""
 GRACE_S: Final = 0.5
-"""How long a client may take to deliver a message, where some hypothesis on clients withholds it."""
+"""How long a client may take to deliver a message, where one of the known clients withholds it."""
 OPEN_TIMEOUT_S: Final = 30.0
 """How long a topic may refuse a producer or consumer after a reload, or after a former one of that name."""
 ANSWER_TIMEOUT_S: Final = 10.0

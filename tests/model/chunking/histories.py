@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from model.chunking.deliveries import fresh_hypotheses
+from model.chunking.deliveries import fresh
 from model.chunking.state import (
     Chunking,
     ChunkingProducer,
-    ChunkSubscription,
     ChunkTopic,
     SentMessage,
     TrackedConsumer,
 )
 from model.deviations import DEVIATIONS
-from model.events import DueReceived
+from model.events import DueReceived, Subscribed
 from model.example import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.payloads import digest_of
-from model.subscription_operations import ReceiveDue
+from model.subscription_operations import ReceiveDue, Subscribe
 from model.traffic import CommandMessage, ConsumerCommand, Delivery, Life, LoggedPart, Part, Traffic
 from model.vocabulary import ChunkNumber, Message, SubscriptionId, SubscriptionType
 
@@ -78,8 +77,8 @@ def digests(names: str) -> dict[tuple[str, int], str]:
 
 def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsumer:
     """An Exclusive consumer of pulsar-client that has received nothing."""
-    hypotheses = fresh_hypotheses(pending=pending, acks_discarded=acks_discarded)
-    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
+    client = fresh(pending=pending, acks_discarded=acks_discarded)
+    return TrackedConsumer(topic="t", subscription="s", kind="Exclusive", client=client)
 
 
 # ----------------------------------------------------------------------------------------------- with what explains it
@@ -87,9 +86,9 @@ def consumer(*, pending: int = 0, acks_discarded: bool = False) -> TrackedConsum
 
 def subscribed(log: str, *, kind: SubscriptionType = "Exclusive", pending: int = 0) -> Example:
     """A topic with this log, and its consumer c, which was sent nothing yet. Each chunk has one byte."""
-    one = replace(consumer(pending=pending), kind=kind)
-    chunking = Chunking({"t": written(log)}, {"c": one}, {SUBSCRIPTION_ID: ChunkSubscription()})
-    return Example(known=frozenset(DEVIATIONS), chunking=chunking)
+    state = Example(known=frozenset(DEVIATIONS), chunking=Chunking({"t": written(log)}))
+    subscribes = Subscribe("c", "t", "s", kind=kind, client="official", queue=9, max_pending_chunked=pending)
+    return allowed(judge(state, subscribes, Subscribed())).state
 
 
 def written(log: str) -> ChunkTopic:

@@ -6,7 +6,7 @@ import pytest
 
 from model.chunking import consumers
 from model.chunking.assignment import NOTHING_SENT
-from model.chunking.deliveries import fresh_hypotheses
+from model.chunking.deliveries import fresh
 from model.chunking.state import Chunking, ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.deviations import DEVIATIONS
 from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
@@ -26,8 +26,8 @@ def subscribed(log: str, *names: str, kind: SubscriptionType = "Shared") -> Chun
         subscriptions={SUBSCRIPTION_ID: ChunkSubscription()},
     )
     for name in names:
-        hypotheses = fresh_hypotheses(pending=0, acks_discarded=False)
-        consumer = TrackedConsumer(topic="t", subscription="s", kind=kind, hypotheses=hypotheses)
+        client = fresh(pending=0, acks_discarded=False)
+        consumer = TrackedConsumer(topic="t", subscription="s", kind=kind, client=client)
         state = state.with_consumer(name, consumer)
     return state
 

@@ -64,7 +64,7 @@ def late(
         topic="t",
         subscription="s",
         kind="Exclusive",
-        hypotheses=deliveries.fresh_hypotheses(pending=5, acks_discarded=False),
+        client=deliveries.fresh(pending=5, acks_discarded=False),
     )
     state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {SUBSCRIPTION_ID: subscription})
     traffic = Traffic("c", dispatched("x"), given("x@0"))
