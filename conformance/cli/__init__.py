@@ -24,8 +24,10 @@ from conformance.cli.defects import defects
 from conformance.cli.driver_test import driver_test
 from conformance.cli.explore import explore
 from conformance.cli.fetch import fetch
+from conformance.cli.judge import judge
 from conformance.cli.known import known
 from conformance.cli.machines import machines
+from conformance.cli.matrix import matrix
 from conformance.cli.parameters.connection import hide_token
 from conformance.cli.parameters.defaults import VARIABLES, config_option, give_variables
 from conformance.cli.parameters.output import NAME
@@ -71,8 +73,10 @@ for command in (
     driver_test,
     explore,
     fetch,
+    judge,
     known,
     machines,
+    matrix,
     releases,
     replay,
     report,

@@ -86,6 +86,10 @@ ELSEWHERE = (
         pattern=r"venv/bin/pulsar-conformance .*", why="the command of `pip install .` is run where that is tested"
     ),
     Elsewhere(pattern=r"pipx install .*|uv tool install .*|python3 -m venv .*", why="test_installation.py runs these"),
+    Elsewhere(
+        pattern=r"pulsar-conformance (compare|matrix) .*",
+        why="it checks several brokers for ten minutes each; tests/cli runs it",
+    ),
     Elsewhere(pattern=r"\. \.venv/bin/activate", why="test_installation.py runs it"),
 )
 

@@ -16,7 +16,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         *("good", "bad", "releases", "command", "baseline"),
         *("minutes", "hours", "clients", "topics", "clusters", "rate", "fault-every", "faults"),
     ),
-    "Output": ("report", "json", "history", "verbose"),
+    "Output": ("report", "results", "json", "history", "verbose"),
     "On a running cluster": ("tenant", "allow-cluster-settings"),
     "TLS and authentication, on a running cluster": (*(name.replace("_", "-") for name in NAMES), "token-env"),
     "Other options": ("help",),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -138,16 +139,7 @@ def compare(
     with bugs_kept_in(folder):
         for number, side in enumerate(sides, start=1):
             say(err, f"{number} of {len(sides)}: {side.name}")
-            its = replace(
-                asked,
-                broker=side.broker,
-                client=side.client,
-                choice=side.choice or asked.choice,
-                settings=(*asked.settings, *side.settings),
-                report=folder / f"{number}",
-            )
-            with (folder / f"{number}.txt").open("w", encoding="utf-8") as table:
-                status = check(its, engine_of[side.name], out=Console(file=table), err=err)
+            status = check_side(side, asked, engine_of[side.name], folder / f"{number}", err=err)
             if status == INTERRUPTED:
                 return INTERRUPTED
             statuses.append(status)
@@ -160,6 +152,20 @@ def compare(
     out.print(page, markup=False, soft_wrap=True)
     say(out, f"Written to {folder / 'compare.md'} and compare.json.")
     return compared.exit_status
+
+
+def check_side(side: Side, asked: CheckOptions, engine: Engine, folder: Path, *, err: Console) -> int:
+    """Check one side in a folder of its own, with its table in a file beside that; returns the exit status."""
+    its = replace(
+        asked,
+        broker=side.broker,
+        client=side.client,
+        choice=side.choice or asked.choice,
+        settings=(*asked.settings, *side.settings),
+        report=folder,
+    )
+    with folder.with_name(f"{folder.name}.txt").open("w", encoding="utf-8") as table:
+        return check(its, engine, out=Console(file=table), err=err)
 
 
 def met_in(events: Iterable[AnyEvent]) -> tuple[dict[tuple[str, str | None], Counts], Counter[str]]:
