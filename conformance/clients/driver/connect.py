@@ -1,7 +1,7 @@
 """The client of a run: pulsar-client in this process, unless a driver was chosen.
 
-A driver's process is started with its first client, and serves all lanes. After a failure the next client starts
-another.
+A driver's process is started with the first client. After a failure the next client starts another. Each lane has a
+process of its own.
 """
 
 from __future__ import annotations
@@ -70,6 +70,11 @@ def use(command: DriverCommand | None) -> None:
     """Use this driver's client in this process from now on; None: pulsar-client."""
     _chosen.close()
     _chosen.command = command
+
+
+def used() -> DriverCommand | None:
+    """The driver in use, for the lanes; None: pulsar-client."""
+    return _chosen.command
 
 
 def connect(service: Service | str, *, timeout_s: float) -> ReleasedClient:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.brokers.interface import AgentAddress
+from conformance.clients.driver.connect import used
 from conformance.engine.lanes.protocol import Begin, Bounce
 from conformance.faults.failpoints import install_all
 from conformance.lockstep.world import World
@@ -48,6 +49,7 @@ class WorldHost:
             deadline=deadline,
             bounce_s=bounce_s,
             coverage=None if coverage is None else str(coverage),
+            driver=used(),
             further=self._world.further,
             defect=defect,
         )

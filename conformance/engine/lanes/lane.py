@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from conformance.brokers.interface import Broker
+from conformance.clients.driver.connect import use
 from conformance.coverage.coverage import Coverage
 from conformance.engine.example import crashed
 from conformance.engine.lanes.broker import SharedBroker
@@ -87,6 +88,7 @@ class Lane:
         if begin is None:
             return
         assert isinstance(begin, Begin)
+        use(begin.driver)
         try:
             rounds = Rounds(
                 self._open(begin, SharedBroker(begin, self._ask)),

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.clients.driver.connect import DriverCommand
 from conformance.clients.security.service import Service
 from conformance.clusters import FurtherClusters
 from conformance.engine.catalogue import Description
@@ -37,8 +38,8 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
 
     ``service``: the address for the clients of examples; ``deadline``: the end of the run on the monotonic clock, which
     all processes of a machine share. ``bounce_s``: what a kill or restart of the broker is expected to take.
-    ``coverage``: the file with the choices of earlier runs. ``further``: the clusters that machines start for
-    themselves, each of which has the ``defect``.
+    ``coverage``: the file with the choices of earlier runs. ``driver``: that of the run's client. ``further``: the
+    clusters that machines start for themselves, each of which has the ``defect``.
     """
 
     lane: int
@@ -55,6 +56,7 @@ class Begin(LaneMessage, frozen=True, kw_only=True):
     deadline: float | None
     bounce_s: float
     coverage: str | None = None
+    driver: DriverCommand | None = None
     further: FurtherClusters | None = None
     defect: str | None = None
 
