@@ -17,6 +17,7 @@ from conformance.report.console import say, show_table
 from conformance.report.data import title
 from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
 
+_GO_DRIVER: Final = re.compile(r"go-driver-(.+)-[0-9a-f]{12}")
 _JAVA_JARS: Final = re.compile(r"pulsar-client-java-(.+)")
 _PYTHON_ENVIRONMENT: Final = re.compile(r"pulsar-client-(\d[^-]*)-cpython.*")
 """The names of clients in the cache."""
@@ -125,14 +126,18 @@ def _json(value: list[dict[str, Any]]) -> bytes:
 def list_clients(out: Console) -> None:
     """Print the clients that ``--client`` can name, with the releases that the cache has."""
     cached = sorted(path.name for path in cache_folder("clients").iterdir() if path.suffix not in (".lock", ".partial"))
-    java = [found[1] for name in cached if (found := _JAVA_JARS.fullmatch(name))]
-    python = [found[1] for name in cached if (found := _PYTHON_ENVIRONMENT.fullmatch(name))]
+
+    def versions(pattern: re.Pattern[str]) -> str:
+        found = [match[1] for name in cached if (match := pattern.fullmatch(name))]
+        return f"cached: {', '.join(dict.fromkeys(found)) or 'none'}"
+
     _list(
         out,
         [
-            ("3.12.0", "pulsar-client in the suite's process", f"cached: {', '.join(python) or 'none'}"),
-            ("python:3.12.0", "pulsar-client behind a driver", f"cached: {', '.join(python) or 'none'}"),
-            ("java:4.0.8", "Pulsar's Java client behind a driver; needs a JDK", f"cached: {', '.join(java) or 'none'}"),
+            ("3.12.0", "pulsar-client in the suite's process", versions(_PYTHON_ENVIRONMENT)),
+            ("python:3.12.0", "pulsar-client behind a driver", versions(_PYTHON_ENVIRONMENT)),
+            ("java:4.0.8", "Pulsar's Java client behind a driver; needs a JDK", versions(_JAVA_JARS)),
+            ("go:0.19.0", "Pulsar's Go client behind a driver; needs Go", versions(_GO_DRIVER)),
             ("driver:COMMAND", "any client, behind the driver that COMMAND starts", "see docs/driver-protocol.md"),
         ],
     )

@@ -3,5 +3,5 @@
 import re
 from typing import Final
 
-NAME: Final = re.compile(r"(java|python):\d[\w.-]*|driver:.+")
-"""The name of a client behind a driver: ``java:4.0.8``, ``python:3.10.0`` or ``driver:COMMAND``."""
+NAME: Final = re.compile(r"(go|java|python):\d[\w.-]*|driver:.+")
+"""The name of a client behind a driver: ``java:4.0.8``, ``go:0.19.0``, ``python:3.10.0`` or ``driver:COMMAND``."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
+import psutil
 import pytest
 
-from conformance.brokers.installation.java import find_java
+from conformance.brokers.installation.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.interface import Broker
-from conformance.clients.driver.connect import client_info, connect, use, versions
-from conformance.clients.outcomes import Receipt, ServerRefused
+from conformance.clients.driver.connect import DriverCommand, client_info, connect, use, versions
+from conformance.clients.driver.remote import RemoteClient
+from conformance.clients.outcomes import ConnectionLost, Lost, Receipt, ServerRefused
 from conformance.drivers.catalogue import driver_of
 from conformance.drivers.contract.run import run
+from conformance.harness_error import HarnessError
 from tests.clients.conftest import admin, namespace, topic
 from tests.waits import TIMEOUT_S
 
@@ -20,12 +24,17 @@ __all__ = ["admin", "namespace", "topic"]
 
 JAVA = "java:4.0.8"
 PYTHON = "python:3.12.0"
+GO = "go:0.19.0"
+COMPILED = {JAVA: "javac", GO: "go"}
 
 
-def driver_or_skip(name: str) -> None:
-    if name == JAVA and not Path(find_java().executable).with_name("javac").exists():
-        pytest.skip("there is no javac to compile the driver of the Java client")
-    use(driver_of(name, print))
+def driver_or_skip(name: str) -> DriverCommand:
+    """Use this driver from now on; skip the test if the compiler is missing."""
+    if name in COMPILED and which(COMPILED[name]) is None:
+        pytest.skip(f"the driver of {name} is compiled with {COMPILED[name]}, which is not installed")
+    command = driver_of(name, print)
+    use(command)
+    return command
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +43,7 @@ def no_driver_afterwards() -> Iterator[None]:
     use(None)
 
 
-@pytest.mark.parametrize("name", [JAVA, PYTHON])
+@pytest.mark.parametrize("name", [JAVA, PYTHON, GO])
 def test_a_driver_sends_receives_and_passes_refusals_on(name: str, broker: Broker, topic: str) -> None:
     driver_or_skip(name)
     assert [client_info().name, client_info().version] == name.split(":")
@@ -44,7 +53,7 @@ def test_a_driver_sends_receives_and_passes_refusals_on(name: str, broker: Broke
         tickets = producer.send_batch([(1, b"one"), (2, b"two")], keys=[("k", None), ("k", None)])
         receipts = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
         assert [isinstance(one, Receipt) and one.batch_index for one in receipts] == [0, 1]
-        assert producer.last_sequence_id == 2
+        assert producer.last_sequence_id == (1 if name == GO else 2), "the Go client knows the first of a batch"
         consumer = client.subscribe(topic, "s", kind="Exclusive", initial="earliest", consumer_name="c")
         received = [consumer.receive(timeout_s=TIMEOUT_S) for _ in range(2)]
         assert [one and (one.payload, one.key, one.topic) for one in received] == [
@@ -55,21 +64,69 @@ def test_a_driver_sends_receives_and_passes_refusals_on(name: str, broker: Broke
             client.subscribe(topic, "s", kind="Exclusive", initial="earliest")
 
 
-def test_one_client_receives_the_chunks_that_another_sent(broker: Broker, topic: str) -> None:
-    payload = bytes(range(256)) * 24_000
-    driver_or_skip(JAVA)
-    with connect(broker.addresses.service_url, timeout_s=TIMEOUT_S) as java:
-        sender = java.open_producer(topic, name="p", chunking=True)
+def sent_in_chunks(sends: str, receives: str, broker: Broker, topic: str) -> tuple[bytes, bytes]:
+    """A payload that one client sent in chunks, and what another received."""
+    payload = bytes(range(256)) * 240
+    driver_or_skip(sends)
+    with connect(broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+        sender = client.open_producer(topic, name="p", chunking=True)
         assert isinstance(sender.answer(sender.send(1, payload), timeout_s=TIMEOUT_S), Receipt)
-    use(driver_of(PYTHON, print))
-    with connect(broker.addresses.service_url, timeout_s=TIMEOUT_S) as python:
-        consumer = python.subscribe(topic, "s", kind="Exclusive", initial="earliest")
+    driver_or_skip(receives)
+    with connect(broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+        consumer = client.subscribe(topic, "s", kind="Exclusive", initial="earliest")
         delivery = consumer.receive(timeout_s=TIMEOUT_S)
     assert delivery is not None
-    assert delivery.payload == payload
+    return payload, delivery.payload
 
 
-def test_the_driver_of_the_java_client_keeps_its_contract() -> None:
-    driver_or_skip(JAVA)
-    command = driver_of(JAVA, print)
-    assert [one for one in run(command.command, name=JAVA) if one.outcome != "kept"] == []
+@pytest.mark.parametrize(("sends", "receives"), [(JAVA, PYTHON), (JAVA, GO), (PYTHON, JAVA), (GO, PYTHON)])
+def test_one_client_receives_the_chunks_that_another_sent(
+    sends: str, receives: str, broker: Broker, topic: str
+) -> None:
+    sent, received = sent_in_chunks(sends, receives, broker, topic)
+    assert received == sent
+
+
+def test_the_go_client_delivers_only_the_last_chunk_of_the_python_client(broker: Broker, topic: str) -> None:
+    """Since 0.15 it reads the assembled buffer only if the metadata has ``uncompressed_size``, which C++ leaves out."""
+    sent, received = sent_in_chunks(PYTHON, GO, broker, topic)
+    assert len(received) < len(sent)
+    assert sent.endswith(received)
+
+
+def test_a_client_that_cannot_abort_has_a_process_of_its_own_which_is_killed(broker: Broker, topic: str) -> None:
+    driver_or_skip(GO)
+    with connect(broker.addresses.service_url, timeout_s=TIMEOUT_S) as other:
+        client = connect(broker.addresses.service_url, timeout_s=TIMEOUT_S)
+        assert isinstance(client, RemoteClient)
+        producer = client.open_producer(topic, name="p")
+        client.abort()
+        assert not psutil.pid_exists(client.driver.pid)
+        lost = producer.send(1, b"after the end")
+        assert isinstance(producer.answer(lost, timeout_s=TIMEOUT_S), Lost)
+        with pytest.raises(ConnectionLost):
+            producer.close()
+        again = other.open_producer(topic, name="p")
+        assert isinstance(again.answer(again.send(1, b"x"), timeout_s=TIMEOUT_S), Receipt)
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        (JAVA, []),
+        (GO, ["the driver it opens a producer with last sequence id -1, where the broker said 8"]),
+    ],
+)
+def test_a_driver_of_the_suite_keeps_its_contract_but_for_known_faults_of_its_client(
+    name: str, broken: list[str]
+) -> None:
+    command = driver_or_skip(name)
+    assert [one.why for one in run(command.command, name="it") if one.outcome == "broken"] == broken
+
+
+@pytest.mark.parametrize("name", [GO])
+def test_a_compiler_that_is_missing_is_one_sentence(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HarnessError, match=rf"is compiled with {COMPILED[name]}, which is not on the path\.$"):
+        driver_of(name, print)

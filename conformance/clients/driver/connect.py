@@ -1,7 +1,7 @@
 """The client of a run: pulsar-client in this process, unless a driver was chosen.
 
 A driver's process is started with the first client. After a failure the next client starts another. Each lane has a
-process of its own.
+process of its own; so has each client of a driver that cannot abort one.
 """
 
 from __future__ import annotations
@@ -82,7 +82,14 @@ def connect(service: Service | str, *, timeout_s: float) -> ReleasedClient:
     driver = _chosen.process()
     if driver is None:
         return OfficialClient(service, timeout_s=timeout_s)
-    return RemoteClient(driver, service, timeout_s=timeout_s)
+    if "abort" in driver.hello.features:
+        return RemoteClient(driver, service, timeout_s=timeout_s)
+    own = driver.another()
+    try:
+        return RemoteClient(own, service, timeout_s=timeout_s, owns_driver=True)
+    except BaseException:
+        own.kill()
+        raise
 
 
 def versions() -> dict[str, str]:

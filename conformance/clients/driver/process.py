@@ -74,6 +74,8 @@ class DriverProcess:
     ) -> None:
         """Start it and shake hands. Raises :class:`DriverFailed`."""
         self.name: Final = name
+        self._command = command
+        self._start_timeout_s = start_timeout_s
         self._grace_s = grace_s
         self._ids = itertools.count(1)
         self._names = itertools.count(1)
@@ -111,6 +113,12 @@ class DriverProcess:
     def failure(self) -> DriverFailed | None:
         """Why it failed; None while it works."""
         return self._failure
+
+    def another(self) -> DriverProcess:
+        """Start another one of the same command. Raises :class:`DriverFailed`."""
+        return DriverProcess(
+            self._command, name=self.name, start_timeout_s=self._start_timeout_s, grace_s=self._grace_s
+        )
 
     def new_id(self) -> int:
         return next(self._ids)
@@ -178,6 +186,13 @@ class DriverProcess:
             self.ended_by_itself = self._process.returncode >= 0
         self._process.kill()
         self._process.wait()
+
+    def kill(self) -> None:
+        """End it as a crash does. Safe to call twice."""
+        self._is_ending = True
+        self._process.kill()
+        self._process.wait()
+        self._fail("was killed by the suite")
 
     def _shake_hands(self, timeout_s: float) -> HelloAnswer:
         hello = self.ask(

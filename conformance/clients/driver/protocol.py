@@ -21,6 +21,7 @@ MOST_EVENTS: Final = 10_000
 """How many events a driver may send between two answers."""
 
 Feature = Literal[
+    "abort",
     "ack-oldest-chunked",
     "batch-index-ack",
     "batching",
@@ -205,7 +206,8 @@ class Close(Request, frozen=True):
 class Abort(Request, frozen=True):
     """Cut a client's connections without closing its producers and consumers, as a crash does.
 
-    Sends without an answer get none. Safe for a client that is closed or aborted.
+    Sends without an answer get none. Safe for a client that is closed or aborted. Without the feature ``abort``, each
+    client has a process of its own, which the suite kills.
     """
 
     client: str

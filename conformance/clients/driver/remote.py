@@ -109,8 +109,7 @@ class RemoteProducer:
 
     def answer(self, ticket: OfficialTicket, *, timeout_s: float) -> SendOutcome:
         outcome = ticket.wait(timeout_s)
-        if self._client.driver.failure is not None:
-            raise self._client.driver.failure
+        self._client.demand_driver()
         if outcome is None:
             raise NoAnswer(f"no answer in time: sequence id {ticket.sequence_id} of producer {self.name}")
         return outcome
@@ -201,9 +200,16 @@ class RemoteConsumer:
 class RemoteClient:
     """One client of a driver, with connections of its own."""
 
-    def __init__(self, driver: DriverProcess, service: Service | str, *, timeout_s: float) -> None:
-        """``timeout_s`` bounds everything but sends and receives. Raises ``CLIENT_ERRORS``."""
+    def __init__(
+        self, driver: DriverProcess, service: Service | str, *, timeout_s: float, owns_driver: bool = False
+    ) -> None:
+        """``timeout_s`` bounds everything but sends and receives. Raises ``CLIENT_ERRORS``.
+
+        ``owns_driver``: the process has only this client, and ends with it.
+        """
         self.driver: Final = driver
+        self._owns_driver = owns_driver
+        self._was_killed = False
         self.timeout_ms: Final = math.ceil(timeout_s * 1000)
         self._name = driver.new_name("client")
         self._producers: list[RemoteProducer] = []
@@ -326,14 +332,25 @@ class RemoteClient:
 
     def close(self) -> None:
         self.close_one(self._name)
+        if self._owns_driver:
+            self._was_killed = True
+            self.driver.close()
         self._give_up("this client was closed")
+
+    def demand_driver(self) -> None:
+        """Raises :class:`DriverFailed` if the driver failed, and was not ended by the suite."""
+        if self.driver.failure is not None and not self._was_killed:
+            raise self.driver.failure
 
     def close_one(self, name: str) -> None:
         """Close a producer, consumer or the client itself."""
         self.ask(Close(id=self.driver.new_id(), name=name, timeout_ms=self.timeout_ms), Done)
 
     def abort(self) -> None:
-        if self.driver.failure is None:
+        if self._owns_driver:
+            self._was_killed = True
+            self.driver.kill()
+        elif self.driver.failure is None:
             self.ask(Abort(id=self.driver.new_id(), client=self._name, timeout_ms=self.timeout_ms), Done)
         self._give_up("this client died")
 
@@ -345,7 +362,12 @@ class RemoteClient:
 
     def answer(self, request: AnyRequest, expected: tuple[type, ...], *, timeout_s: float) -> AnyAnswer:
         """The same, for requests with several answers."""
-        answer = self.driver.answer(request, (*expected, Refused, GaveUp), timeout_s=timeout_s)
+        try:
+            answer = self.driver.answer(request, (*expected, Refused, GaveUp), timeout_s=timeout_s)
+        except DriverFailed:
+            if not self._was_killed:
+                raise
+            raise ConnectionLost(f"{_kind(request)}: this client was ended") from None
         match answer:
             case Refused(code=code, message=message):
                 raise ServerRefused(code, f"{_kind(request)}: {message}")

@@ -398,6 +398,6 @@ CHECKS: Final = (
     Check("follows redirects", follows_redirects),
     Check("returns after an unload", returns_after_unload),
     Check("sends again after a lost confirmation", resends, "sequence-id"),
-    Check("aborts", aborts),
+    Check("aborts", aborts, "abort"),
 )
 """The contract, in the order of its checks."""

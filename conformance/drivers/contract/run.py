@@ -1,4 +1,7 @@
-"""Holds a driver against its contract. Each check has a broker of its own; a driver that failed is started again."""
+"""Holds a driver against its contract. Each check has a broker of its own.
+
+A driver that failed is started again; so is one that cannot abort its clients, after each check.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +43,15 @@ def run(
         on_start(driver)
         for number, check in enumerate(CHECKS):
             if driver.failure is not None:
-                driver.close()
-                driver = DriverProcess(command, name=name, start_timeout_s=start_timeout_s, grace_s=grace_s)
+                driver = driver.another()
             if check.feature is not None and check.feature not in driver.hello.features:
                 yield Result(check.name, "not declared")
             else:
                 yield _result(check, driver, f"persistent://public/default/contract-{number}")
-        if driver.failure is None:
-            driver.close()
-            yield _of_end(driver)
+        if driver.failure is not None:
+            driver = driver.another()
+        driver.close()
+        yield _of_end(driver)
     finally:
         driver.close()
 
@@ -67,6 +70,8 @@ def _result(check: Check, driver: DriverProcess, topic: str) -> Result:
         except CLIENT_ERRORS as error:
             return Result(check.name, "broken", f"the driver {driver.name} reports a failure that none caused: {error}")
         finally:
+            if "abort" not in driver.hello.features:
+                driver.kill()
             for client in fixture.clients:
                 with suppress(HarnessError):
                     client.abort()

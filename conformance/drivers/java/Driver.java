@@ -38,7 +38,7 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
 
 public final class Driver {
     private static final List<Object> FEATURES = List.of(
-            "ack-oldest-chunked", "batch-index-ack", "batching", "chunking", "compression", "cumulative-ack",
+            "abort", "ack-oldest-chunked", "batch-index-ack", "batching", "chunking", "compression", "cumulative-ack",
             "is-connected", "key-shared", "last-sequence-id", "max-pending-chunked", "nack", "ordering-key", "redeliver",
             "replicated-subscriptions", "sequence-id", "tls", "token");
 

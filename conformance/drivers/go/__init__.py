@@ -1,0 +1,1 @@
+"""The driver of the Go client; it is compiled on first use."""
