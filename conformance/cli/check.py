@@ -144,7 +144,7 @@ def _against(baseline: str, asked: CheckOptions, engine: Engine, out: Console, e
         engine.demand(against.name, asked.settings, asked.choice, asked.size)
         engine.obtain(against.name, engine.security)
 
-    def compared(done: CheckOptions, folder: Path) -> None:
-        compare(against, done, folder, engine, out=out, err=err)
+    def compared(done: CheckOptions, folder: Path) -> bool:
+        return compare(against, done, folder, engine, out=out, err=err)
 
     return check_it(asked, engine, out=out, err=err, afterwards=compared)

@@ -72,8 +72,10 @@ class CheckOptions:
     """The folder for a history of all examples, for ``verify``."""
 
 
-Afterwards = Callable[[CheckOptions, Path], None]
-"""What is done with the options and the folder of a run before its reports, such as a comparison with a baseline."""
+Afterwards = Callable[[CheckOptions, Path], bool]
+"""What is done with the options and the folder of a run before its reports, such as a comparison with a baseline.
+
+It returns whether it came to its end: False if the user interrupted it."""
 
 
 def check(
@@ -121,8 +123,9 @@ def _check(
             asked=_run_asked(asked),
             security=engine.security,
         )
-    if afterwards is not None and ending is not Ending.INTERRUPTED:
-        afterwards(asked, folder)
+    is_interrupted = ending is Ending.INTERRUPTED
+    if afterwards is not None and not is_interrupted:
+        is_interrupted = not afterwards(asked, folder)
     data = read(folder)
     report(data, folder, out, verbose=asked.verbose)
     github.publish(data)
@@ -132,7 +135,7 @@ def _check(
         _record(asked.history, folder)
     if asked.coverage is not None:
         _add_to_coverage(asked.coverage, folder, out, verbose=asked.verbose)
-    return INTERRUPTED if ending is Ending.INTERRUPTED else data.verdicts.exit_status
+    return INTERRUPTED if is_interrupted else data.verdicts.exit_status
 
 
 def _add_to_coverage(file: Path, folder: Path, out: Console, *, verbose: bool) -> None:

@@ -249,6 +249,14 @@ def replays(script: Script) -> None:
     sys.exit(1)
 
 
+def violates_and_replays_for_ever(script: Script) -> None:
+    """A check finds a violation; its replays go on until they are asked to stop."""
+    if script.times > 1:
+        works_until_stopped(script)
+    else:
+        violates(script)
+
+
 def has_a_defect(script: Script) -> None:
     """A defect is switched on; what comes of it depends on which it is."""
     script.tell(samples.STARTED)
@@ -303,6 +311,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         replays_on,
         replays_after_the_budget,
         replays_on_for_ever,
+        violates_and_replays_for_ever,
         replays_known,
         has_a_defect,
     )

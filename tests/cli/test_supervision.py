@@ -110,3 +110,18 @@ def test_the_supervisor_starts_without_the_machines_and_without_what_asks_maven_
     ran = subprocess.run([sys.executable, "-c", modules], capture_output=True, text=True, check=True)
     assert {"conformance", "msgspec"} <= {*ran.stdout.split()}
     assert not {"hypothesis", "stateful", "jgo", "requests", "pulsar"} & {*ran.stdout.split()}
+
+
+def test_ctrl_c_during_a_comparison_with_the_baseline_ends_it_and_the_reports_are_written(tmp_path: Path) -> None:
+    asked = ("check", "--broker", "4.0.8", "--baseline", "3.3.6", "--report", "report", "--seed", "7")
+    command = start("violates_and_replays_for_ever", *asked, folder=tmp_path)
+    replaying = tmp_path / "report" / "baseline-1" / "candidate-6" / "events.jsonl"
+    eventually(lambda: replaying.exists() and b"RunStarted" in replaying.read_bytes())
+    command.send_signal(signal.SIGINT)
+    command.communicate(timeout=60)
+    assert command.returncode == 130
+    written = json.loads((tmp_path / "report" / "verdicts.json").read_bytes())
+    (compared,) = [rule["baseline"] for rule in written["rules"] if rule["verdict"] == "suspected"]
+    assert (compared["result"], compared["because"]) == ("undecided", "the comparison was interrupted")
+    assert not (tmp_path / "report" / "baseline-1" / "baseline-6").exists()
+    assert (tmp_path / "report" / "report.html").exists()

@@ -34,6 +34,8 @@ LEAST_S = 300.0
 """All comparisons of a run may take as long as the run, and at least so long."""
 IN_VAIN = 12
 """After so many replays that repeat nothing on the candidate, there is nothing to compare."""
+BY_USER = "the comparison was interrupted"
+"""Why it is undecided if the user ended it."""
 
 
 _RESULTS: Final[dict[str | None, BaselineResult]] = {"higher": "new", "alike": "there-before"}
@@ -60,8 +62,11 @@ class Baseline:
 
 def compare(
     baseline: Baseline, asked: CheckOptions, folder: Path, engine: Engine, *, out: Console, err: Console
-) -> None:
-    """Compare each violation of the check in ``folder``, print the results, and add them to its events."""
+) -> bool:
+    """Compare each violation of the check in ``folder``, print the results, and add them to its events.
+
+    Returns whether all were compared: False if the user interrupted it.
+    """
     data = read(folder)
     new = [(rule, one) for rule, found in data.findings.items() for one in found if not one.finding.known]
     if baseline.verdicts is not None:
@@ -76,8 +81,11 @@ def compare(
                 compared = _side_by_side(one, baseline, asked, folder / f"baseline-{number}", until, engine, err, data)
             events.write(encode(compared))
             say(out, f"{rule} is {compared.sentence}", style="bold")
+            if compared.because == BY_USER:
+                return False
     if not new:
         say(out, f"No violation without a name, so nothing to compare with {baseline.name}.")
+    return True
 
 
 def _side_by_side(
@@ -98,7 +106,8 @@ def _side_by_side(
     while look is not None:
         times = look - mine.seen.trials
         mine += replays(find, times, candidate, engine, folder / f"candidate-{look}", err=err)
-        its += replays(find, times, before, engine, folder / f"baseline-{look}", err=err)
+        if not mine.is_interrupted:
+            its += replays(find, times, before, engine, folder / f"baseline-{look}", err=err)
         because = _why_it_ends(mine, its, until)
         if because is not None or Comparison(mine.seen, its.seen).result is not None:
             break
@@ -121,6 +130,8 @@ def _side_by_side(
 
 def _why_it_ends(mine: Replayed, its: Replayed, until: float) -> str | None:
     """Why no more replays are made, although the rates are not told apart."""
+    if mine.is_interrupted or its.is_interrupted:
+        return BY_USER
     if its.lacks is not None and not its.seen.times:
         return f"the baseline lacks what the history needs: {its.lacks}"
     if (failure := mine.failure or its.failure) is not None:
