@@ -28,12 +28,13 @@ from model.example.judge import judge as by_documents
 from model.example.reads import right_after_read
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
-from model.excuses.ways import Way, adding, required, together
+from model.excuses.ways import Way, adding, together
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation
 from model.service.unexpected import Unexpected
 from model.subscriptions.counts import Count, Starving
 from model.subscriptions.evidence import Undispatched
+from model.vocabulary import SubscriptionId
 
 MOST_NAMES: Final = 3
 """How many deviations may explain a violation together."""
@@ -97,9 +98,8 @@ def _explained(state: Example, step: Step, broken: Broken) -> Judgement:
     by_known, met = _Search(state.known, known).explaining(_Open(state, step, broken))
     if isinstance(by_known, Allowed):
         return _met(by_known, met)
-    named = _named_by_rules(state, step, by_known.broken)
-    if named.deviation is not None:
-        return named
+    if by_known.broken.deviation is not None:
+        return by_known.broken
     by_all, more = _Search(state.known, EXPLANATIONS.values()).explaining(by_known)
     if isinstance(by_all, _Open):
         return _named_alone(by_known)
@@ -148,21 +148,6 @@ def _is_at_once(found: _Open, name: str) -> bool:
     return adds or (one.explains is not None and one.explains(found.state, found.step, broken) is not None)
 
 
-def _named_by_rules(state: Example, step: Step, broken: Broken) -> Broken:
-    """The same violation. If it has no name: that of the deviations that lead to a possible state of a subscription,
-    if they are assumed to be known and the step is allowed then."""
-    if broken.deviation is not None:
-        return broken
-
-    def is_allowed(way: frozenset[str]) -> bool:
-        return isinstance(_judged(state.with_known(state.known | way), step), Allowed)
-
-    unknown = [way for way in state.consumption.ways if not way <= state.known]
-    explaining = [way for way in unknown if is_allowed(way)]
-    named = required(explaining, state, state.known, broken.because) if explaining else broken
-    return named if isinstance(named, Broken) else broken
-
-
 @dataclass(frozen=True, slots=True)
 class _Open:
     """A violation that is to be explained.
@@ -179,6 +164,27 @@ class _Open:
 
 
 _Found = _Open | Allowed[Example]
+
+
+def _subscriptions_of(found: _Open) -> frozenset[SubscriptionId] | None:
+    """The subscriptions that a step is about, if it is about no others: on a topic that is trimmed, where one begins
+    depends on the others."""
+    state, operation = found.state.consumption, found.step.operation
+    name = getattr(operation, "subscription", None)
+    if name is not None and operation.topic is not None:
+        here = frozenset(SubscriptionId(part, name) for part in state.partitions.get(operation.topic, ()))
+    else:
+        consumer = state.consumers.get(operation.actor or "")
+        here = frozenset() if consumer is None else frozenset(consumer.subscriptions)
+    is_alone = all(one.topic in state.topics and not state.topics[one.topic].is_trimmed for one in here)
+    return here if here and is_alone else None
+
+
+def _changes_others_only(right: Example, other: Example, subscriptions: frozenset[SubscriptionId] | None) -> bool:
+    """Whether an alternative has other cursors than the state by the documents, and none of these subscriptions."""
+    before, after = right.consumption.cursors, other.consumption.cursors
+    changed = {name for name, cursor in after.items() if before.get(name) is not cursor}
+    return bool(changed) and subscriptions is not None and subscriptions.isdisjoint(changed)
 
 
 def _is_further(found: _Open, left: _Open) -> bool:
@@ -204,14 +210,14 @@ class _Search:
         If no set of them was found: the violation that is left after what they explain, and those deviations.
         """
         number = itertools.count()
-        queue: list[tuple[int, int, int, int, _Found, tuple[str, ...]]] = []
+        queue: list[tuple[int, int, bool, int, int, _Found, tuple[str, ...]]] = []
         left: _Open = violation
         left_met: tuple[str, ...] = ()
 
         def put(found: _Found, met: tuple[str, ...]) -> None:
             names = frozenset(met)
-            ahead = len(found.rest) if isinstance(found, _Open) else 0
-            heapq.heappush(queue, (len(names - self.known), len(names), ahead, next(number), found, met))
+            is_open, ahead = isinstance(found, _Open), len(found.rest) if isinstance(found, _Open) else 0
+            heapq.heappush(queue, (len(names - self.known), len(names), is_open, ahead, next(number), found, met))
 
         put(violation, ())
         while queue:
@@ -265,11 +271,13 @@ class _Search:
         """What all steps come to, if the deviation changed something at an earlier one. The last one is tried first."""
         if explanation.alternatives is None or found.changes >= MOST_CHANGES:
             return
-        since = (found.step, *found.rest)
+        since, subscriptions = (found.step, *found.rest), _subscriptions_of(found)
         for past in found.state.trace:
             for other in explanation.alternatives(replace(past.after, past=past), past.step):
                 if self.steps >= MOST_STEPS:
                     return
+                if _changes_others_only(past.after, other, subscriptions):
+                    continue
                 changed = replace(other, past=Past(past.before, past.step, other))
                 yield self._again(Allowed(changed), since, found.changes + 1)
             since = (past.step, *since)

@@ -28,10 +28,7 @@ from model.excuses.chunking import (
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
 from model.excuses.cursors import (
-    BATCH_INDEX_ACKS_NOT_RECOVERED,
-    BATCH_INDEX_ACKS_OVERWRITTEN,
     REPLAY_READ_OUTLIVES_CONSUMERS,
-    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
@@ -431,9 +428,9 @@ EXPLANATIONS = (
     Explanation(CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
     Explanation(CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _reloaded_while_sent),
     Explanation(CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),
-    Explanation(UNLOAD_WHILE_CURSOR_LEDGER_OPENS, (*AGAIN, "mark delete back"), _unloaded_as_ledger_opened),
-    Explanation(BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _unloaded_with_a_partial_batch),
-    Explanation(BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
+    Explanation("unload-while-cursor-ledger-opens", (*AGAIN, "mark delete back"), _unloaded_as_ledger_opened),
+    Explanation("batch-index-acks-not-recovered", AGAIN, _unloaded_with_a_partial_batch),
+    Explanation("batch-index-acks-overwritten", AGAIN, _overwritten_within_the_batch),
     Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_next_consumer),
     Explanation("send-in-progress-cleared-early", ("shared one at a time",), _replayed_beside_new_messages),
     Explanation("recently-joined-receives-replay", ("one consumer at a time",), _joined_before_the_second),

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from model.events import Delivery, LoggedEntry, Stuck
-from model.excuses import requires
-from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Consume, Drain
@@ -27,9 +25,7 @@ class ApplicationSubscription:
     """What is known of one subscription.
 
     ``acknowledged``: what an ack was sent for, whether or not it was lost. ``unacknowledged``: for each consumer, what
-    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone. ``is_changed``: an
-    ack surely arrived, because its client sends acks at once, or was closed. ``is_as_created``: the topic was closed
-    before that, so its cursor is recovered as it was persisted when created.
+    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
 
     ``connected``: its consumers, and the client of each. ``may_replay``: one left while others stayed, to whom the
     broker replays what it had. ``may_wait_before_rewind``: the last one left during such a replay read, perhaps, and
@@ -40,11 +36,18 @@ class ApplicationSubscription:
     acknowledged: Messages = frozenset()
     unacknowledged: Mapping[str, Messages] = field(default_factory=dict)
     due: Messages = frozenset()
-    is_changed: bool = False
-    is_as_created: bool = False
     connected: Mapping[str, Client] = field(default_factory=dict)
     may_replay: bool = False
     may_wait_before_rewind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotRedelivered:
+    """Messages that a subscription received and did not acknowledge are ``missing`` where all that was left came.
+    ``first``: where what came begins."""
+
+    missing: Sequence[Delivery]
+    first: Position | None
 
 
 def received(
@@ -57,14 +60,12 @@ def received(
     got = frozenset(messages)
     acks = subscription.acknowledged | frozenset(acknowledged)
     mine = subscription.unacknowledged.get(operation.consumer, frozenset())
-    arrives = operation.client == "wire" or operation.then == "closes"
     held = {**subscription.unacknowledged, operation.consumer: (mine | got) - acks}
     after = replace(
         subscription,
         acknowledged=acks,
         unacknowledged=held,
         due=subscription.due - got - acks,
-        is_changed=subscription.is_changed or (bool(acknowledged) and arrives),
         connected={**subscription.connected, operation.consumer: operation.client},
     )
     if operation.then != "stays":
@@ -89,13 +90,11 @@ def left(subscription: ApplicationSubscription, consumer: str) -> ApplicationSub
 
 def unloaded(subscription: ApplicationSubscription) -> ApplicationSubscription:
     """The topic was closed, and no consumer has anything any more. Those of pulsar-client reconnect."""
-    is_as_created = subscription.is_as_created or not subscription.is_changed
     connected = {name: client for name, client in subscription.connected.items() if client == "official"}
     for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
     return replace(
         subscription,
-        is_as_created=is_as_created,
         connected=connected,
         may_replay=False,
         may_wait_before_rewind=False,
@@ -128,21 +127,18 @@ def drained(
     name: str,
     messages: Sequence[Delivery],
     log: Sequence[LoggedEntry] | None,
-    known: frozenset[str],
 ) -> Allowed[ApplicationSubscription] | Broken:
     """All consumers were cut off, and a new one received and acknowledged what was left, until the broker had no more.
 
     So everything that was never acknowledged has to be among that: each message of the log (None: not known), and in
     any case each that was received before.
     """
-    is_as_created, got = subscription.is_as_created, frozenset(messages)
+    got = frozenset(messages)
     subscription = unloaded(subscription)
     if missing := sorted(subscription.due - got, key=_place):
         because = f"{_words(missing[0])} was received, not acknowledged, and not redelivered to subscription {name}"
         first = min((one.position for one in got), default=None)
-        if is_as_created and (first is None or missing[-1].position < first):
-            return requires(CREATED_CURSOR_PERSISTED_AT_LATEST, subscription, known, because, "DEDUP-16")
-        return Broken("DEDUP-16", because)
+        return Broken("DEDUP-16", because, evidence=NotRedelivered(missing, first)).passing_to(subscription)
     for message in messages_of(log or ()):
         if message not in subscription.acknowledged and message not in got:
             return Broken("DEDUP-16", f"{_words(message)} was never delivered to subscription {name}")

@@ -89,7 +89,7 @@ def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutc
         case FinishSource(name) | CrashSource(name):
             return _source_ended(state, name, outcome, around)
         case Consume() | Drain():
-            return _received(state, operation, outcome, around)
+            return _received(state, operation, outcome)
         case RunReader(name, topic):
             return _ran(state, name, ProgramState(topic, "reader"), outcome)
         case RunSubscriber(name, topic):
@@ -136,7 +136,7 @@ def _with_source(state: Applications, name: str, source: SourceState) -> Applica
     return replace(state, sources={**state.sources, name: source})
 
 
-def _received(state: Applications, operation: Consume | Drain, outcome: AnyOutcome, around: Around) -> Judgement:
+def _received(state: Applications, operation: Consume | Drain, outcome: AnyOutcome) -> Judgement:
     key = (operation.topic, operation.subscription)
     subscription = state.subscriptions.get(key, ApplicationSubscription(operation.topic))
     match operation, outcome:
@@ -147,7 +147,7 @@ def _received(state: Applications, operation: Consume | Drain, outcome: AnyOutco
             judged = subscriptions.received(subscription, operation, messages, acknowledged)
         case Drain(), Drained(messages):
             log = state.logs.get(operation.topic)
-            judged = subscriptions.drained(subscription, operation.subscription, messages, log, around.known)
+            judged = subscriptions.drained(subscription, operation.subscription, messages, log)
         case _:
             return Allowed(state)
     return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))

@@ -18,7 +18,6 @@ from model.chunking.state import (
 from model.chunking.stored_chunks import wholes
 from model.excuses import DEVIATIONS
 from model.excuses.chunking import CHUNK_ASSIGNED_BEYOND_PERMITS
-from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.judgement import Allowed, Broken, in_turn, overdue
 from model.log import Position
 from model.rules.catalogue import carries
@@ -209,8 +208,8 @@ def _starved(
         after = replace(after, beyond_permits=(owed[0], dispatch.holders(topic, there, owed[0])))
     is_all_up_to = [one.position for one in topic.log if one.position <= owed[-1]] == owed
     is_skipped = before.is_as_created and is_all_up_to
-    if is_skipped and _is_better(CREATED_CURSOR_PERSISTED_AT_LATEST, broken, known):
-        broken = overdue(DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(broken.because, broken.rule))
+    if is_skipped and _is_better(dispatch.CREATED_CURSOR_PERSISTED_AT_LATEST, broken, known):
+        broken = overdue(Broken(broken.rule, broken.because, dispatch.CREATED_CURSOR_PERSISTED_AT_LATEST, "broker"))
         after = replace(after, acknowledged=before.acknowledged.union(owed))
     return after, broken
 

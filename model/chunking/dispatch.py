@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from model.chunking.state import ChunkSubscription, ChunkTopic, TrackedConsumer
 from model.chunking.stored_chunks import wholes
@@ -25,7 +26,6 @@ from model.excuses.chunking import (
     RECENTLY_JOINED_WAITS_FOR_CHUNKS,
     REDELIVERY_READS_IN_PARALLEL,
 )
-from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.excuses.ways import explained
 from model.judgement import Allowed, Broken, all_of, judges_waits
 from model.log import EARLIEST, Position
@@ -39,6 +39,8 @@ from model.traffic import (
     LoggedPart,
 )
 from model.vocabulary import IN_ORDER, SubscriptionId, SubscriptionType
+
+CREATED_CURSOR_PERSISTED_AT_LATEST: Final = "created-cursor-persisted-at-latest"
 
 
 def met(
@@ -159,7 +161,7 @@ def _sent(
     why = f"although {left_out} is not acknowledged" if left_out else "although no redelivery was requested"
     because = f"the broker dispatched {came.part} of {came.producer} at {at} to {name} {after}, {why}"
     if last is None and left_out and subscription.is_as_created and not subscription.acknowledged:
-        return DEVIATIONS[CREATED_CURSOR_PERSISTED_AT_LATEST].broken(because, rule)
+        return Broken(rule, because, CREATED_CURSOR_PERSISTED_AT_LATEST, "broker")
     return _by_broker(rule, because)
 
 

@@ -30,7 +30,7 @@ def _word(position: Position) -> tuple[Word, int]:
     return (position.ledger, number), 1 << bit
 
 
-def _all_bits(log: TopicLog, position: Position) -> int:
+def all_bits(log: TopicLog, position: Position) -> int:
     """The bits of all messages of an entry."""
     return (1 << log.size(position)) - 1
 
@@ -74,34 +74,19 @@ class Acked:
         """How many entries of the log are not, or only partly, acknowledged."""
         return log.count_after(self.mark_delete) - sum(bits.bit_count() for _, bits in self.words.items())
 
-    def has_emptied(self, log: TopicLog) -> bool:
-        """Whether all messages of an entry are acknowledged, but not the entry. It takes a deviation."""
-        return any(bits == _all_bits(log, position) for position, bits in self.parts.items())
-
     def with_parts_of_first(self, log: TopicLog) -> Acked:
         """The state where of each partly acknowledged entry those messages are left that are left of the first one.
 
         It takes entries of up to 64 messages, one word of the broker's bit set.
         """
         (first, acknowledged), *others = sorted(self.parts.items())
-        left = ~acknowledged & _all_bits(log, first)
-        return replace(self, parts=self.parts.put((at, ~left & _all_bits(log, at)) for at, _ in others))
+        left = ~acknowledged & all_bits(log, first)
+        return replace(self, parts=self.parts.put((at, ~left & all_bits(log, at)) for at, _ in others))
 
     def messages_left(self, log: TopicLog) -> Iterator[Place]:
         """The messages of the log that are not acknowledged, in order."""
         for position in self.unacknowledged(log):
             yield from (place for place in log.places_at(position) if not self.has_message(place))
-
-    def without_parts(self, assumed: Iterable[Acked], shown: Iterable[Acked]) -> Acked:
-        """The state without the acks of parts of batches that a state ``assumed`` has, and none of those ``shown``."""
-        lost: dict[Position, int] = {}
-        for one in assumed:
-            for position, bits in one.parts.items():
-                lost[position] = lost.get(position, 0) | bits
-        for one in shown:
-            lost = {position: bits & ~one.parts[position] for position, bits in lost.items()}
-        parts = [(position, bits & ~lost.get(position, 0)) for position, bits in self.parts.items()]
-        return replace(self, parts=self.parts.put(parts))
 
 
 @carries("ACK-02", "ACK-03")
@@ -150,7 +135,7 @@ def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
     if state.has_message(place):
         return state
     bits = state.parts[place.position] | 1 << place.batch_index
-    if bits == _all_bits(log, place.position):
+    if bits == all_bits(log, place.position):
         return acknowledge(state, log, place.position)
     return replace(state, parts=state.parts.put([(place.position, bits)]))
 

@@ -77,6 +77,8 @@ def is_new(state: Example, topic: str | None) -> bool:
 
 def is_reloaded_by(past: Past, topic: str) -> bool:
     """Whether a step reloaded a topic."""
+    if isinstance(past.step.outcome, Skipped):
+        return False
     match past.step.operation:
         case Unload(name):
             return name == topic

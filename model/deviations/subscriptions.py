@@ -11,13 +11,14 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.cursors.log import TopicLog
 from model.cursors.row import Row
-from model.deviations.facts import is_reopened, pasts_since_load
-from model.events import CursorReset, Done
+from model.deviations.facts import is_reloaded_by, is_reopened, pasts_since_load
+from model.events import CursorReset, Done, Thawed
 from model.example.judge import judge
 from model.example.state import Example, Judgement, Past
 from model.example.step import Step
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.operations import FreezeOwner, Kill, TakeOver
 from model.subscription_operations import CreateSubscription, Skip
 from model.subscriptions import administration
 from model.subscriptions.counts import Peeked
@@ -91,6 +92,42 @@ def peeked(broken: Broken, nth: NthEntries) -> Judgement | None:
             return broken.passing()
         case _:
             return None
+
+
+def reloaded_by(past: Past | None) -> Iterator[SubscriptionId]:
+    """The subscriptions that a step reloaded."""
+    for one in () if past is None else sorted(past.before.consumption.cursors):
+        if past is not None and is_reloaded_by(past, one.topic) and one in past.after.consumption.cursors:
+            yield one
+
+
+def is_graceful(step: Step) -> bool:
+    """Whether a reload closes the cursors."""
+    match step.operation:
+        case Kill() | FreezeOwner():
+            return False
+        case TakeOver(how=how):
+            return how != "kill"
+        case _:
+            return True
+
+
+def recovered(cursor: Cursor, states: frozenset[Acked]) -> Cursor:
+    """A cursor right after a reload, if other states of it were persisted."""
+    return replace(cursor, possible=states, past=Row.of(replace(cursor.past[0], states=states)))
+
+
+def recovering(state: Example, subscription: SubscriptionId, states: Iterable[Acked]) -> Iterator[Example]:
+    """The state after a reload, if one of these states of a subscription was persisted, none of which is right."""
+    cursor = state.consumption.cursors[subscription]
+    if others := frozenset(states) - cursor.possible:
+        yield with_cursor(state, subscription, recovered(cursor, others))
+
+
+def continued_since_load(state: Example, topic: str) -> Past | None:
+    """The step in which a frozen former owner of a topic continued, since the present one loaded it."""
+    steps = pasts_since_load(state, topic)
+    return next((past for past in steps if isinstance(past.step.outcome, Thawed)), None)
 
 
 def reset_by(past: Past | None) -> tuple[SubscriptionId, ...]:

@@ -14,7 +14,7 @@ from model.applications import tracker as applications_tracker
 from model.chunking import tracker as chunking_tracker
 from model.cursors.cursor import Interval
 from model.deduplication import topic_observer
-from model.events import Acknowledged, AnyOutcome, BookiesLeft, Done, TakenOver, Thawed
+from model.events import AnyOutcome, BookiesLeft, Done, TakenOver, Thawed
 from model.example.state import Example, Judgement
 from model.judgement import Allowed, Broken
 from model.operations import (
@@ -30,8 +30,8 @@ from model.operations import (
     ThawOwners,
 )
 from model.service import confirmed
-from model.subscriptions import acks, written
 from model.subscriptions import tracker as subscriptions
+from model.subscriptions import written
 
 STORE_RETURNS_MS: Final = 20_000.0
 """How long it may take until the metadata store is back and the brokers know it. A restart takes seconds on a busy
@@ -71,10 +71,10 @@ def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, a
         case SendToFrozen(session, entries):
             topic, producer = state.sessions[session].topic, state.sessions[session].producer
             return Allowed(state.with_confirmed(topic, lambda log: confirmed.sent_to_frozen(log, producer, entries)))
-        case AcknowledgeAtFrozen(consumer):
-            return Allowed(_acknowledged_at_frozen(state, consumer, outcome))
+        case AcknowledgeAtFrozen():
+            return Allowed(state)  # the present owner does not have these acks
         case ThawOwners():
-            return _thawed(state, outcome, at)
+            return _thawed(state, outcome)
         case LoseBookie():
             return Allowed(state)
         case RestoreBookies():
@@ -118,17 +118,10 @@ def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:
     return state.with_lingering(stuck)
 
 
-def _acknowledged_at_frozen(state: Example, consumer: str, outcome: AnyOutcome) -> Example:
-    if not isinstance(outcome, Acknowledged) or consumer not in state.consumption.at_former:
-        return state
-    after = acks.acknowledged_at_former(state.consumption, consumer, outcome.messages)
-    return replace(state, consumption=after)
-
-
-def _thawed(state: Example, outcome: AnyOutcome, at: Interval) -> Judgement:
+def _thawed(state: Example, outcome: AnyOutcome) -> Judgement:
     exercised: tuple[str, ...] = ()
     if isinstance(outcome, Thawed):
-        state = replace(state, consumption=subscriptions.thawed(state.consumption, at))
+        state = replace(state, consumption=subscriptions.thawed(state.consumption))
     for one in outcome.answers if isinstance(outcome, Thawed) else ():
         sender = state.sessions[one.session]
         log = state.service.confirmed.get(sender.topic, confirmed.EMPTY)

@@ -193,8 +193,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
             applications = applications_tracker.unloaded(state.applications, topic)
-            has = not state.service.are_sessions_expired
-            consumption = subscriptions.unloaded(state.consumption, [topic], at, classic=classic, has_session=has)
+            consumption = subscriptions.unloaded(state.consumption, [topic], at, classic=classic)
             state = replace(state, applications=applications, consumption=consumption)
             if topic in state.chunking.topics:
                 return Allowed(replace(state, chunking=chunking_tracker.unloaded(state.chunking, topic)))

@@ -72,7 +72,7 @@ def _(operation: AnalyzeBacklog, state: Example, outcome: AnyOutcome) -> Allowed
     cursor, log = state.consumption.cursors.get(subscription), _known_log(state, operation.topic)
     if not isinstance(outcome, BacklogAnalyzed) or outcome.is_aborted or cursor is None or log is None:
         return Allowed(None, excused=EXERCISED)
-    possible = state.consumption.imaginable(subscription)
+    possible = cursor.possible
     fewest = {upper(one, cursor, log) for one in possible}
     entries = min(one.count_left(log) for one in fewest), max(one.count_left(log) for one in possible)
     least = min(sum(1 for _ in one.messages_left(log)) for one in fewest)

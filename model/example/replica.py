@@ -76,7 +76,7 @@ def advanced(state: Consumption) -> Consumption:
     for subscription, one in state.cursors.items():
         log = state.log(subscription.topic)
         if log.has_markers and one.durable:
-            highest = max(upper(possible, one, log).mark_delete for possible in state.imaginable(subscription))
+            highest = max(upper(possible, one, log).mark_delete for possible in one.possible)
             if highest > state.passed.get(subscription, EARLIEST):
                 state = replace(state, passed=state.passed.set(subscription, highest))
     return state

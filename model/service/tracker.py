@@ -136,7 +136,7 @@ def _starved(
             reasons = chunks.reasons(consumption, SubscriptionId(topic, subscription), consumers)
             if reasons == [chunks.WAITS]:
                 return Allowed(None)
-            judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome, known)
+            judged = due.not_dispatched(consumption, SubscriptionId(topic, subscription), outcome)
             return explained(judged, (one for one in reasons if one != chunks.WAITS), None, known)
         case NackRepeatedly(topic):
             rule = "ACK-13" if outcome.messages else "SERVE-03"
@@ -144,8 +144,7 @@ def _starved(
         case ReceiveAll(topic, subscription):
             one = SubscriptionId(topic, subscription)
             because = f"the one consumer of {subscription}: {outcome.why}"
-            missing = Broken("SERVE-03", because, evidence=StarvingAlone(one))
-            return due.of_emptied(consumption, one, missing.passing_to(None), known)
+            return Broken("SERVE-03", because, evidence=StarvingAlone(one)).passing_to(None)
         case Expire(topic, subscription, up_to=up_to):
             if topic in consumption.topics and str(up_to) not in consumption.log(topic).places:
                 return Allowed(None)

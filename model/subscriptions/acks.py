@@ -6,13 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from model.cursors import former
 from model.cursors.acked import Acked
 from model.cursors.cursor import Ack, Cursor, Interval, maybe_sent, with_grouped
 from model.cursors.log import Place, TopicLog
 from model.events import Acknowledged, Delivery
 from model.log import Position
-from model.rules.catalogue import carries
 from model.subscriptions import membership
 from model.subscriptions.consumers import Consumer, Message
 from model.subscriptions.state import Consumption, messages_at
@@ -47,19 +45,10 @@ def acknowledged(
             state = taken_from(state, subscription, None if cumulative else touched, by=name)
         else:
             log = state.log(subscription.topic)
-            after = maybe_sent(before, ack, log, at) if is_cut_off else with_grouped(before, name, ack, log)
+            after = maybe_sent(before, ack, log, at) if is_cut_off else with_grouped(before, name, ack)
             state = state.with_cursor(subscription, after)
             consumer = state.consumers[name]
             state = state.with_consumer(name, consumer.without((subscription.topic, place) for place in places))
-    return state
-
-
-@carries("SERVE-06")
-def acknowledged_at_former(state: Consumption, name: str, messages: tuple[Delivery, ...]) -> Consumption:
-    """A consumer sent acks to a frozen broker, which no longer owns the topic."""
-    for subscription, places in by_subscription(state, state.at_former[name], messages).items():
-        owner = former.acknowledged(state.former[subscription], Ack(places), state.log(subscription.topic))
-        state = replace(state, former=state.former.set(subscription, owner))
     return state
 
 
@@ -86,7 +75,6 @@ def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, exercise
         lambda one: ack.on(one, log),
         at,
         exercised,
-        lambda one: ack.deviating(one, log, cursor.taken_back),
         is_individual=not ack.cumulative,
     )
 

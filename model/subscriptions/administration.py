@@ -102,7 +102,7 @@ def administered(
             )
         case PeekMessage(nth=nth):
             return (
-                observations.peeked(state, subscription, nth, outcome, known)
+                observations.peeked(state, subscription, nth, outcome)
                 if isinstance(outcome, MessagePeeked)
                 else Allowed(state)
             )
@@ -110,7 +110,7 @@ def administered(
             return (
                 Allowed(state)
                 if not isinstance(outcome, StoredCursorRead)
-                else observations.stored(state, subscription, outcome, known)
+                else observations.stored(state, subscription, outcome)
             )
         case AwaitPersisted():
             return _persisted(state, subscription, outcome, at)

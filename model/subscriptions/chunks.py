@@ -49,18 +49,12 @@ def excused(
 def reasons(
     state: Consumption, subscription: SubscriptionId, starved: Collection[str], in_time: Collection[Position] = ()
 ) -> list[str]:
-    """Why these consumers may be sent nothing: names of deviations, or ``WAITS``.
-
-    Chunks whose acks are lost by a deviation of the cursor are a reason only if there is no other one.
-    """
+    """Why these consumers may be sent nothing: names of deviations, or ``WAITS``."""
     if not any(consumer.kind == "Shared" for _, consumer in state.consumers_of(subscription)):
         return []
     cursor = state.cursors[subscription]
     free = state.unassigned(subscription, cursor.possible)
-    if found := list(_reasons(state, subscription, starved, in_time, free)):
-        return found
-    lost = state.unassigned(subscription, state.imaginable(subscription) - cursor.possible)
-    return [] if lost.keys() <= free.keys() else list(_reasons(state, subscription, starved, in_time, lost))
+    return list(_reasons(state, subscription, starved, in_time, free))
 
 
 def _reasons(

@@ -32,10 +32,10 @@ EXERCISED_BY: dict[RedeliveryReason, tuple[str, ...]] = {"left": ("ACK-12",), "n
 
 
 def received(
-    state: Consumption, name: str, messages: Sequence[Delivery], *, is_all: bool, known: frozenset[str]
+    state: Consumption, name: str, messages: Sequence[Delivery], *, is_all: bool
 ) -> Allowed[Consumption] | Broken:
     """A consumer received messages. ``is_all``: nothing else was in flight to it."""
-    judged = in_turn(state, [partial(_received_one, name=name, dispatched=one, known=known) for one in messages])
+    judged = in_turn(state, [partial(_received_one, name=name, dispatched=one) for one in messages])
     return judged.then(lambda after: Allowed(_all_received(after, name))) if is_all else judged
 
 
@@ -46,7 +46,9 @@ def _all_received(state: Consumption, name: str) -> Consumption:
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
-    return Map({topic: state.imaginable(SubscriptionId(topic, consumer.subscription)) for topic in consumer.topics})
+    return Map(
+        {topic: state.cursors[SubscriptionId(topic, consumer.subscription)].possible for topic in consumer.topics}
+    )
 
 
 def _besides(again: SentAgain) -> Allowed[None] | Broken:
@@ -76,9 +78,7 @@ def _sent_again(broken: Broken, again: SentAgain) -> Broken | None:
     return besides.then(lambda _: violation) if isinstance(besides, Broken) else violation
 
 
-def _received_one(
-    state: Consumption, name: str, dispatched: Delivery, known: frozenset[str]
-) -> Allowed[Consumption] | Broken:
+def _received_one(state: Consumption, name: str, dispatched: Delivery) -> Allowed[Consumption] | Broken:
     consumer = state.consumers[name]
     message = state.place_of(consumer, dispatched)
     if message is None:
@@ -114,7 +114,7 @@ def _received_one(
         repeated = _sent_again(right, SentAgain(state, subscription, name, message))
         if repeated is not None:
             return repeated
-    return right.then(lambda _: _delivered(state, subscription, name, message, dispatched, known))
+    return right.then(lambda _: _delivered(state, subscription, name, message, dispatched))
 
 
 def _delivered(
@@ -123,7 +123,6 @@ def _delivered(
     name: str,
     message: Message,
     dispatched: Delivery,
-    known: frozenset[str],
 ) -> Allowed[Consumption] | Broken:
     """A consumer received a message, which no other one has."""
     consumer, why = state.consumers[name], state.due(subscription).get(message)
@@ -131,16 +130,17 @@ def _delivered(
     if message in acked_in_flight:
         state = state.with_acked_in_flight(subscription, acked_in_flight - {message})
         return Allowed(_given(state, subscription, name, message, is_late=True))
-    delivering = _delivering(state.cursors[subscription], consumer, message, known)
-    if isinstance(delivering, Broken):
-        return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
+    delivering = _delivering(state.cursors[subscription], consumer, message)
+    if delivering is None:
+        because = f"{name} received {state.words(message)}, although it is acknowledged"
+        return diagnosis.for_state(state.cursors[subscription].suspects, because)
     cursor = delivering.state
     # pulsar-client may deliver messages of its receiver queue, or die before it sends the redelivery request of a nack.
     is_requested = why == "nacked" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
     # Brokers lose the redelivery count of a batch that is acknowledged in part.
     is_whole = not any(
         one.has_message(place)
-        for one in state.imaginable(subscription)
+        for one in cursor.possible
         for place in state.log(subscription.topic).places_at(message[1].position)
     )
     if is_requested and is_whole and dispatched.redeliveries == 0:
@@ -186,7 +186,7 @@ def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message
 
 
 def _is_acknowledged(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    return all(one.has_message(message[1]) for one in state.imaginable(subscription))
+    return all(one.has_message(message[1]) for one in state.cursors[subscription].possible)
 
 
 def _replayed_once_more(
@@ -239,17 +239,17 @@ def _may_repeat(consumer: Consumer, message: Message) -> bool:
     return consumer.may_repeat or message in consumer.requested_twice
 
 
-def _delivering(
-    cursor: Cursor, consumer: Consumer, message: Message, known: frozenset[str]
-) -> Allowed[Cursor] | Broken:
-    """The subscription when a message was dispatched, at some time after the consumer last had nothing in flight."""
+def _delivering(cursor: Cursor, consumer: Consumer, message: Message) -> Allowed[Cursor] | None:
+    """The subscription when a message was dispatched, at some time after the consumer last had nothing in flight. None:
+    it was acknowledged all that time."""
     topic, place = message
     seen = consumer.seen.get(topic, frozenset())
-    if seen != cursor.imaginable(known) and any(not state.has_message(place) for state in seen | cursor.possible):
+    if seen != cursor.possible and any(not state.has_message(place) for state in seen | cursor.possible):
         # It may have been dispatched before the operations since then.
         is_acknowledged = all(state.has_message(place) for state in cursor.possible)
         return Allowed(cursor, excused=(diagnosis.likeliest(cursor.suspects),) if is_acknowledged else ())
-    return cursor.observed(lambda state: None if state.has_message(place) else state, known)
+    dispatching = cursor.observed(lambda state: None if state.has_message(place) else state)
+    return None if dispatching is None else Allowed(dispatching)
 
 
 @carries("ACK-12", "ACK-13", "SERVE-03")
@@ -271,12 +271,10 @@ def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
             excused = ("ACK-12",)
             continue
         pending = frozenset(message for other in others.values() for message in other.unacknowledged)
-        left = [message for message in surely_left(state, subscription) if message not in pending]
+        due = [message for message in surely_left(state, subscription) if message not in pending]
         topic = state.topics[subscription.topic]
         if consumer.kind in SHARED:
-            left = [message for message in left if not topic.is_not_due(message[1].position)]
-        due = [message for message in left if not state.cursors[subscription].is_taken_back(message[1])]
-        excused = ("ACK-12",) if len(due) < len(left) else excused
+            due = [message for message in due if not topic.is_not_due(message[1].position)]
         if due:
             reasons = state.due(subscription)
             why = {reasons.get(message) for message in due}

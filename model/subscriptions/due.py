@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from model.events import ConsumerRead, Delivery, DueReceived, Starved
-from model.excuses.cursors import PARTIAL_ACKS_PERSISTED_AS_FIRST
-from model.excuses.ways import explained
 from model.failpoints import RACES, FailpointKind
 from model.immutable.map import Map
 from model.judgement import Allowed, Broken, in_turn, judges_waits
@@ -54,17 +52,7 @@ def starved(state: Consumption, keys: Sequence[SubscriptionId], because: str) ->
     return Broken(rule, because, evidence=Starving(state, tuple(here))).passing_to(state)
 
 
-def of_emptied(state: Consumption, subscription: SubscriptionId, judged: Broken, known: frozenset[str]) -> Judged:
-    """The same answer, or a known deviation if a batch may be left without messages, which is counted all the same."""
-    possible = state.imaginable(subscription) if subscription in state.cursors else ()
-    if not any(one.has_emptied(state.log(subscription.topic)) for one in possible):
-        return judged
-    return explained(judged, (PARTIAL_ACKS_PERSISTED_AS_FIRST,), state, known)
-
-
-def not_dispatched(
-    state: Consumption, subscription: SubscriptionId, outcome: Starved, known: frozenset[str]
-) -> Allowed[None] | Broken:
+def not_dispatched(state: Consumption, subscription: SubscriptionId, outcome: Starved) -> Allowed[None] | Broken:
     """As :func:`starved`, when the subscription was read.
 
     With several consumers it is only known that messages sent to them did not arrive.
@@ -75,7 +63,7 @@ def not_dispatched(
     if len(consumers) != 1 or any(one.kind != "Key_Shared" or one.client != "wire" for one in consumers.values()):
         return missing
     (name,) = consumers
-    arrived = deliveries.received(state, name, outcome.messages, is_all=False, known=known)
+    arrived = deliveries.received(state, name, outcome.messages, is_all=False)
     return arrived.then(lambda after: _not_dispatched(after, subscription, name, missing))
 
 
@@ -99,7 +87,6 @@ def received(
     state: Consumption,
     operation: ReceiveDue,
     outcome: Outcome,
-    known: frozenset[str],
     slowed: frozenset[FailpointKind],
 ) -> Judged:
     """Everything due was received. ``slowed``: the active failpoints of the topic.
@@ -115,20 +102,20 @@ def received(
         or not state.topics[subscription.topic].is_sure
     ):
         return Allowed(state)
-    judged = _gathered(state, subscription, outcome, known)
+    judged = _gathered(state, subscription, outcome)
     if isinstance(judged, Broken) and RACES & slowed:
         return judged.changed(lambda one: replace(one, rule="KEY-10") if one.rule in OF_LIVENESS else one)
     return judged
 
 
-def _gathered(state: Consumption, subscription: SubscriptionId, outcome: DueReceived, known: frozenset[str]) -> Judged:
+def _gathered(state: Consumption, subscription: SubscriptionId, outcome: DueReceived) -> Judged:
     steps: list[Callable[[Consumption], Judged]] = []
     for read in outcome.consumers:
         if read.consumer in state.consumers:
             steps.append(
                 partial(deliveries.not_withheld, subscription=subscription, name=read.consumer, messages=read.messages)
             )
-            steps.append(partial(_arrived, subscription=subscription, read=read, known=known))
+            steps.append(partial(_arrived, subscription=subscription, read=read))
     return in_turn(state, steps).then(lambda after: _looked(after, subscription, outcome))
 
 
@@ -165,7 +152,7 @@ def _all_seen(
     return state.with_keyed(subscription, after)
 
 
-def _arrived(state: Consumption, subscription: SubscriptionId, read: ConsumerRead, known: frozenset[str]) -> Judged:
+def _arrived(state: Consumption, subscription: SubscriptionId, read: ConsumerRead) -> Judged:
     name = read.consumer
     before = [None, *(dispatched.position for dispatched in read.messages)]
     steps = [
@@ -174,12 +161,11 @@ def _arrived(state: Consumption, subscription: SubscriptionId, read: ConsumerRea
             subscription=subscription,
             name=name,
             dispatched=one,
-            known=known,
             is_first=one.position != previous,
         )
         for one, previous in zip(read.messages, before, strict=False)
     ]
-    return in_turn(state, [*steps, partial(deliveries.received, name=name, messages=[], is_all=True, known=known)])
+    return in_turn(state, [*steps, partial(deliveries.received, name=name, messages=[], is_all=True)])
 
 
 def _arrived_one(
@@ -187,12 +173,11 @@ def _arrived_one(
     subscription: SubscriptionId,
     name: str,
     dispatched: Delivery,
-    known: frozenset[str],
     *,
     is_first: bool,
 ) -> Judged:
     placed = _placed(state, subscription, name, dispatched, is_first=is_first)
-    received = placed.then(lambda _: deliveries.received(state, name, [dispatched], is_all=False, known=known))
+    received = placed.then(lambda _: deliveries.received(state, name, [dispatched], is_all=False))
     return received.then(lambda after: Allowed(_with_delivered(after, subscription, name, dispatched.position)))
 
 

@@ -18,7 +18,7 @@ def unsure_hashes(state: Consumption, subscription: SubscriptionId) -> frozenset
     """
     cursor, keys = state.cursors[subscription], state.log(subscription.topic).keys
     positions = set(state.keyed_of(subscription).acked_by_others)
-    if len(state.imaginable(subscription)) > 1 or cursor.unsure:
+    if len(cursor.possible) > 1 or cursor.unsure:
         left = {place.position for _, place in state.all_left(subscription)}
         positions |= left.difference(place.position for _, place in surely_left(state, subscription))
     return frozenset(invariant.hash_of(state, subscription, position) for position in positions if position in keys)

@@ -17,11 +17,7 @@ from model.cursors.log import Place, TopicLog
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.excuses import DEVIATIONS, requires
 from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.excuses.cursors import (
-    REPLAY_READ_OUTLIVES_CONSUMERS,
-    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
-)
-from model.excuses.ways import is_known, required
+from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
@@ -50,7 +46,7 @@ def read(
 ) -> Judged:
     """The stats of a subscription were read while nothing was in flight."""
     steps = [
-        partial(deliveries.received, name=one.consumer, messages=one.messages, is_all=True, known=known)
+        partial(deliveries.received, name=one.consumer, messages=one.messages, is_all=True)
         for one in stats.arrived
         if one.consumer in state.consumers
     ]
@@ -68,10 +64,10 @@ def _read(
         if too_often is not None:
             return too_often
     shown, actual = actual, deleted_ledgers.without_deleted(actual, cursor, stats, log)
-    observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
-    if isinstance(observed, Broken):
-        return observed if observed.deviation else _wrong(state, subscription, actual)
-    lags = observed.then(lambda one: _mark_delete_lags(one, subscription, stats, shown, log))
+    observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log))
+    if observed is None:
+        return _wrong(state, subscription, actual)
+    lags = _mark_delete_lags(observed, subscription, stats, shown, log)
     counted = lags.then(lambda one: _counted(state, one, subscription, stats, actual))
     return counted.then(lambda after: _compared(state, subscription, cursor, after, stats, at, known))
 
@@ -107,9 +103,7 @@ def _compared(
 
 
 @carries("ACK-01")
-def peeked(
-    state: Consumption, subscription: SubscriptionId, nth: int, outcome: MessagePeeked, known: frozenset[str]
-) -> Judged:
+def peeked(state: Consumption, subscription: SubscriptionId, nth: int, outcome: MessagePeeked) -> Judged:
     """An administrator's peek returns the ``nth`` unacknowledged entry.
 
     A peek excludes no state, because acks may be in flight.
@@ -121,11 +115,8 @@ def peeked(
 
     if any(nth_of(one) == outcome.position for one in cursor.possible):
         return Allowed(state, ("ACK-01",))
-    by_deviation = [way for one, ways in cursor.deviating.items() if nth_of(one) == outcome.position for way in ways]
     peek = f"a peek at unacknowledged entry {nth} of subscription {subscription.name}"
     because = f"{peek} returned {outcome.position or 'none'}"
-    if by_deviation:
-        return required(by_deviation, state, known, because)
     suspects = cursor.suspects
     is_untouched = not suspects - UNSEEN and len(state.cursors) > 1
     broken = diagnosis.for_state(suspects, because, is_untouched=is_untouched)
@@ -197,20 +188,17 @@ def _mark_delete_lags(
 def _at_consumers(
     state: Consumption, subscription: SubscriptionId, cursor: Cursor, stats: CursorRead
 ) -> Iterator[Callable[[Consumption], Judged]]:
-    """The comparison of the counts at consumers. No document says when a broker stops counting messages whose ack it
-    took back. The least and the most allowed count differ by these messages."""
+    """The comparison of the counts at consumers."""
     if len(cursor.possible) > 1 or cursor.unsure:
         yield lambda after: Allowed(after, excused=("SERVE-04",) if stats.arrived else ())
         return
     (seen,) = cursor.possible
-    left = seen.messages_left(state.log(subscription.topic)) if cursor.taken_back else ()
-    taken_back = sum(map(cursor.is_taken_back, left))
     for arrived in stats.arrived:
         consumer = state.consumers.get(arrived.consumer)
         is_known = consumer is not None and consumer.client == "wire" and consumer.kind in SHARED
         if consumer is not None and is_known and len(consumer.topics) == 1:
-            most, count = consumer.most + taken_back, arrived.unacknowledged
-            difference = min(0, count - consumer.least) + max(0, count - most)
+            count = arrived.unacknowledged
+            difference = min(0, count - consumer.least) + max(0, count - consumer.most)
             one = Count("at consumer", state, subscription, difference, arrived.consumer, count, seen)
             yield partial(_counted_at_consumer, count=one)
 
@@ -292,9 +280,7 @@ def _independence(state: Consumption, subscription: SubscriptionId) -> tuple[str
 
 
 @carries("ACK-10")
-def stored(
-    state: Consumption, subscription: SubscriptionId, in_store: StoredCursorRead, known: frozenset[str]
-) -> Judged:
+def stored(state: Consumption, subscription: SubscriptionId, in_store: StoredCursorRead) -> Judged:
     """Right after an unload the metadata store has the whole state, unless that has too many ranges.
 
     It lacks later acks, and is not judged while more than one state is possible.
@@ -304,7 +290,6 @@ def stored(
         not cursor.is_unloaded
         or tracked.log.has_markers  # which split and join ranges
         or len(cursor.possible) != 1
-        or any(is_known(ways, known) for _, ways in cursor.by(UNLOAD_WHILE_CURSOR_LEDGER_OPENS))
     ):
         # The next read of the cursor decides which state it is.
         return Allowed(state, excused=("ACK-10",) if cursor.is_unloaded else ())
@@ -318,7 +303,7 @@ def stored(
             because = f"{subscription.name} was unloaded with {ranges} ranges, below the limit of {limit}"
             return Broken("ACK-10", f"{because}, but its state is not in the metadata store")
         return Allowed(state, ("ACK-10",))
-    shown = _stored(state, subscription, in_store, known)
+    shown = _stored(state, subscription, in_store)
     if ranges <= limit:
         return shown
     unloaded = f"{subscription.name} was unloaded into the metadata store with {ranges} ranges"
@@ -327,9 +312,7 @@ def stored(
 
 
 @carries("ACK-07")
-def _stored(
-    state: Consumption, subscription: SubscriptionId, in_store: StoredCursorRead, known: frozenset[str]
-) -> Judged:
+def _stored(state: Consumption, subscription: SubscriptionId, in_store: StoredCursorRead) -> Judged:
     """The metadata store has the cursor in this state."""
     cursor, tracked = state.cursors[subscription], state.topics[subscription.topic]
     if in_store.mark_delete is None:
@@ -340,11 +323,9 @@ def _stored(
     if expected in deleted_ledgers.shown_states(actual, in_store.mark_delete, cursor, tracked.log):
         actual = expected
     entries = (actual.mark_delete, actual.words)
-    observed = cursor.observed(lambda one: one if (one.mark_delete, one.words) == entries else None, known)
-    if isinstance(observed, Broken):
-        return observed if observed.deviation else _wrong(state, subscription, actual)
-    exercised = ("ACK-10", *(("ACK-07",) if ranges else ()))
-    return observed.of(state.with_cursor(subscription, observed.state)).after(Allowed(None, exercised))
+    if (expected.mark_delete, expected.words) != entries:
+        return _wrong(state, subscription, actual)
+    return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())))
 
 
 @carries("ACK-01", "ACK-09", "ACK-10", "ACK-15")
@@ -371,13 +352,13 @@ def taken_all(
             return broken
         deviations = (REPLAY_READ_OUTLIVES_CONSUMERS,)
     left = frozenset(got)
-    observed = cursor.observed(lambda one: _leaving(one, left, cursor, log), known)
-    if isinstance(observed, Broken):
-        return observed if observed.deviation else _wrong_delivery(state, subscription, left)
+    observed = cursor.observed(lambda one: _leaving(one, left, cursor, log))
+    if observed is None:
+        return _wrong_delivery(state, subscription, left)
     exercised = ("ACK-01", *sorted(cursor.since))
-    after = replace(settled(cursor, observed.state, at), stray=(), since=frozenset())
+    after = replace(settled(cursor, observed, at), stray=(), since=frozenset())
     state = state.with_cursor(subscription, after).with_replaying(subscription, frozenset())
-    return observed.of(state).after(Allowed(None, exercised, deviations))
+    return Allowed(state, exercised, deviations)
 
 
 def _delivered_twice(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from model.cursors import acked, placed
+from model.cursors import acked, cursor
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor, Interval
 from model.events import CursorRead, Done, Refused
@@ -54,10 +54,9 @@ def created(
 ) -> Cursor:
     """The cursor of a new subscription. ``to``: the entry that it begins with."""
     topic = subscription.topic
-    latest = acked.everything(state.log(topic))
     is_latest = start == "latest" and to is None
-    states = (latest,) if is_latest else at_entry(state, topic, to)
-    after = placed.created(states[0], at, others=frozenset(states[1:]), durable=durable, latest=latest)
+    states = (acked.everything(state.log(topic)),) if is_latest else at_entry(state, topic, to)
+    after = cursor.created(states[0], at, others=frozenset(states[1:]), durable=durable)
     since = frozenset({BEGINS, ENDS} if subscription in state.deleted else {BEGINS})
     begins_after = frozenset[Position]() if is_latest else _deleted_before(state, topic, states)
     return replace(after, since=since, begins_after=begins_after)
@@ -67,7 +66,7 @@ def created(
 def reset(state: Consumption, subscription: SubscriptionId, to: Position | None, at: Interval) -> Cursor:
     """The cursor of a subscription that was reset to an entry; None: the earliest that is retained."""
     states = at_entry(state, subscription.topic, to)
-    after = placed.reset(state.cursors[subscription], states[0], at, others=frozenset(states[1:]))
+    after = cursor.reset(state.cursors[subscription], states[0], at, others=frozenset(states[1:]))
     begins_after = _deleted_before(state, subscription.topic, states)
     return replace(after, since=frozenset({BEGINS}), begins_after=begins_after)
 

@@ -10,10 +10,8 @@ from model.chunking.assignment import NOTHING_SENT, Assignment
 from model.cursors import deleted_ledgers
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor, Persisting
-from model.cursors.former import FormerOwner
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
-from model.excuses.ways import Way
 from model.immutable.map import Map
 from model.key_shared.state import Keyed
 from model.log import EARLIEST, Position
@@ -107,8 +105,7 @@ class Consumption:
     subscription was sent which chunks. ``withheld``: blocked subscriptions, for which the broker reads no new messages,
     and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
     since. ``passed``: how far the mark-delete position of each subscription at the home of a replicated topic may have
-    been at any time. ``former``: what frozen owners may still persist. ``at_former``: the consumers that are connected
-    to them.
+    been at any time. ``former``: those that a frozen broker still has, and whether it has continued.
     """
 
     topics: Map[str, TrackedTopic] = Map()
@@ -123,8 +120,7 @@ class Consumption:
     withheld: Map[SubscriptionId, Position] = Map()
     deleted: frozenset[SubscriptionId] = frozenset()
     passed: Map[SubscriptionId, Position] = Map()
-    former: Map[SubscriptionId, FormerOwner] = Map()
-    at_former: Map[str, Consumer] = Map()
+    former: Map[SubscriptionId, bool] = Map()
     known: frozenset[str] = frozenset()
     """The known deviations: only their states make anything unsure."""
 
@@ -141,15 +137,6 @@ class Consumption:
         """The tracked partitions of a topic, or the topic itself if it has none."""
         parts = (part for part in self.partitions.get(topic, (topic,)) if part in self.topics)
         return tuple(part for part in parts if not self.topics[part].is_lost)
-
-    def imaginable(self, subscription: SubscriptionId) -> frozenset[Acked]:
-        """The possible states of a subscription, with those by known deviations."""
-        return self.cursors[subscription].imaginable(self.known)
-
-    @property
-    def ways(self) -> frozenset[Way]:
-        """The sets of deviations that lead to possible states of a subscription."""
-        return frozenset(way for cursor in self.cursors.values() for one in cursor.deviating.values() for way in one)
 
     def with_topic(self, topic: str, tracked: TrackedTopic) -> Consumption:
         return replace(self, topics=self.topics.set(topic, tracked))
@@ -172,7 +159,7 @@ class Consumption:
         if tracked is None or not tracked.is_trimmed:
             return self
         reached = [
-            max(upper(one, cursor, tracked.log).mark_delete for one in cursor.imaginable(self.known))
+            max(upper(one, cursor, tracked.log).mark_delete for one in cursor.possible)
             for (where, _), cursor in self.cursors.items()
             if where == topic and cursor.durable
         ]
@@ -347,16 +334,16 @@ def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
 
 
 def surely_left(state: Consumption, subscription: SubscriptionId) -> Iterator[Message]:
-    """The messages that are unacknowledged in every state, also in those by known deviations, in order."""
+    """The messages that are unacknowledged in every state, in order."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in state.imaginable(subscription)]
+    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
     return ((subscription.topic, place) for place in sorted(frozenset.intersection(*left)))
 
 
 def is_surely_left(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    """Whether a message is unacknowledged in every state, also in those by known deviations."""
+    """Whether a message is unacknowledged in every state."""
     log, cursor = state.log(subscription.topic), state.cursors[subscription]
-    return not any(upper(one, cursor, log).has_message(message[1]) for one in state.imaginable(subscription))
+    return not any(upper(one, cursor, log).has_message(message[1]) for one in cursor.possible)
 
 
 def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from model.cursors import cursor, expired, former
+from model.cursors import cursor
 from model.cursors.cursor import Cursor, Interval, Persisting
 from model.cursors.log import TopicLog
 from model.events import (
@@ -90,13 +90,10 @@ def topic_created(
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
-def unloaded(
-    state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None, has_session: bool = True
-) -> Consumption:
+def unloaded(state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None) -> Consumption:
     """Topics were unloaded gracefully, which disconnects their consumers.
 
     ``classic``: whether their Key_Shared subscriptions have the classic implementation from now on; None: as before.
-    ``has_session``: whether their broker surely has a session in the metadata store.
     """
     state = _reopened(state, topics).may_be_read(topics)
     for topic in topics:
@@ -105,11 +102,7 @@ def unloaded(
             state = state.with_topic(topic, replace(tracked, drains=not classic))
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            after = cursor.unloaded(one, at)
-            if not has_session:
-                tracked = state.topics[subscription.topic]
-                after = expired.unloaded_without_session(one, at, tracked.persisting, tracked.log)
-            state = _recovered(state, subscription, after, is_graceful=True)
+            state = _recovered(state, subscription, cursor.unloaded(one, at))
     return state
 
 
@@ -118,45 +111,34 @@ def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consump
     state = _reopened(state, topics).may_be_read(topics)
     for subscription, one in list(state.cursors.items()):
         if subscription.topic in topics:
-            tracked = state.topics[subscription.topic]
-            after = cursor.killed(one, at, tracked.persisting, tracked.log)
-            state = _recovered(state, subscription, after, is_graceful=False)
-            state = state.without_due(subscription)
+            after = cursor.killed(one, at, state.topics[subscription.topic].persisting)
+            state = _recovered(state, subscription, after).without_due(subscription)
     return state
 
 
-def _recovered(state: Consumption, subscription: SubscriptionId, after: Cursor, *, is_graceful: bool) -> Consumption:
-    """Another process recovered a subscription. A non-durable one is gone."""
-    before, owner = state.cursors[subscription], state.former.get(subscription)
+@carries("SERVE-06")
+def _recovered(state: Consumption, subscription: SubscriptionId, after: Cursor) -> Consumption:
+    """Another process recovered a subscription. A non-durable one is gone. A former owner that continued since must
+    not have changed it."""
     state = _without_consumers(state, subscription)
     if not after.durable:
         return state.without_cursor(subscription)
-    if owner is not None and owner.is_thawed:
-        after = former.recovered(before, after, owner, is_graceful=is_graceful)
+    if state.former.get(subscription, False):
+        after = replace(after, since=after.since | {"SERVE-06"})
         state = replace(state, former=state.former.delete(subscription))
     return state.with_cursor(subscription, after)
 
 
 def frozen(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
-    """The owner of these topics was frozen, and another one has loaded them. Wire consumers stay connected to it."""
-    owners = {one: former.frozen(cursor) for one, cursor in state.cursors.items() if one.topic in topics}
-    connected = {
-        name: one
-        for name, one in state.consumers.items()
-        if one.client == "wire" and not owners.keys().isdisjoint(one.subscriptions)
-    }
+    """The owner of these topics was frozen, and another one has loaded them."""
+    owned = dict.fromkeys((one for one in state.cursors if one.topic in topics), False)
     after = killed(state, topics, at)
-    return replace(after, former=after.former.updated(owners), at_former=Map(connected))
+    return replace(after, former=after.former.updated(owned))
 
 
-def thawed(state: Consumption, at: Interval) -> Consumption:
-    """The frozen brokers continued. Their clients have left them."""
-    owners = {
-        one: owner
-        for one, before in state.former.items()
-        if one in state.cursors and (owner := former.thawed(before, state.cursors[one], at)) is not None
-    }
-    return replace(state, former=Map(owners), at_former=Map())
+def thawed(state: Consumption) -> Consumption:
+    """The frozen brokers continued."""
+    return replace(state, former=Map(dict.fromkeys((one for one in state.former if one in state.cursors), True)))
 
 
 def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:
@@ -204,7 +186,7 @@ def judge(
             return Allowed(due.permitted(state, name))
         case ReceiveDue(topic):
             slowed = frozenset(kind for name, kind in failpoints if name == topic)
-            return due.received(state, operation, outcome, known, slowed)
+            return due.received(state, operation, outcome, slowed)
         case Subscribe():
             after = _subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state
             return Allowed(starts.created_again(after, operation.topic, operation.subscription))
@@ -212,7 +194,7 @@ def judge(
             # The consumer is gone, whatever the broker answered.
             return Allowed(_left(state, name, at, is_graceful=isinstance(operation, CloseConsumer)))
         case CutDuring(doing):
-            return _cut_off(state, doing, outcome, at, known)
+            return _cut_off(state, doing, outcome, at)
         case CutConnection(name):
             return Allowed(_reconnected(state, name))
         case Receive(name, count):
@@ -270,7 +252,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         subscription=operation.subscription,
         kind=operation.kind,
         client=operation.client,
-        seen=Map({topic: state.imaginable(SubscriptionId(topic, operation.subscription)) for topic in topics}),
+        seen=Map({topic: state.cursors[SubscriptionId(topic, operation.subscription)].possible for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
         had_permits_left=operation.client != "wire" or operation.queue > 0,
         # If a release accepts consumers with different policies, the first consumer's policy applies.
@@ -320,7 +302,6 @@ def _left(state: Consumption, name: str, at: Interval, *, is_graceful: bool) -> 
         state = membership.left(state.free(subscription, had, "left"), subscription, name, had)
         if not any(state.consumers_of(subscription)):
             state = membership.with_replay_read(state, subscription, consumer)
-            state = state.with_cursor(subscription, state.cursors[subscription].without_consumers())
             # The redelivery counts end with the last consumer.
             state = (
                 state.free(subscription, state.due(subscription), "left")
@@ -374,7 +355,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
 
     subscriptions = state.consumers[name].subscriptions
     steps: list[Callable[[Consumption], Judged]] = [
-        partial(deliveries.received, name=name, messages=outcome.messages, is_all=is_settled, known=known),
+        partial(deliveries.received, name=name, messages=outcome.messages, is_all=is_settled),
         settled,
         limited,
     ]
@@ -385,9 +366,7 @@ def _received(state: Consumption, name: str, count: int, outcome: Outcome, known
     return in_turn(state, [*steps, missed])
 
 
-def _cut_off(
-    state: Consumption, doing: Receive | Acknowledge, outcome: Outcome, at: Interval, known: frozenset[str]
-) -> Judged:
+def _cut_off(state: Consumption, doing: Receive | Acknowledge, outcome: Outcome, at: Interval) -> Judged:
     """A consumer lost its connection during an operation. The received part of the outcome holds, the rest may not."""
     name = doing.consumer
     if name not in state.consumers:
@@ -395,7 +374,7 @@ def _cut_off(
     judged: Judged = Allowed(state)
     if isinstance(outcome, ReceivedMessages):
         taking = state.with_consumer(name, replace(state.consumers[name], is_settled=False))
-        judged = deliveries.received(taking, name, outcome.messages, is_all=False, known=known)
+        judged = deliveries.received(taking, name, outcome.messages, is_all=False)
     elif isinstance(outcome, Acknowledged):
         cumulative = isinstance(doing, Acknowledge) and doing.cumulative
         after = acks.acknowledged(state, name, outcome, at, cumulative=cumulative, is_cut_off=True)
@@ -411,7 +390,7 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
     for subscription in before.consumers[name].subscriptions:
         for other, consumer in list(after.consumers_of(subscription)):
             if other != name and (consumer.is_settled or is_gathered(before, consumer)):
-                seen = consumer.seen.set(subscription.topic, after.imaginable(subscription))
+                seen = consumer.seen.set(subscription.topic, after.cursors[subscription].possible)
                 after = after.with_consumer(other, replace(consumer, seen=seen))
     return after
 

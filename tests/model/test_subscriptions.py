@@ -29,12 +29,6 @@ from model.events import (
     Subscribed,
     Trimmed,
 )
-from model.excuses.cursors import (
-    BATCH_INDEX_ACKS_NOT_RECOVERED,
-    CREATED_CURSOR_PERSISTED_AT_LATEST,
-    PARTIAL_ACKS_PERSISTED_AS_FIRST,
-    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
-)
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import CreateTopic, Kill, OpenProducer, Send, Terminate, Trim, Unload
@@ -323,9 +317,9 @@ def test_a_message_in_flight_during_a_skip_may_still_be_delivered_with_its_whole
 def test_an_unload_right_after_the_first_ack_may_lose_it_only_if_that_is_known() -> None:
     acks = (*topic(1, 1), taken(single(0)), acknowledged(single(0)))
     lost = read(BEGINNING, backlog=2)
-    assert deviation_met(*acks, UNLOADED, lost, known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
+    assert deviation_met(*acks, UNLOADED, lost, known="unload-while-cursor-ledger-opens")
     later = (*acks, read(at(0), backlog=1), UNLOADED)
-    assert rule_broken(*later, lost, known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS) == "ACK-10"
+    assert rule_broken(*later, lost, known="unload-while-cursor-ledger-opens") == "ACK-10"
 
 
 def test_the_state_of_a_cursor_may_be_in_its_ledger_if_that_was_opening_during_the_unload() -> None:
@@ -343,11 +337,11 @@ def test_an_unload_may_lose_acks_of_entries_and_of_batch_indexes_together() -> N
     first, batch = single(0), tuple(Delivery(at(1), index, 3, f"b{2 + index}", 0) for index in range(3))
     acks = (taken(first, *batch), acknowledged(batch[0]), acknowledged(first))
     both_lost = (*topic(1, 3), *acks, UNLOADED, read(BEGINNING, backlog=2), subscribed("c2"))
-    known = (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, BATCH_INDEX_ACKS_NOT_RECOVERED)
+    known = ("unload-while-cursor-ledger-opens", "batch-index-acks-not-recovered")
     again = taken(first, *batch, by="c2")
     allowed = judged(*both_lost, again, known=known)
     assert isinstance(allowed, Allowed), allowed
-    assert UNLOAD_WHILE_CURSOR_LEDGER_OPENS in allowed.deviations
+    assert "unload-while-cursor-ledger-opens" in allowed.deviations
 
 
 def test_a_message_whose_ack_an_unload_lost_may_be_in_flight_when_it_is_acked_again() -> None:
@@ -356,18 +350,20 @@ def test_a_message_whose_ack_an_unload_lost_may_be_in_flight_when_it_is_acked_ag
     acked_again: Happened = (AckById("c3", ("b1",)), Acknowledged((part(0, 2),), receipt=True))
     came = taken(part(0, 2), part(1, 2), by="c2", settled=False)
     others = (subscribed("c3", kind="Key_Shared"), subscribed("c2", kind="Key_Shared", queue=5))
-    assert isinstance(judged(*begun, *others, acked_again, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
+    assert isinstance(judged(*begun, *others, acked_again, came, known="batch-index-acks-not-recovered"), Allowed)
     nothing: Happened = (ReceiveDue("t0", "s0"), DueReceived((ConsumerRead("c2", (), permits=0, unacknowledged=0),)))
     ready = (nothing, (Permit("c2", 5), Done()))
-    assert isinstance(judged(*begun, *others, *ready, acked_again, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
+    assert isinstance(
+        judged(*begun, *others, *ready, acked_again, came, known="batch-index-acks-not-recovered"), Allowed
+    )
 
 
 def test_a_second_unload_may_lose_the_next_ack_too() -> None:
     lost = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), UNLOADED, read(BEGINNING, backlog=2))
     once_more = (subscribed("c2"), taken(single(0), by="c2"), acknowledged(single(0), by="c2"))
-    twice = judged(*lost, *once_more, UNLOADED, read(BEGINNING, backlog=2), known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
+    twice = judged(*lost, *once_more, UNLOADED, read(BEGINNING, backlog=2), known="unload-while-cursor-ledger-opens")
     assert isinstance(twice, Allowed), twice
-    assert twice.deviations == (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
+    assert twice.deviations == ("unload-while-cursor-ledger-opens", "unload-while-cursor-ledger-opens")
 
 
 def test_a_reloaded_terminated_topic_may_not_skip_in_its_last_ledger_only_if_that_is_known() -> None:
@@ -444,7 +440,7 @@ def test_a_kill_gives_all_batches_the_parts_of_the_first_by_a_deviation_and_no_o
         return verdicts.broken_by(*begin, *happened, (Kill(), Done()), came, step_ms=STEP_MS).deviation
 
     both = (acknowledged(first[1]), acknowledged(second[1]))
-    assert deviation(*both, left=(first[0], second[0])) == PARTIAL_ACKS_PERSISTED_AS_FIRST
+    assert deviation(*both, left=(first[0], second[0])) == "partial-acks-persisted-as-first"
     assert deviation(*both, left=(second[0], second[2])) is None, "the first batch has lost a message, too"
     assert deviation(acknowledged(second[1]), left=(*first, second[0])) is None, "only one batch has acknowledged parts"
 
@@ -465,7 +461,7 @@ def test_an_unload_after_a_kill_loses_the_acks_of_parts_by_the_unload_s_deviatio
         again,
         step_ms=STEP_MS,
     )
-    assert broken.deviation == BATCH_INDEX_ACKS_NOT_RECOVERED
+    assert broken.deviation == "batch-index-acks-not-recovered"
 
 
 def test_a_batch_that_a_kill_leaves_without_messages_is_not_dispatched_by_a_deviation() -> None:
@@ -478,7 +474,7 @@ def test_a_batch_that_a_kill_leaves_without_messages_is_not_dispatched_by_a_devi
     def deviation(*acks: Happened) -> str | None:
         return verdicts.broken_by(*begin, *acks, (Kill(), Done()), starved, step_ms=STEP_MS).deviation
 
-    assert deviation(acknowledged(*first[:2]), acknowledged(second[0])) == PARTIAL_ACKS_PERSISTED_AS_FIRST
+    assert deviation(acknowledged(*first[:2]), acknowledged(second[0])) == "partial-acks-persisted-as-first"
     assert deviation(acknowledged(*first[1:]), acknowledged(second[0])) is None, "the second batch has a message left"
     assert deviation(acknowledged(*first[:2])) is None, "only one batch has acknowledged parts"
 
@@ -491,13 +487,13 @@ def test_a_created_cursor_is_persisted_at_the_latest_message_until_the_next_ack(
     for end in (UNLOADED, killed):
         begin = topic(1, 1)
         broken = verdicts.broken_by(*begin, later, end, read(at(1), backlog=1), step_ms=STEP_MS)
-        assert broken.deviation == CREATED_CURSOR_PERSISTED_AT_LATEST
+        assert broken.deviation == "created-cursor-persisted-at-latest"
         broken = verdicts.broken_by(*begin, later, end, read(at(2), backlog=0), step_ms=STEP_MS)
         assert broken.deviation is None, "a later message is acknowledged, too"
     in_store: Happened = (ReadStoredCursor("t0", "s0"), StoredCursorRead(at(1)))
-    assert deviation_met(*topic(1, 1), later, UNLOADED, in_store, known=CREATED_CURSOR_PERSISTED_AT_LATEST)
+    assert deviation_met(*topic(1, 1), later, UNLOADED, in_store, known="created-cursor-persisted-at-latest")
     kept = read(BEGINNING, backlog=3)
-    assert rule_broken(*begin, later, UNLOADED, in_store, kept, known=CREATED_CURSOR_PERSISTED_AT_LATEST) == "ACK-10"
+    assert rule_broken(*begin, later, UNLOADED, in_store, kept, known="created-cursor-persisted-at-latest") == "ACK-10"
     broken = verdicts.broken_by(*topic(1, 1), *acked, later, UNLOADED, read(at(1), backlog=1), step_ms=STEP_MS)
     assert broken.deviation is None, "an ack was persisted"
 

@@ -29,7 +29,7 @@ from conformance.lockstep.cursors.poller import Poller, SubscriptionView
 from conformance.lockstep.world import World
 from conformance.tenancy.place import RunPlace
 from conformance.wait import Deadline
-from model.cursors import acked, placed
+from model.cursors import acked, cursor
 from model.cursors.acked import Acked
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.info import info_of
@@ -110,7 +110,7 @@ def gaps(log: TopicLog, ranges: int) -> list[Position]:
 
 def subscribed(log: TopicLog) -> Example:
     """A subscription with one consumer, which has everything unacknowledged."""
-    start = placed.created(Acked(), Interval(0.0, 0.0))
+    start = cursor.created(Acked(), Interval(0.0, 0.0))
     consumption = (
         Consumption()
         .with_topic(TOPIC, TrackedTopic(log, Persisting(1000.0, 2000.0)))

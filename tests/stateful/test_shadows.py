@@ -16,14 +16,7 @@ from msgspec.structs import replace
 from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
-from model.excuses.cursors import (
-    BATCH_INDEX_ACKS_NOT_RECOVERED,
-    BATCH_INDEX_ACKS_OVERWRITTEN,
-    PARTIAL_ACKS_NOT_PERSISTED,
-    REPLAY_READ_OUTLIVES_CONSUMERS,
-    SKIP_RATE_LIMITED,
-    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
-)
+from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     OVERLAPPING_BATCH_DROPPED,
@@ -69,16 +62,16 @@ ACKS = ("ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13")
 SHADOWS: dict[str, dict[str, Shadowed]] = {
     deviation: {shadow: of_cursors(deviation, shadow, machine, *rules)}
     for deviation, shadow, machine, *rules in (
-        (PARTIAL_ACKS_NOT_PERSISTED, "partial-acks-never-persisted", KILLS, "ACK-09", "ACK-15"),
-        (SKIP_RATE_LIMITED, "skip-never-persisted", KILLS, "ACK-16"),
+        ("partial-acks-not-persisted", "partial-acks-never-persisted", KILLS, "ACK-09", "ACK-15"),
+        ("skip-rate-limited", "skip-never-persisted", KILLS, "ACK-16"),
         ("reset-miscounts-backlog", "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
-        (BATCH_INDEX_ACKS_NOT_RECOVERED, "unload-loses-ranges", ACKNOWLEDGMENT, *ACKS),
-        (BATCH_INDEX_ACKS_OVERWRITTEN, "cumulative-one-too-few", ACKNOWLEDGMENT, *ACKS),
+        ("batch-index-acks-not-recovered", "unload-loses-ranges", ACKNOWLEDGMENT, *ACKS),
+        ("batch-index-acks-overwritten", "cumulative-one-too-few", ACKNOWLEDGMENT, *ACKS),
         ("flush-rate-limited", "never-flushed", KILLS, "ACK-08", "ACK-09"),
         ("lost-ack-filters-redelivery", "unacked-hidden-by-client", LOST_ACKS, "ACK-12", "SERVE-03"),
         ("nack-backoff-missing", "back-off-too-short", CLIENTS, "ACK-13"),
         ("range-limit-ignored-on-unload", "unload-goes-one-further", MANY_RANGES, "ACK-10"),
-        (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, "opening-loses-ranges", ACKNOWLEDGMENT, "ACK-10"),
+        ("unload-while-cursor-ledger-opens", "opening-loses-ranges", ACKNOWLEDGMENT, "ACK-10"),
         ("unacked-count-lowered-by-any-ack", "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
         ("last-entry-not-in-backlog", "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         ("terminated-last-ledger-not-skipped", "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),

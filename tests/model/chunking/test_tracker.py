@@ -26,7 +26,6 @@ from model.excuses.chunking import (
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     REDELIVERY_READS_IN_PARALLEL,
 )
-from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import Send
@@ -330,7 +329,7 @@ def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to
 def test_a_cursor_as_it_was_created_begins_behind_the_first_entries_by_a_deviation() -> None:
     topic, behind = replace(PLAIN, log=logged("a0/2 x a1/2")), [entry(1, "x"), entry(2, "a1/2")]
     created = ChunkSubscription(is_as_created=True)
-    name = CREATED_CURSOR_PERSISTED_AT_LATEST
+    name = "created-cursor-persisted-at-latest"
 
     def begins(subscription: ChunkSubscription, known: tuple[str, ...]) -> Broken | tuple[str, ...]:
         judged = dispatch.met(topic, subscription, "c", consumer(), behind, known, is_read=True)

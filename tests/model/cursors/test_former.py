@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from model.events import Acknowledged, Delivery, Range, TakenOver, Thawed
-from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
-from model.excuses.service import FORMER_OWNER_PERSISTS_CURSOR
 from model.judgement import Allowed, Broken
 from model.operations import AcknowledgeAtFrozen, FreezeOwner, TakeOver, ThawOwners
 from tests.model.test_subscriptions import (
@@ -48,13 +46,13 @@ ACKED_AT_FROZEN = (*BEGUN, FROZEN, acked_at_frozen(single(1)), has(), THAWED, ha
 
 @pytest.mark.parametrize("lost", [KILLED, CLOSED])
 def test_the_next_owner_recovers_what_a_former_owner_received_after_the_takeover(lost: Happened) -> None:
-    assert deviation_met(*ACKED_AT_FROZEN, lost, has(1), known=FORMER_OWNER_PERSISTS_CURSOR)
+    assert deviation_met(*ACKED_AT_FROZEN, lost, has(1), known="former-owner-persists-cursor")
     assert rule_broken(*ACKED_AT_FROZEN, lost, has(1)) == "SERVE-06"
     assert "SERVE-06" in exercised(*ACKED_AT_FROZEN, lost, has())
 
 
 def test_a_former_owner_persists_no_ack_that_nobody_sent() -> None:
-    known = FORMER_OWNER_PERSISTS_CURSOR
+    known = "former-owner-persists-cursor"
     assert rule_broken(*ACKED_AT_FROZEN, KILLED, has(2), known=known) != "SERVE-06"
     assert rule_broken(*ACKED_AT_FROZEN, has(1), known=known)
     not_thawed = (*BEGUN, FROZEN, acked_at_frozen(single(1)), KILLED)
@@ -65,11 +63,11 @@ def test_a_former_owner_persists_nothing_once_the_present_one_has_a_ledger() -> 
     begun = (*BEGUN, FROZEN, acked_at_frozen(single(1)), subscribed("c2"), taken(*map(single, range(4)), by="c2"))
     history = (*begun, acknowledged(single(3), by="c2"), has(3), THAWED, KILLED)
     assert isinstance(judged(*history, has(3)), Allowed)
-    assert rule_broken(*history, has(1), known=FORMER_OWNER_PERSISTS_CURSOR) == "ACK-09"
+    assert rule_broken(*history, has(1), known="former-owner-persists-cursor") == "ACK-09"
 
 
 def test_the_first_ack_at_the_present_owner_is_lost_if_the_former_one_has_persisted_the_cursor() -> None:
-    known = FORMER_OWNER_PERSISTS_CURSOR
+    known = "former-owner-persists-cursor"
     begun = (*BEGUN, FROZEN, acked_at_frozen(single(1)), subscribed("c2"), taken(*map(single, range(4)), by="c2"))
     history = (*begun, THAWED, acknowledged(single(3), by="c2"), has(3))
     assert deviation_met(*history, KILLED, has(1), known=known)
@@ -80,13 +78,13 @@ def test_the_first_ack_at_the_present_owner_is_lost_if_the_former_one_has_persis
 def test_acks_that_were_lost_when_the_owner_froze_stay_lost() -> None:
     """What was recovered is what was persisted, and nobody but the former owner knows more."""
     lost = (*BEGUN, acknowledged(single(1)), FROZEN, has())
-    assert rule_broken(*lost, KILLED, has(1), known=FORMER_OWNER_PERSISTS_CURSOR) == "ACK-09"
-    assert deviation_met(*lost, THAWED, KILLED, has(1), known=FORMER_OWNER_PERSISTS_CURSOR)
+    assert rule_broken(*lost, KILLED, has(1), known="former-owner-persists-cursor") == "ACK-09"
+    assert deviation_met(*lost, THAWED, KILLED, has(1), known="former-owner-persists-cursor")
 
 
 def test_a_former_owner_persists_the_cursor_once() -> None:
     history = (*ACKED_AT_FROZEN, KILLED, has(), KILLED)
-    assert rule_broken(*history, has(1), known=FORMER_OWNER_PERSISTS_CURSOR) == "ACK-09"
+    assert rule_broken(*history, has(1), known="former-owner-persists-cursor") == "ACK-09"
 
 
 def test_a_former_owner_may_persist_acks_of_whole_entries_without_those_of_parts() -> None:
@@ -95,7 +93,7 @@ def test_a_former_owner_may_persist_acks_of_whole_entries_without_those_of_parts
     begun = (*topic(2, 2), taken(part(0, 2), part(1, 2), *second), acknowledged(part(0, 2), second[0]))
     thawed = (*begun, FROZEN, acked_at_frozen(part(1, 2)), THAWED, KILLED, subscribed("c2"), taken(*second, by="c2"))
     shown = read(at(0), backlog=1, unacknowledged=2)
-    known = (FORMER_OWNER_PERSISTS_CURSOR, BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED)
+    known = ("former-owner-persists-cursor", "batch-index-acks-not-recovered", "partial-acks-not-persisted")
     assert isinstance(judged(*thawed, shown, known=known), Allowed)
     neither = read(at(1), backlog=0)
     assert isinstance(judged(*thawed, neither, known=known), Broken)

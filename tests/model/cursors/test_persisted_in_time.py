@@ -7,13 +7,11 @@ from msgspec.structs import replace
 
 from conformance.history.document import Step
 from model.deviations import DEVIATIONS
-from model.events import Acknowledged, Created, CursorReset, Delivery, Done, NotPersisted, Persisted
-from model.excuses.cursors import UNLOAD_WITHOUT_SESSION_LOSES_ACKS
+from model.events import Acknowledged, Created, CursorRead, CursorReset, Delivery, Done, NotPersisted, Persisted
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Disturbance, DisturbMetadataStore, Unload
-from model.subscription_operations import Acknowledge, AwaitPersisted, ResetCursor
-from model.vocabulary import SubscriptionId
+from model.subscription_operations import Acknowledge, AwaitPersisted, ReadCursor, ResetCursor
 from tests.notation import steps
 from tests.verdicts import Happened, deviates, judged
 
@@ -74,7 +72,26 @@ def test_an_unload_may_lose_acks_by_a_deviation_only_while_the_session_may_have_
     before = judged(*received, acks(0), acks(1), disturbed, step_ms=800)
     assert isinstance(before, Allowed)
     unload = Step(operation=Unload("t"), outcome=Done(), invoked_ms=waits_ms, completed_ms=waits_ms)
-    after = judged(unload, start=before.state)
-    assert isinstance(after, Allowed)
-    cursor = after.state.consumption.cursors[SubscriptionId("t", "s")]
-    assert any(cursor.by(UNLOAD_WITHOUT_SESSION_LOSES_ACKS)) is may_lose
+    lost = replace(unload, operation=ReadCursor("t", "s"), outcome=CursorRead(Position(1, 0), (), 1, 0))
+    found = judged(unload, lost, start=before.state)
+    assert isinstance(found, Broken)
+    assert (found.deviation == "unload-without-session-loses-acks") is may_lose
+
+
+def test_an_unload_without_a_session_loses_only_what_was_not_persisted() -> None:
+    """Seen on 4.0.8 and 4.2.4: it lost the acks within the rate limit, and not the reset before them."""
+    received = flushed_by_timer("t off; p opens -1; p sends 1@0 2@1 3@2; c subscribes; c gets p1@0 p2@1 p3@2")
+    reset: Happened = ResetCursor("t", "s", to="p2"), CursorReset(Position(1, 1))
+    again = [*received, reset, *steps("c subscribes; c gets p2@1 p3@2"), acks(1), acks(2)]
+    expired: Happened = DisturbMetadataStore("expire"), Done()
+    unloaded: Happened = Unload("t"), Done()
+
+    def read(entry: int, *, backlog: int) -> Happened:
+        return ReadCursor("t", "s"), CursorRead(Position(1, entry), (), backlog, 0)
+
+    assert deviates("unload-without-session-loses-acks", *again, expired, unloaded, read(0, backlog=2), step_ms=100)
+    named = "unload-without-session-loses-acks"
+    reset_lost = judged(*again, expired, unloaded, read(-1, backlog=3), known=named, step_ms=100)
+    assert isinstance(reset_lost, Broken), "it was persisted before it was confirmed"
+    with_session = judged(*again, unloaded, read(0, backlog=2), known=named, step_ms=100)
+    assert isinstance(with_session, Broken)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 
 import pytest
 
 from conformance.known import shipped
-from model.events import Acknowledged, AllReceived, Delivery, Done, ReceivedMessages
-from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, BATCH_INDEX_ACKS_OVERWRITTEN
+from model.events import Acknowledged, AllReceived, Delivery, Done, Persisted, Range, ReceivedMessages
 from model.judgement import Allowed, Broken
-from model.subscription_operations import AckById, CloseConsumer, Receive, ReceiveAll, Skip
+from model.operations import Kill
+from model.subscription_operations import AckById, AwaitPersisted, CloseConsumer, Receive, ReceiveAll, Skip
+from tests import verdicts
 from tests.model.test_subscriptions import (
+    BEGINNING,
     UNLOADED,
     acknowledged,
     at,
     judged,
     part,
+    read,
     single,
     subscribed,
     taken,
@@ -28,6 +32,9 @@ ENTRIES = 8
 CASES = [(acked, count) for acked in combinations(range(ENTRIES - 1), 3) for count in (1, 2, 3, 4)]
 SKIPPED_ONE_MORE = (1, 2, 5), 2
 """A case in which a release that counts all acknowledged ranges skips one entry too many."""
+
+
+PERSISTED: Happened = (AwaitPersisted("t0", "s0"), Persisted(after_ms=0.0, entries=1))
 
 
 def acks(*numbers: int) -> tuple[Happened, ...]:
@@ -47,7 +54,7 @@ def all_of(*messages: Delivery) -> Happened:
     return ReceiveAll("t0", "s0"), AllReceived(messages)
 
 
-@pytest.mark.parametrize("known", [BATCH_INDEX_ACKS_NOT_RECOVERED, BATCH_INDEX_ACKS_OVERWRITTEN])
+@pytest.mark.parametrize("known", ["batch-index-acks-not-recovered", "batch-index-acks-overwritten"])
 def test_either_of_two_deviations_explains_a_state_that_both_lead_to(known: str) -> None:
     """Releases before 2.11 have the first one only."""
     batch = [part(index, 4) for index in range(4)]
@@ -68,7 +75,7 @@ def test_a_state_that_only_two_deviations_lead_to_requires_both() -> None:
         (AckById("c1", ("b12",)), Acknowledged((batch[3],), receipt=True)),
     )
     history = (*lost, UNLOADED, skips(count), all_of(single(6), single(7), *batch))
-    both = ("all-ranges-counted", BATCH_INDEX_ACKS_NOT_RECOVERED)
+    both = ("all-ranges-counted", "batch-index-acks-not-recovered")
     allowed = judged(*history, known=both)
     assert isinstance(allowed, Allowed)
     assert sorted(allowed.deviations) == sorted(both)
@@ -99,3 +106,38 @@ def test_a_violation_that_an_unknown_deviation_explains_has_its_name() -> None:
     assert isinstance(starved, Broken)
     assert starved.deviation == "all-ranges-counted"
     assert isinstance(judged(*history, known="all-ranges-counted"), Allowed)
+
+
+def test_a_kill_brings_back_no_ack_of_a_part_that_an_unload_was_seen_to_lose() -> None:
+    """Seen on 4.0.8: the message was delivered again after the unload, and after the kill."""
+    parts, last = [part(index, 2) for index in range(2)], Delivery(at(1), -1, 0, "b3")
+    lost = (*topic(2, 1), taken(*parts, last), acknowledged(parts[0]), UNLOADED, subscribed("c2"))
+    again = (taken(*parts, last, by="c2"), acknowledged(last, by="c2"), PERSISTED, (Kill(), Done()))
+    known = "batch-index-acks-not-recovered"
+    assert isinstance(judged(*lost, *again, all_of(*parts), known=known), Allowed)
+    assert isinstance(judged(*lost, *again, all_of(parts[1]), known=known), Broken), "the unload lost it"
+    assert isinstance(judged(*lost, *again, all_of(*parts, last), known=known), Broken), "acks since then are not lost"
+
+
+def test_an_unload_while_the_cursor_ledger_opens_may_persist_an_earlier_mark_delete_with_the_ranges_of_now() -> None:
+    known, acked = "unload-while-cursor-ledger-opens", (acknowledged(single(1)), acknowledged(single(0)), UNLOADED)
+    begun = (*topic(1, 1, 1), taken(*map(single, range(3))), *acked)
+    quickly = partial(verdicts.judged, known=known, step_ms=10.0)
+    assert isinstance(quickly(*begun, read(BEGINNING, backlog=3)), Allowed)
+    ranges_of_then = read(BEGINNING, backlog=2, ranges=(Range(at(0), at(1)),))
+    assert isinstance(quickly(*begun, ranges_of_then), Broken)
+
+
+def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
+    """A client may have sent the lost ack again, so that the cursor looked as if nothing had been lost."""
+
+    def acks_again(number: int) -> Happened:
+        return AckById("c2", (f"b{number + 1}",)), Acknowledged((single(number),), receipt=True)
+
+    known = "unload-while-cursor-ledger-opens"
+    begun = (*topic(1, 1, 1), taken(*map(single, range(3))), acknowledged(single(0)), UNLOADED, subscribed("c2"))
+    unloaded = (*begun, acks_again(0), read(at(0), backlog=2), acks_again(2), UNLOADED)
+    only_last = read(BEGINNING, backlog=2, ranges=(Range(at(1), at(2)),))
+    assert isinstance(verdicts.judged(*unloaded, only_last, known=known, step_ms=10.0), Allowed)
+    neither = read(BEGINNING, backlog=3)
+    assert isinstance(verdicts.judged(*unloaded, neither, known=known, step_ms=10.0), Broken)

@@ -24,7 +24,6 @@ from model.events import (
     Stuck,
 )
 from model.example import Example
-from model.excuses.cursors import CREATED_CURSOR_PERSISTED_AT_LATEST
 from model.excuses.deduplication import SOURCE_RESUMES_FROM_PUSHED_ID
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -352,7 +351,7 @@ def test_what_another_consumer_acknowledged_is_not_due_when_the_one_that_had_it_
 
 
 def test_only_the_first_messages_are_lost_by_a_cursor_that_was_persisted_at_the_latest_one() -> None:
-    name, got = CREATED_CURSOR_PERSISTED_AT_LATEST, consume(M1, M2, M3)
+    name, got = "created-cursor-persisted-at-latest", consume(M1, M2, M3)
     assert broken(run(*STORED, got, UNLOAD, drain(M2, M3))) == ("DEDUP-16", name)
     assert isinstance(run(*STORED, got, UNLOAD, drain(M2, M3), known=name), Allowed)
     assert broken(run(*STORED, got, UNLOAD, drain(M1), known=name)) == ("DEDUP-16", None), "the last ones"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
 from model.excuses.ways import adding, by, explained, merged, minimal, required, together
 from model.judgement import Allowed, Broken
 
-A, B = BATCH_INDEX_ACKS_NOT_RECOVERED, PARTIAL_ACKS_NOT_PERSISTED
+A, B = "batch-index-acks-not-recovered", "partial-acks-not-persisted"
 STARVED = Broken("ACK-04", "it is skipped")
 
 

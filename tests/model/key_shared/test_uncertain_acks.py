@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from model.events import Acknowledged, ConsumerRead, Delivery, Done, DrainingHash, Sent, Stored
-from model.excuses.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED
 from model.log import Position
 from model.operations import Send, Unload
 from model.subscription_operations import Acknowledge, CutDuring, Skip
@@ -44,7 +43,7 @@ def test_a_message_is_not_due_where_a_deviation_may_have_kept_its_ack() -> None:
         permits("d"),
     ]
     assert broken(*begin, gathers(ConsumerRead("d", (first, *parts), 0, 9, ALL))) is None
-    known = BATCH_INDEX_ACKS_NOT_RECOVERED
+    known = "batch-index-acks-not-recovered"
     assert broken(*begin, gathers(ConsumerRead("d", parts, 0, 9, ALL)), known=known) is None
     assert broken(*begin, gathers(ConsumerRead("d", parts, 0, 9, ALL))) == "ACK-10", "and has its name"
     assert broken(*begin, gathers(ConsumerRead("d", (first,), 0, 9, ALL))) in ("KEY-04", "KEY-13")
