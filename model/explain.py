@@ -69,7 +69,6 @@ def judge(
 
 def judge_step(state: Example, step: Step) -> Judgement:
     """The same for a step of a history."""
-    state = state.with_known(state.known)
     judged = _judged(state, step)
     if isinstance(judged, Allowed):
         return counted(judged)

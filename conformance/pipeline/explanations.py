@@ -27,9 +27,6 @@ from model.excuses.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.excuses.cursors import (
-    REPLAY_READ_OUTLIVES_CONSUMERS,
-)
 from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     SECOND_RECOVERY_NOT_AWAITED,
@@ -431,7 +428,7 @@ EXPLANATIONS = (
     Explanation("unload-while-cursor-ledger-opens", (*AGAIN, "mark delete back"), _unloaded_as_ledger_opened),
     Explanation("batch-index-acks-not-recovered", AGAIN, _unloaded_with_a_partial_batch),
     Explanation("batch-index-acks-overwritten", AGAIN, _overwritten_within_the_batch),
-    Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_next_consumer),
+    Explanation("replay-read-outlives-consumers", (*AGAIN, "shared one at a time"), _replayed_to_next_consumer),
     Explanation("send-in-progress-cleared-early", ("shared one at a time",), _replayed_beside_new_messages),
     Explanation("recently-joined-receives-replay", ("one consumer at a time",), _joined_before_the_second),
     Explanation("pending-read-outlives-consumers", ("keys in order",), _read_before_all_left),

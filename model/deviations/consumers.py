@@ -22,7 +22,7 @@ from model.events import (
 from model.example.state import Example, Past
 from model.example.step import Step
 from model.operations import AnyOperation
-from model.subscription_operations import AckById, Acknowledge, Expire, Nack, Receive, Skip, SkipAll
+from model.subscription_operations import AckById, Acknowledge, CutDuring, Expire, Nack, Receive, Skip, SkipAll
 from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.counts import Count
 from model.subscriptions.state import Consumption, messages_at
@@ -42,14 +42,17 @@ def since_subscribed(state: Example, name: str) -> list[Past]:
 def sent(before: Consumption, step: Step, name: str) -> list[Message]:
     """The messages that a step delivered to a consumer."""
     consumer = before.consumers[name]
-    found = (before.place_of(consumer, one) for one in _deliveries(step.operation, step.outcome, name))
+    found = (before.place_of(consumer, one) for one in deliveries(step.operation, step.outcome, name))
     return [message for message in found if message is not None]
 
 
-def _deliveries(operation: AnyOperation, outcome: AnyOutcome, name: str) -> Iterable[Delivery]:
+def deliveries(operation: AnyOperation, outcome: AnyOutcome, name: str) -> Iterable[Delivery]:
+    """What a step delivered to a consumer."""
     match outcome:
         case ReceivedMessages(messages=messages) | Starved(messages=messages) if isinstance(operation, Receive):
             return messages if operation.consumer == name else ()
+        case ReceivedMessages(messages=messages) if isinstance(operation, CutDuring):
+            return messages if operation.doing.consumer == name else ()
         case CursorRead(arrived=arrived):
             return [message for one in arrived if one.consumer == name for message in one.messages]
         case DueReceived(consumers=consumers):

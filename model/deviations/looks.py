@@ -11,16 +11,16 @@ from dataclasses import replace
 from itertools import takewhile
 
 from model.deviations.facts import is_reloaded_by
-from model.events import Acknowledged, DueReceived, RedeliveryRequested, Skipped
+from model.events import Acknowledged, CursorReset, DueReceived, RedeliveryRequested, Skipped
 from model.example.state import Example, Judgement, Past
 from model.judgement import Broken
 from model.key_shared.liveness import Open
 from model.key_shared.stats import receivers_of
 from model.log import Position
-from model.subscription_operations import AckById, Acknowledge, CutDuring, Nack, Permit, ReceiveDue
-from model.subscriptions import draining, due, membership
+from model.subscription_operations import AckById, Acknowledge, CutDuring, Nack, Permit, ReceiveAll, ReceiveDue
+from model.subscriptions import draining, due
 from model.subscriptions.administration import reset_by
-from model.subscriptions.consumers import SHARED
+from model.subscriptions.consumers import SHARED, Consumer, Message
 from model.subscriptions.draining import Shown
 from model.subscriptions.evidence import OvertakesLeaver, Undispatched
 from model.subscriptions.invariant import hash_before_4
@@ -276,6 +276,42 @@ def pending_read(state: Example, subscription: SubscriptionId) -> Past | None:
     return None
 
 
+def in_replay(state: Consumption, subscription: SubscriptionId, last: Consumer) -> frozenset[Message]:
+    """What may have been in the replay queue as the last consumer left.
+
+    Its own pending messages were not, unless it requested their redelivery. Other messages were if they were due for
+    redelivery, or were read without permits, or are delayed.
+    """
+    topic = state.topics[subscription.topic]
+    left = state.all_left(subscription) if topic.delayed or not last.is_settled else ()
+    if last.is_settled:
+        delayed = (message for message in left if topic.is_delayed(message[1].position))
+        may_be_queued = redelivered(state, subscription).union(delayed)
+    else:
+        may_be_queued = frozenset(left)
+    had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
+    return may_be_queued.difference(had)
+
+
+def redelivered(state: Consumption, subscription: SubscriptionId) -> frozenset[Message]:
+    return frozenset(message for message, why in state.due(subscription).items() if why != "unloaded")
+
+
+def replay_read_in(past: Past, subscription: SubscriptionId) -> frozenset[Message] | None:
+    """What may have been in a replay read when all consumers left in a step, or were disconnected. None: they did
+    not."""
+    before, after = past.before.consumption, past.after.consumption
+    consumers = [one for _, one in before.consumers_of(subscription)]
+    is_disconnected = isinstance(past.step.operation, ReceiveAll) or (
+        isinstance(past.step.outcome, CursorReset) and subscription in reset_by(before, past.step.operation)
+    )
+    if not consumers or consumers[0].kind not in SHARED or subscription not in after.cursors:
+        return None
+    if is_disconnected:
+        return in_replay(before, subscription, consumers[0]) if len(consumers) == 1 else before.all_left(subscription)
+    return in_replay(after, subscription, consumers[-1]) if is_last_leave(past, subscription) else None
+
+
 def leaves_replay_read(state: Consumption, subscription: SubscriptionId) -> bool:
     """Whether a replay read may be pending if all consumers leave now. That a delayed message is replayed in the very
     moment is no reason to expect it on Shared."""
@@ -283,8 +319,8 @@ def leaves_replay_read(state: Consumption, subscription: SubscriptionId) -> bool
     if len(consumers) != 1:
         return len(consumers) > 1 and bool(state.all_left(subscription))
     (last,), had_leavers = consumers, state.keyed_of(subscription).has_left
-    is_expected = last.kind == "Key_Shared" or had_leavers or bool(membership.redelivered(state, subscription))
-    return is_expected and bool(membership.in_replay(state, subscription, last))
+    is_expected = last.kind == "Key_Shared" or had_leavers or bool(redelivered(state, subscription))
+    return is_expected and bool(in_replay(state, subscription, last))
 
 
 def may_wait_before_rewind(state: Example, subscription: SubscriptionId) -> bool:

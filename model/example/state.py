@@ -71,9 +71,7 @@ class Example:
 
     def with_known(self, known: frozenset[str]) -> Example:
         """The same if these deviations are the known ones."""
-        if self.known == known == self.consumption.known:
-            return self
-        return replace(self, known=known, consumption=replace(self.consumption, known=known))
+        return self if self.known == known else replace(self, known=known)
 
     def topics_with(self, kinds: frozenset[AnyFailpoint]) -> frozenset[str]:
         """The topics on which a failpoint of one of these kinds is active."""

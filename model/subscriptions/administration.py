@@ -44,7 +44,7 @@ from model.subscription_operations import (
     SkipAll,
     Unsubscribe,
 )
-from model.subscriptions import membership, observations, starts
+from model.subscriptions import observations, starts
 from model.subscriptions.acks import overtaken, taken_from
 from model.subscriptions.counts import PersistedLate
 from model.subscriptions.state import Consumption, TrackedTopic
@@ -115,7 +115,7 @@ def administered(
         case AwaitPersisted():
             return _persisted(state, subscription, outcome, at)
         case ReceiveAll():
-            return _taken_all(state, subscription, outcome, at, known)
+            return _taken_all(state, subscription, outcome, at)
         case _:
             assert_never(operation)
 
@@ -255,7 +255,6 @@ def _searched(state: Acked, log: TopicLog, last: Position) -> Acked:
 def set_to(state: Consumption, keys: Iterable[SubscriptionId], to: Position | None, at: Interval) -> Consumption:
     """Subscriptions were reset to an entry, which disconnects their consumers. After a reconnect they begin there."""
     for subscription in keys:
-        state = membership.all_gone(state, subscription)
         state = state.with_cursor(subscription, starts.reset(state, subscription, to, at))
         state = disconnected(state.without_due(subscription).without_keyed(subscription), subscription)
     return state
@@ -333,20 +332,16 @@ def _in_time(state: Consumption, subscription: SubscriptionId, after_ms: float, 
     return Broken("ACK-08", because, evidence=PersistedLate(after_ms, persisting)).passing_to(state)
 
 
-def _taken_all(
-    state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval, known: frozenset[str]
-) -> Judged:
+def _taken_all(state: Consumption, subscription: SubscriptionId, outcome: Outcome, at: Interval) -> Judged:
     if not isinstance(outcome, AllReceived):
         return Allowed(state)
     here = list(state.consumers_of(subscription))
     for name, consumer in here:
         for one in consumer.subscriptions:
             state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
-    for one in dict.fromkeys(one for _, consumer in here for one in consumer.subscriptions):
-        state = membership.all_gone(state, one)
     for name, _ in here:
         state = state.without_consumer(name)
-    return observations.taken_all(state, subscription, outcome.messages, at, known)
+    return observations.taken_all(state, subscription, outcome.messages, at)
 
 
 def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outcome: Outcome) -> Judged:

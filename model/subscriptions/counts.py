@@ -83,6 +83,22 @@ class SentAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class SentOnceMore:
+    """A consumer was sent a message that is acknowledged, or a copy besides the redelivery that it requested."""
+
+    subscription: SubscriptionId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class TakenTwice:
+    """One new consumer was sent these messages twice."""
+
+    subscription: SubscriptionId
+    messages: frozenset[Message]
+
+
+@dataclass(frozen=True, slots=True)
 class Peeked:
     """A peek at the ``nth`` unacknowledged entry returned another one, by all ``possible`` states of the cursor."""
 

@@ -15,14 +15,12 @@ from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.events import CursorRead, Delivery, ReceivedMessages, Starved
-from model.excuses import requires
-from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.immutable.map import Map
 from model.judgement import HOLDS, Allowed, Broken, all_of, in_turn, judges_waits
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Message, RedeliveryReason
-from model.subscriptions.counts import BeyondLimit, Count, SentAgain, Starving
+from model.subscriptions.counts import BeyondLimit, Count, SentAgain, SentOnceMore, Starving
 from model.subscriptions.state import Consumption, surely_left
 from model.vocabulary import SubscriptionId, Withheld
 
@@ -92,17 +90,6 @@ def _received_one(state: Consumption, name: str, dispatched: Delivery) -> Allowe
     if consumer.rewinds and _was_passed_by(message, consumer):
         consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
-    why = state.due(subscription).get(message)
-    acked_in_flight = state.acked_in_flight.get(subscription, frozenset())
-    is_copy_of_nacked = why == "nacked" and dispatched.redeliveries == 0  # the redelivery itself has a count
-    # One that was acknowledged in flight may be the only copy.
-    if message in state.replaying.get(subscription, frozenset()) - acked_in_flight and (
-        is_copy_of_nacked
-        or _is_unacknowledged(state, subscription, message)
-        or _is_acknowledged(state, subscription, message)
-    ):
-        again = SentAgain(state, subscription, name, message)
-        return _besides(again).then(lambda _: _replayed_once_more(state, subscription, name, message))
     right = all_of(
         (
             claims.not_claimed(state, subscription, name, message),
@@ -133,7 +120,8 @@ def _delivered(
     delivering = _delivering(state.cursors[subscription], consumer, message)
     if delivering is None:
         because = f"{name} received {state.words(message)}, although it is acknowledged"
-        return diagnosis.for_state(state.cursors[subscription].suspects, because)
+        broken = diagnosis.for_state(state.cursors[subscription].suspects, because)
+        return _once_more(broken, state, subscription, name, message)
     cursor = delivering.state
     # pulsar-client may deliver messages of its receiver queue, or die before it sends the redelivery request of a nack.
     is_requested = why == "nacked" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
@@ -145,7 +133,7 @@ def _delivered(
     )
     if is_requested and is_whole and dispatched.redeliveries == 0:
         because = f"{name} received the redelivered {state.words(message)} with a redelivery count of 0"
-        return Broken("ACK-13", because)
+        return _once_more(Broken("ACK-13", because), state, subscription, name, message)
     state = state.with_cursor(subscription, cursor).taken(subscription, [message])
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
     # It was in flight during the redelivery request, which the broker may have processed after it was dispatched.
@@ -185,21 +173,10 @@ def _is_unacknowledged(state: Consumption, subscription: SubscriptionId, message
     )
 
 
-def _is_acknowledged(state: Consumption, subscription: SubscriptionId, message: Message) -> bool:
-    return all(one.has_message(message[1]) for one in state.cursors[subscription].possible)
-
-
-def _replayed_once_more(
-    state: Consumption, subscription: SubscriptionId, name: str, message: Message
-) -> Allowed[Consumption] | Broken:
-    """A replay read was pending when the last consumer left. The next consumers receive its messages twice, or though
-    they are acknowledged."""
-    is_acknowledged = _is_acknowledged(state, subscription, message)
-    already = "acknowledged already" if is_acknowledged else "unacknowledged at a consumer already"
-    because = f"{name} received {state.words(message)}, which was {already}"
-    after = state.with_replaying(subscription, state.replaying[subscription] - {message})
-    after = _given(after, subscription, name, message, is_late=True)
-    return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, state.known, because)
+def _once_more(broken: Broken, state: Consumption, subscription: SubscriptionId, name: str, message: Message) -> Broken:
+    """The violation that a consumer received a message that was not due. It may have been read before."""
+    after = _given(state, subscription, name, message, is_late=True)
+    return replace(broken, evidence=SentOnceMore(subscription, message)).passing_to(after)
 
 
 def _was_passed_by(message: Message, consumer: Consumer) -> bool:

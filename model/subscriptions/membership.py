@@ -8,7 +8,7 @@ from dataclasses import replace
 from model.immutable.map import Map
 from model.key_shared.state import Joined
 from model.log import EARLIEST, Position
-from model.subscriptions.consumers import SHARED, Consumer, Message
+from model.subscriptions.consumers import Message
 from model.subscriptions.state import Consumption
 from model.vocabulary import SubscriptionId
 
@@ -33,42 +33,6 @@ def left(state: Consumption, subscription: SubscriptionId, name: str, had: Colle
     keyed = before.without(name).freed((place.position for _, place in had), is_gone=True)
     joined = keyed.joined if rest > 1 else Map[str, Joined]()
     return state.with_keyed(subscription, replace(keyed, has_left=True, joined=joined))
-
-
-def with_replay_read(state: Consumption, subscription: SubscriptionId, last: Consumer) -> Consumption:
-    """The last consumer is gone. A replay read may be pending, and the next consumer may receive its messages."""
-    if last.kind not in SHARED:
-        return state
-    return state.with_replaying(subscription, in_replay(state, subscription, last))
-
-
-def in_replay(state: Consumption, subscription: SubscriptionId, last: Consumer) -> frozenset[Message]:
-    """What may have been in the replay queue as the last consumer left.
-
-    Its own pending messages were not, unless it requested their redelivery. Other messages were if they were due for
-    redelivery, or were read without permits, or are delayed.
-    """
-    topic = state.topics[subscription.topic]
-    left = state.all_left(subscription) if topic.delayed or not last.is_settled else ()
-    if last.is_settled:
-        delayed = (message for message in left if topic.is_delayed(message[1].position))
-        may_be_queued = redelivered(state, subscription).union(delayed)
-    else:
-        may_be_queued = frozenset(left)
-    had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.requested_twice)
-    return may_be_queued.difference(had)
-
-
-def redelivered(state: Consumption, subscription: SubscriptionId) -> frozenset[Message]:
-    return frozenset(message for message, why in state.due(subscription).items() if why != "unloaded")
-
-
-def all_gone(state: Consumption, subscription: SubscriptionId) -> Consumption:
-    """The broker disconnects all consumers at once: it replays the messages of each to those that are left."""
-    consumers = [consumer for _, consumer in state.consumers_of(subscription)]
-    if len(consumers) > 1 and consumers[0].kind in SHARED:
-        return state.with_replaying(subscription, state.all_left(subscription))
-    return with_replay_read(state, subscription, consumers[0]) if consumers else state
 
 
 def nacked(state: Consumption, subscription: SubscriptionId, messages: Collection[Message]) -> Consumption:

@@ -15,16 +15,15 @@ from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
-from model.excuses import DEVIATIONS, requires
+from model.excuses import requires
 from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.judgement import Allowed, Broken, in_turn
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import chunks, deliveries
 from model.subscriptions.acks import taken_from
 from model.subscriptions.consumers import SHARED
-from model.subscriptions.counts import Count, MarkDeleteLags, Peeked, StoredBeyondLimit
+from model.subscriptions.counts import Count, MarkDeleteLags, Peeked, StoredBeyondLimit, TakenTwice
 from model.subscriptions.state import Consumption, upper
 from model.vocabulary import SubscriptionId
 
@@ -90,8 +89,7 @@ def _compared(
         tested = ("SERVE-04", "ACK-01", *sorted(before.since - UNSEEN), *(("ACK-07",) if stats.ranges else ()))
         tested += _independence(after, subscription)
         after = after.with_cursor(subscription, settled(before, seen, at))
-        # If anything arrived, pending replay reads have been dispatched.
-        return Allowed(after.with_replaying(subscription, frozenset()) if stats.arrived else after, tested)
+        return Allowed(after, tested)
 
     steps: list[Callable[[Consumption], Judged]] = [
         *_at_consumers(state, subscription, seen, stats),
@@ -329,11 +327,8 @@ def _stored(state: Consumption, subscription: SubscriptionId, in_store: StoredCu
 
 
 @carries("ACK-01", "ACK-09", "ACK-10", "ACK-15")
-def taken_all(
-    state: Consumption, subscription: SubscriptionId, messages: Sequence[Delivery], at: Interval, known: frozenset[str]
-) -> Judged:
+def taken_all(state: Consumption, subscription: SubscriptionId, messages: Sequence[Delivery], at: Interval) -> Judged:
     """A new consumer received all unacknowledged messages, and nothing else."""
-    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     if not state.topics[subscription.topic].is_sure:
         return Allowed(state)
     got = []
@@ -345,32 +340,24 @@ def taken_all(
             )
         got.append(place)
     twice = [place for place, times in Counter(got).items() if times > 1]
-    deviations: tuple[str, ...] = ()
-    if twice:
-        broken = _delivered_twice(state, subscription, twice, known)
-        if broken is not None:
-            return broken
-        deviations = (REPLAY_READ_OUTLIVES_CONSUMERS,)
     left = frozenset(got)
+    if twice:
+        because = f"the broker dispatched {state.words((subscription.topic, twice[0]))} twice to one consumer"
+        sent_twice = frozenset((subscription.topic, place) for place in twice)
+        broken = Broken("ACK-12", because, evidence=TakenTwice(subscription, sent_twice)).passing_to(state)
+        return broken.then(lambda after: _left_were(after, subscription, left, at))
+    return _left_were(state, subscription, left, at)
+
+
+def _left_were(state: Consumption, subscription: SubscriptionId, left: frozenset[Place], at: Interval) -> Judged:
+    """These messages were unacknowledged, and no others."""
+    log, cursor = state.log(subscription.topic), state.cursors[subscription]
     observed = cursor.observed(lambda one: _leaving(one, left, cursor, log))
     if observed is None:
         return _wrong_delivery(state, subscription, left)
     exercised = ("ACK-01", *sorted(cursor.since))
     after = replace(settled(cursor, observed, at), stray=(), since=frozenset())
-    state = state.with_cursor(subscription, after).with_replaying(subscription, frozenset())
-    return Allowed(state, exercised, deviations)
-
-
-def _delivered_twice(
-    state: Consumption, subscription: SubscriptionId, twice: Sequence[Place], known: frozenset[str]
-) -> Broken | None:
-    """A message may be delivered twice only if consumers that shared the messages were cut off just before."""
-    because = f"the broker dispatched {state.words((subscription.topic, twice[0]))} twice to one consumer"
-    if not state.replaying.get(subscription, frozenset()).issuperset((subscription.topic, place) for place in twice):
-        return Broken("ACK-12", because)
-    if REPLAY_READ_OUTLIVES_CONSUMERS not in known:
-        return DEVIATIONS[REPLAY_READ_OUTLIVES_CONSUMERS].broken(because)
-    return None
+    return Allowed(state.with_cursor(subscription, after), exercised)
 
 
 def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> Acked | None:

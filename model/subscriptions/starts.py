@@ -95,7 +95,7 @@ def ended(state: Consumption, subscriptions: Collection[SubscriptionId]) -> Cons
     for name in consumers:
         state = state.without_consumer(name)
     for subscription in gone:
-        state = state.without_keyed(subscription).without_cursor(subscription).with_replaying(subscription, frozenset())
+        state = state.without_keyed(subscription).without_cursor(subscription)
         if returns:
             tracked = state.topics[subscription.topic]
             state = state.with_topic(subscription.topic, replace(tracked, has_untracked=True))

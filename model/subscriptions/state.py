@@ -98,31 +98,29 @@ class TrackedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """All subscriptions. ``partitions``: of partitioned topics. ``freed``: by subscription, the messages due for
-    redelivery, and why. ``acked_in_flight``: messages that were acknowledged while they may have been in flight. The
-    broker dispatches them all the same. ``replaying``: messages of a replay read that may have been pending when the
-    last consumer left. ``keyed``: the state of Key_Shared subscriptions. ``assignments``: which consumer of a Shared
-    subscription was sent which chunks. ``withheld``: blocked subscriptions, for which the broker reads no new messages,
-    and the last entry of the log when they were blocked. ``deleted``: subscriptions that were deleted and not used
-    since. ``passed``: how far the mark-delete position of each subscription at the home of a replicated topic may have
-    been at any time. ``former``: those that a frozen broker still has, and whether it has continued.
-    """
+    """All subscriptions of an example."""
 
     topics: Map[str, TrackedTopic] = Map()
     partitions: Map[str, tuple[str, ...]] = Map()
+    """Of partitioned topics."""
     cursors: Map[SubscriptionId, Cursor] = Map()
     consumers: Map[str, Consumer] = Map()
     freed: Map[SubscriptionId, Map[Message, RedeliveryReason]] = Map()
+    """The messages due for redelivery, and why."""
     acked_in_flight: Map[SubscriptionId, frozenset[Message]] = Map()
-    replaying: Map[SubscriptionId, frozenset[Message]] = Map()
+    """Messages that were acknowledged while they may have been in flight. The broker dispatches them all the same."""
     keyed: Map[SubscriptionId, Keyed] = Map()
+    """The state of Key_Shared subscriptions."""
     assignments: Map[SubscriptionId, Assignment] = Map()
+    """Which consumer of a Shared subscription was sent which chunks."""
     withheld: Map[SubscriptionId, Position] = Map()
+    """Blocked subscriptions, for which the broker reads no new messages, and the last entry when they were blocked."""
     deleted: frozenset[SubscriptionId] = frozenset()
+    """Subscriptions that were deleted and not used since."""
     passed: Map[SubscriptionId, Position] = Map()
+    """How far mark-delete of each subscription at the home of a replicated topic may have been at any time."""
     former: Map[SubscriptionId, bool] = Map()
-    known: frozenset[str] = frozenset()
-    """The known deviations: only their states make anything unsure."""
+    """Those that a frozen former owner has in memory, and whether it has continued."""
 
     @property
     def size(self) -> int:
@@ -280,12 +278,6 @@ class Consumption:
             for one in self.cursors[subscription].possible
             for place in one.messages_left(log)
         )
-
-    def with_replaying(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
-        """The same when a replay read of these messages may be pending, without a consumer."""
-        if not messages and subscription not in self.replaying:
-            return self
-        return replace(self, replaying=self.replaying.set(subscription, messages))
 
     def with_acked_in_flight(self, subscription: SubscriptionId, messages: frozenset[Message]) -> Consumption:
         if not messages and subscription not in self.acked_in_flight:

@@ -153,9 +153,7 @@ def _without_consumers(state: Consumption, subscription: SubscriptionId) -> Cons
     unacknowledged = [
         m for _, one in state.consumers_of(subscription) for m in one.unacknowledged if m[0] == subscription.topic
     ]
-    state = state.free(subscription, [*unacknowledged, *state.due(subscription)], "unloaded").with_replaying(
-        subscription, frozenset()
-    )
+    state = state.free(subscription, [*unacknowledged, *state.due(subscription)], "unloaded")
     state = disconnected(state.without_keyed(subscription), subscription)
     return state.without_assignment(subscription)
 
@@ -301,7 +299,6 @@ def _left(state: Consumption, name: str, at: Interval, *, is_graceful: bool) -> 
         state = state.with_cursor(subscription, after)
         state = membership.left(state.free(subscription, had, "left"), subscription, name, had)
         if not any(state.consumers_of(subscription)):
-            state = membership.with_replay_read(state, subscription, consumer)
             # The redelivery counts end with the last consumer.
             state = (
                 state.free(subscription, state.due(subscription), "left")

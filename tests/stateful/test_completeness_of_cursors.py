@@ -13,7 +13,6 @@ import pytest
 from conformance.engine.machines import Machine
 from model.deviations import BY_DOCUMENT, DEVIATIONS
 from model.excuses.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.excuses.service import CHUNK_WITHOUT_PERMITS_BLOCKS_OTHERS
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
@@ -97,7 +96,7 @@ DEVIATING = {
     "lost-ack-filters-redelivery": LOST_ACKS,
     "range-limit-ignored-on-unload": MANY_RANGES,
     "terminated-last-ledger-not-skipped": TERMINATED,
-    REPLAY_READ_OUTLIVES_CONSUMERS: ACKNOWLEDGMENT,
+    "replay-read-outlives-consumers": ACKNOWLEDGMENT,
     "unacked-count-lowered-by-any-ack": ACKNOWLEDGMENT,
     "last-entry-not-in-backlog": REMOVALS,
     CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER: CHUNKS,

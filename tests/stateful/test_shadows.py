@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
-from model.excuses.cursors import REPLAY_READ_OUTLIVES_CONSUMERS
 from model.excuses.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     OVERLAPPING_BATCH_DROPPED,
@@ -75,7 +74,7 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
         ("unacked-count-lowered-by-any-ack", "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
         ("last-entry-not-in-backlog", "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         ("terminated-last-ledger-not-skipped", "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),
-        (REPLAY_READ_OUTLIVES_CONSUMERS, "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),
+        ("replay-read-outlives-consumers", "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),
     )
 } | {
     OVERLAPPING_BATCH_DROPPED: {
