@@ -27,11 +27,6 @@ from model.excuses.chunking import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
 )
-from model.excuses.deduplication import (
-    BATCH_WITHOUT_HIGHEST_ID,
-    SECOND_RECOVERY_NOT_AWAITED,
-    SNAPSHOT_POSITION_AHEAD,
-)
 from model.excuses.replication import RECOVERY_IGNORES_REPLICATOR_POSITIONS, TOO_LARGE_TO_REPLICATE
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
@@ -417,9 +412,9 @@ AGAIN = ("delivered again",)
 STUCK = ("keys stuck",)
 
 EXPLANATIONS = (
-    Explanation(SNAPSHOT_POSITION_AHEAD, ("stored twice", "forgotten"), _last_of_its_ledger),
-    Explanation(SECOND_RECOVERY_NOT_AWAITED, ("stored twice", "forgotten"), _sent_during_recovery),
-    Explanation(BATCH_WITHOUT_HIGHEST_ID, ("stored twice",), _second_begins_later),
+    Explanation("snapshot-position-ahead", ("stored twice", "forgotten"), _last_of_its_ledger),
+    Explanation("second-recovery-not-awaited", ("stored twice", "forgotten"), _sent_during_recovery),
+    Explanation("batch-without-highest-id", ("stored twice",), _second_begins_later),
     Explanation(RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _reloaded_there),
     Explanation(TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate),
     Explanation(CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),

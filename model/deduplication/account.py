@@ -10,17 +10,26 @@ what it reports after another one is excused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from model.deduplication.producer_state import NONE
 from model.deduplication.topic_observer import TopicView
 from model.events import Answer, Duplicate, Sent, Stored
-from model.excuses import DEVIATIONS
-from model.excuses.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.sessions import Session
 from model.vocabulary import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class WrongLastId:
+    """The last sequence id that a producer reported after its ``last`` confirmed entry, which it takes to end with the
+    id ``counted``."""
+
+    session: Session
+    reported: int
+    last: Entry
+    counted: int
 
 
 def confirmed(
@@ -56,23 +65,10 @@ def reported(session: Session, entries: Sequence[Entry], outcome: Sent, view: To
         return Allowed(session, ("DEDUP-19",))
     if last_sequence_id > highest and last_sequence_id in of_broker:
         return Allowed(session)
-    deviations = _deviations(last_sequence_id, highest, last) if session.client == "official" else ()
-    for name in deviations:
-        if name not in view.known:
-            return DEVIATIONS[name].broken()
-    if deviations:
-        return Allowed(session, (), deviations)
     ids = "the broker has no id of it" if highest == NONE else f"{highest} is the highest id confirmed"
-    return Broken("DEDUP-19", f"the producer's last sequence id is {last_sequence_id} after {last}, but {ids}")
-
-
-def _deviations(last_sequence_id: int, highest: int, last: Entry) -> tuple[str, ...]:
-    """The deviations of pulsar-client that explain the reported id after its last confirmed entry, if any."""
-    counted = last.lowest + len(last.messages) - 1
-    if last_sequence_id != counted:
-        return ()
-    falls = (LAST_SEQUENCE_ID_FALLS,) if last.highest < highest else ()
-    return falls if counted == last.highest else (CONSECUTIVE_BATCH_ASSUMED, *falls)
+    because = f"the producer's last sequence id is {last_sequence_id} after {last}, but {ids}"
+    wrong = WrongLastId(session, last_sequence_id, last, last.highest)
+    return Broken("DEDUP-19", because, evidence=wrong).passing_to(session)
 
 
 def _confirmed(entries: Sequence[Entry], answers: Sequence[Answer]) -> list[Entry]:

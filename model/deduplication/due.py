@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from model.events import SnapshotRead
-from model.excuses import requires
-from model.excuses.deduplication import TIMER_FAILS_WITHOUT_DEDUPLICATION
 from model.judgement import Allowed, Broken, judges_waits
 from model.log import Position
 from model.rules.catalogue import carries
@@ -39,9 +37,16 @@ class DueSnapshots:
         return replace(self, settled=None, stored=0)
 
 
+@dataclass(frozen=True, slots=True)
+class MissedByTimer:
+    """The timer has taken no snapshot since the one at this position."""
+
+    position: Position
+
+
 @carries("DEDUP-11a")
 @judges_waits
-def awaited(due: DueSnapshots, read: SnapshotRead, known: frozenset[str]) -> Allowed[DueSnapshots] | Broken:
+def awaited(due: DueSnapshots, read: SnapshotRead) -> Allowed[DueSnapshots] | Broken:
     """Judges a snapshot that had time to be taken; it exercises the rule if one was due."""
     schedule, before = due.schedule, due.settled
     after = replace(due, settled=read.position, stored=0)
@@ -56,11 +61,10 @@ def awaited(due: DueSnapshots, read: SnapshotRead, known: frozenset[str]) -> All
     if schedule.period_s is None or read.last is None:
         return Allowed(after, rules if is_due else ())
     if read.position < read.last:
-        return requires(
-            TIMER_FAILS_WITHOUT_DEDUPLICATION,
-            after,
-            known,
+        return Broken(
+            "DEDUP-11a",
             f"{read.waited_s:.0f} s after the log's end at {read.last}, the snapshot is at {read.position}, although "
             f"the timer takes one every {schedule.period_s:g} s",
-        )
+            evidence=MissedByTimer(read.position),
+        ).passing_to(after)
     return Allowed(after, rules if is_due or due.stored > 0 else ())

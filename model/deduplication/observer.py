@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from model.deduplication import chunks, kept
+from model.deduplication import chunks
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, ProducerState, StoredEntry
 from model.deduplication.writes import fail, has_stored_again, is_after, store
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
@@ -430,10 +430,8 @@ def _may_have_failed(stored: StoredEntry) -> bool:
 
 
 @carries("DEDUP-01")
-def switch(state: ProducerState, *, on: bool, is_kept: bool = False) -> tuple[ProducerState, ...]:
+def switch(state: ProducerState, *, on: bool) -> tuple[ProducerState, ...]:
     """Deduplication was switched on or off: earlier entries no longer count.
-
-    ``is_kept``: the snapshot from before it was off may be there still, by a deviation.
 
     When it is switched on, entries whose producer is gone may still be in flight, unless the topic was reloaded since.
     Those that are stored after the switch count, or by a deviation for *persisted* alone.
@@ -442,8 +440,8 @@ def switch(state: ProducerState, *, on: bool, is_kept: bool = False) -> tuple[Pr
         state, pushed=NONE, persisted=NONE, since=len(state.entries), failed=False, is_recovered=False, lags=False
     )
     if not on:
-        return (replace(after, since_kept=state.since if is_kept else after.since),)
-    states = [after, *(kept.replayed(state) if is_kept else ())]
+        return (after,)
+    states = [after]
     for first in reversed(range(len(state.entries))):
         if state.entries[first].maybe is None or state.entries[first].has_ended:
             break

@@ -97,8 +97,6 @@ class ProducerState:
     """*Pushed* is below *persisted* (the deviation ``deduplication-enabled-in-flight``)."""
     unanswered: int = 0
     """How many sends got no answer."""
-    since_kept: int = 0
-    """What ``since`` becomes if the snapshot outlived deduplication (:mod:`model.deduplication.kept`)."""
 
     @property
     def written(self) -> int:

@@ -44,8 +44,9 @@ class TopicView:
     the maximum number of entries in a ledger, if known. ``elsewhere``: for each producer name, the highest id that it
     stored on another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: the write of an entry
     failed. ``unconfirmed``: for each producer, the highest unconfirmed id that was sent while writes could fail.
-    ``has_policy``: the topic has its own policy. ``has_namespace_policy``: its namespace has one. ``known``: the known
-    deviations. ``snapshots``: those that are due, if known. ``has_markers``: clusters may write markers into the log.
+    ``own_policy``: what the topic's own policy says, if it has one. ``has_namespace_policy``: its namespace has one.
+    ``known``: the known deviations. ``snapshots``: those that are due, if known. ``has_markers``: clusters may write
+    markers into the log.
     ``remote``: the producers at another cluster, which :mod:`model.example.remote` follows.
     """
 
@@ -59,21 +60,13 @@ class TopicView:
     snapshot_failed: bool = False
     write_failed: bool = False
     unconfirmed: Mapping[str, int] = field(default_factory=dict)
-    has_policy: bool = False
+    own_policy: bool | None = None
     has_namespace_policy: bool = True
-    ignored_policy: bool | None = None
-    """What the topic's own policy says, if the broker applies it only when it loads the topic again."""
-    unread_policy: bool | None = None
-    """The same, if the broker does not show the policy, and applies it only after it was started again."""
     reloads: int = 0
-    loaded_after: Position | None = None
-    """The topic's last position, as far as it was known, when the topic was loaded again."""
     loaded_ms: float | None = None
     """The latest time at which the topic was loaded: when the broker accepted a producer."""
     may_lack_policy: bool = False
     """A topic with its own policy was loaded by another process, which may not have read the policy yet."""
-    keeps_snapshot: bool = False
-    """The topic may not have been loaded when deduplication was switched off, and may have kept its snapshot."""
     snapshots: DueSnapshots | None = None
     has_markers: bool = False
     remote: frozenset[str] = frozenset()
@@ -87,6 +80,10 @@ class TopicView:
     def names(self) -> int:
         """How many names a snapshot may have to hold: with remote producers, two of their replicator as well."""
         return len(self.states) + len(self.remote) + (2 if self.remote else 0)
+
+    @property
+    def has_policy(self) -> bool:
+        return self.own_policy is not None
 
     @property
     def follows_broker(self) -> bool:
@@ -305,18 +302,15 @@ def unloaded(view: TopicView, *, by_another_process: bool = False) -> Allowed[To
     after = after.on_each_state(recover) if view.enabled else after
     after = replace(after, may_lack_policy=view.has_policy and by_another_process)
     after = after.on_each_state(observer.loaded_without_policy) if view.enabled and after.may_lack_policy else after
-    for applied in (view.ignored_policy, view.unread_policy if by_another_process else None):
-        if applied is not None:
-            after = switched(after, on=applied).state
-    after = replace(unsettled_snapshots(after), loaded_ms=None, loaded_after=view.last_position)
-    return Allowed(replace(after, reloads=view.reloads + 1))
+    after = after if view.own_policy is None else switched(after, on=view.own_policy).state
+    return Allowed(replace(unsettled_snapshots(after), loaded_ms=None, reloads=view.reloads + 1))
 
 
-def given_policy(view: TopicView) -> TopicView:
+def given_policy(view: TopicView, *, on: bool) -> TopicView:
     """The topic got a policy of its own, perhaps while it was being loaded: then it may start a second recovery."""
     if view.enabled and view.reloads and view.loaded_ms is None:
         view = view.on_each_state(lambda state: (observer.recovered_twice(state),))
-    return replace(view, has_policy=True)
+    return replace(view, own_policy=on)
 
 
 def has_recovered(view: TopicView, now_ms: float) -> TopicView:
@@ -328,14 +322,10 @@ def has_recovered(view: TopicView, now_ms: float) -> TopicView:
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     """Deduplication was switched, as the broker reports."""
-    view = replace(view, ignored_policy=None, unread_policy=None)
     if on == view.enabled:
         return Allowed(view)
     view = unsettled_snapshots(view)
-    if not on:
-        view = replace(view, keeps_snapshot=view.reloads > 0 and view.loaded_ms is None)
-    is_kept = view.keeps_snapshot
-    return Allowed(replace(view.on_each_state(partial(observer.switch, on=on, is_kept=is_kept)), enabled=on))
+    return Allowed(replace(view.on_each_state(partial(observer.switch, on=on)), enabled=on))
 
 
 def unsettled(view: TopicView) -> list[str]:

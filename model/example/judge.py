@@ -258,14 +258,21 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         snapshot_room=outcome.snapshot_room,
         ledger_room=outcome.ledger_room,
         known=state.known,
-        has_policy=operation.deduplication.startswith("topic-") and operation.persistence is None,
+        own_policy=_own_policy(operation),
         has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
         snapshots=None if outcome.snapshots is None else DueSnapshots(outcome.snapshots),
         has_markers=operation.home is not None,
     )
     judged = policies.created(view, operation.topic, operation.deduplication, is_shown=outcome.is_policy_shown)
-    if isinstance(judged, Broken):
-        return judged
+    return judged.then(lambda created: Allowed(_with_topic(state, operation, outcome, created)))
+
+
+def _own_policy(operation: CreateTopic) -> bool | None:
+    has_one = operation.deduplication.startswith("topic-") and operation.persistence is None
+    return operation.deduplication == "topic-on" if has_one else None
+
+
+def _with_topic(state: Example, operation: CreateTopic, outcome: Created, view: TopicView) -> Example:
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
     consumption = subscriptions.topic_created(
         state.consumption,
@@ -281,10 +288,10 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         delay_tick_ms=outcome.delay_tick_ms,
     )
     for name in consumption.parts_of(operation.topic):
-        state = state.with_topic(name, judged.state)
+        state = state.with_topic(name, view)
     if operation.home is not None:
         state = state.with_remote(operation.topic, Remote(limit_bytes=outcome.limit_bytes))
-    return judged.of(replace(state, consumption=consumption))
+    return replace(state, consumption=consumption)
 
 
 def _limits_of(operation: CreateTopic, outcome: Created) -> Limits:
@@ -297,19 +304,11 @@ def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) 
     if isinstance(outcome, PolicyIgnored):
         if view is None or operation.scope != "topic":
             return policies.ignored(name, outcome.deduplication)
-        is_unused = state.consumption.has_unused_subscription(name)
-        judged = policies.own_ignored(
-            replace(view, has_policy=True),
-            name,
-            outcome.deduplication,
-            on=operation.on,
-            is_shown=outcome.is_shown,
-            has_unused_subscription=is_unused,
-        )
-        return _on_topic(state, name, judged)
+        judged = policies.own_ignored(view, name, outcome.deduplication, on=operation.on, is_shown=outcome.is_shown)
+        return judged.then(lambda after: Allowed(state.with_topic(name, after)))
     if not isinstance(outcome, DeduplicationSet) or view is None:
         return Allowed(state)
-    view = topic_observer.given_policy(view) if operation.scope == "topic" else view
+    view = topic_observer.given_policy(view, on=operation.on) if operation.scope == "topic" else view
     return _on_topic(state, name, topic_observer.switched(view, on=outcome.deduplication))
 
 
@@ -350,17 +349,14 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     around = _circumstances(state, session)
     state = state.with_session(operation.session, account.confirmed(session, operation.entries, outcome.answers))
     judged = _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
-    return judged if isinstance(judged, Broken) else _account_judged(judged, operation, outcome)
+    return judged.then(lambda after: _last_id_reported(after, operation, outcome))
 
 
-def _account_judged(judged: Allowed[Example], operation: Send, outcome: Sent) -> Judgement:
+def _last_id_reported(state: Example, operation: Send, outcome: Sent) -> Judgement:
     """The last sequence id that the producer reports, after its answers were judged."""
-    state = judged.state
     session = state.sessions[operation.session]
     reported = account.reported(session, operation.entries, outcome, state.topics[session.topic])
-    if isinstance(reported, Broken):
-        return reported
-    return reported.of(state.with_session(operation.session, reported.state)).after(judged)
+    return reported.then(lambda after: Allowed(state.with_session(operation.session, after)))
 
 
 def _circumstances(state: Example, session: Session) -> Circumstances:
@@ -474,7 +470,7 @@ def _snapshot_read(state: Example, operation: ReadSnapshot, outcome: AnyOutcome)
         return of_remote
     is_due = operation.due and not state.may_fail_on(topic)
     judged = snapshots.snapshot_read(state.topics[topic], outcome, is_due=is_due)
-    return judged if isinstance(judged, Broken) else _on_topic(state, topic, judged.after(of_remote))
+    return judged.then(lambda after: Allowed(state.with_topic(topic, after)).after(of_remote))
 
 
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:

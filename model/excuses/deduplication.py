@@ -13,34 +13,9 @@ SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 DEDUPLICATION_ENABLED_IN_FLIGHT = "deduplication-enabled-in-flight"
 CLOSE_OVERTAKES_PRODUCER_SUCCESS = "close-overtakes-producer-success"
 ROLLOVER_REOPENS_CLOSED_LEDGER = "rollover-reopens-closed-ledger"
-LAST_SEQUENCE_ID_FALLS = "last-sequence-id-falls"
-CONSECUTIVE_BATCH_ASSUMED = "consecutive-batch-assumed"
-MARKER_PRODUCER_IN_SNAPSHOT = "marker-producer-in-snapshot"
 TOPIC_POLICY_APPLIED_LATE = "topic-policy-applied-late"
-TOPIC_POLICY_AWAITS_RELOAD = "topic-policy-awaits-reload"
-TOPIC_POLICIES_NOT_READ = "topic-policies-not-read"
-UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY = "unused-subscription-hides-topic-policy"
-TIMER_FAILS_WITHOUT_DEDUPLICATION = "timer-fails-without-deduplication"
-DEDUPLICATION_OFF_KEEPS_SNAPSHOT = "deduplication-off-keeps-snapshot"
-EARLIER_SNAPSHOT_SHOWN = "earlier-snapshot-shown"
 
 DEVIATIONS = (
-    Deviation(
-        name=TIMER_FAILS_WITHOUT_DEDUPLICATION,
-        rule="DEDUP-11a",
-        statement="If the broker has a topic without deduplication, the timer takes no snapshot of the topics that come after it in the broker's list of topics. Those have only the snapshots that are due by the number of entries.",
-        cause="MessageDeduplication.takeSnapshot, which the timer calls for every topic, asks for the mark-delete position of a cursor that a topic without deduplication does not have (line 495, 2.11.0). The NullPointerException ends the round of the timer (BrokerService, line 541). In 3.3.6 takeSnapshot returns at once if deduplication is not enabled.",
-        side="broker",
-        releases=(">=2.7.0,<=3.0.0",),
-        seen=("2.11.0", "2.10.5", "2.9.1", "2.8.2", "3.0.0", "2.8.1", "2.7.4", "2.7.0", "2.7.2"),
-        gone=("3.3.6", "4.0.8"),
-        occurrence="In 4 of 4 replays of 8 steps, with the exception in the broker's log. 2.10.1 has the same code.",
-        shadow=Shadow(
-            name="test_a_timer_that_fails_excuses_no_snapshot_that_is_due_by_entries",
-            by="small history",
-            statement="No snapshot is taken after the number of entries that it is due after.",
-        ),
-    ),
     Deviation(
         name=TOPIC_POLICY_APPLIED_LATE,
         rule="DEDUP-01",
@@ -57,103 +32,6 @@ DEVIATIONS = (
             by="small history",
             statement="A message is refused or confirmed as a duplicate although no earlier one had its sequence id, after an unload without a restart, or more than two seconds after the load.",
         ),
-    ),
-    Deviation(
-        name=TOPIC_POLICY_AWAITS_RELOAD,
-        rule="DEDUP-01",
-        statement="A topic's own policy switches its deduplication on or off only when the topic is loaded again.",
-        cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, does not call checkDeduplicationStatus (2.7.4, line 2732); 2.8.0 and later releases do.",
-        side="broker",
-        releases=(">=2.7.0,<2.8.0",),
-        seen=("2.7.4", "2.7.0", "2.7.1", "2.7.2"),
-        gone=("2.10.1", "4.0.8"),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_a_policy_that_awaits_a_reload_excuses_no_other_policy_and_no_status_after_the_reload",
-            by="small history",
-            statement="A topic does not follow the policy of its namespace or the broker's setting, or not even after it was loaded again.",
-        ),
-    ),
-    Deviation(
-        name=TOPIC_POLICIES_NOT_READ,
-        rule="DEDUP-01",
-        statement="If the broker loads the first topic of a namespace while any topic has a policy of its own and a subscription that no consumer has used, the own policies of that namespace's topics never take effect, and the admin API does not show them, until the broker is started again.",
-        cause="SystemTopicBasedTopicPoliciesService.initPolicesCache marks a namespace as initialised, then tells every topic that has a policy, in all namespaces, and only then starts to read further policies (2.9.0, lines 209 and 290). PersistentTopic.onUpdate fails with a NullPointerException if a subscription has no dispatcher (line 3068), and nothing is read. 2.10.0 looks whether there is a dispatcher.",
-        side="broker",
-        releases=(">=2.7.4,<2.10.0",),
-        seen=("2.9.0", "2.7.4", "2.8.1", "2.8.2", "2.9.1"),
-        gone=("2.10.0", "2.10.1", "4.0.8"),
-        upstream=("apache/pulsar#20613",),
-        occurrence="Every time, on a broker that has such a topic.",
-        shadow=Shadow(
-            name="test_policies_that_are_not_read_excuse_no_policy_that_the_broker_shows",
-            by="small history",
-            statement="A topic does not follow its own policy, which the broker shows, or not even after the broker was started again.",
-        ),
-    ),
-    Deviation(
-        name=UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
-        rule="DEDUP-01",
-        statement="While a topic has a subscription that no consumer has used, its own policy switches its deduplication on or off only when the topic is loaded again.",
-        cause="PersistentTopic.onUpdate, which is called when the policies of the topic change, calls updateRateLimiter of the dispatcher of each subscription. A subscription without a consumer has none, and the NullPointerException comes before checkDeduplicationStatus (2.7.4, 2.8.2 and 2.9.1). 2.10.1 looks whether there is a dispatcher.",
-        side="broker",
-        releases=(">=2.7.4,<=2.9.1",),
-        seen=("2.9.1", "2.8.2"),
-        gone=("2.10.1", "4.0.8"),
-        occurrence="Every time.",
-        shadow=Shadow(
-            name="test_an_unused_subscription_hides_only_the_topic_s_own_policy",
-            by="small history",
-            statement="A topic whose subscriptions all have consumers does not follow its own policy, or one does not follow another policy.",
-        ),
-    ),
-    Deviation(
-        name=DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
-        rule="DEDUP-09",
-        also=("DEDUP-02", "DEDUP-10"),
-        statement="A topic that is not loaded when deduplication is switched off keeps its snapshot. Once deduplication is on again, all that was stored in the meantime counts, and new messages with these sequence ids are dropped.",
-        cause="MessageDeduplication.checkStatus deletes the cursor with the snapshot only if the status is Enabled (line 204, 2.6.0), but a topic that was just loaded has the status Disabled. Until then the cursor also keeps the topic's messages. 2.7.4 has a status Initialized, with which it deletes the cursor.",
-        side="broker",
-        releases=(">=2.5.1,<=2.6.0",),
-        seen=("2.6.0",),
-        gone=("2.7.4", "4.0.8"),
-        occurrence="Every time; 2.5.1 has the same code.",
-        shadow=Shadow(
-            name="test_a_topic_that_was_loaded_when_deduplication_was_switched_off_keeps_no_snapshot",
-            by="small history",
-            statement="A topic whose producer was open when deduplication was switched off has a snapshot, or counts what was stored since.",
-        ),
-    ),
-    Deviation(
-        name=EARLIER_SNAPSHOT_SHOWN,
-        rule="DEDUP-10",
-        statement="If a snapshot is taken while the one before it waits for the ledger of the cursor, the stats show the ids of the earlier one at the position of the later one.",
-        cause="ManagedCursorImpl.asyncMarkDelete sets lastMarkDeleteEntry without writing it if the rate is limited (line 1588, 2.6.0). The earlier mark-delete, which waited for a new ledger, then replaces it (internalMarkDelete, line 1641). The position in the stats is not that of lastMarkDeleteEntry. What is stored has its own position, so a recovery replays what it lacks. In 2.10.1 a later entry stays.",
-        side="broker",
-        releases=(">=2.5.1,<=2.9.0",),
-        seen=("2.6.0", "2.8.1", "2.9.0"),
-        gone=("2.10.1", "4.0.8"),
-        occurrence="In 4 of 10 replays. 2.5.1 and 2.7.4 have the same code.",
-        shadow=Shadow(
-            name="test_a_snapshot_with_ids_from_before_the_reload_or_of_no_earlier_snapshot_breaks_the_rule",
-            by="small history",
-            statement="The ids in a snapshot are older than the last load of the topic, or not those of an earlier snapshot.",
-        ),
-    ),
-    Deviation(
-        name=MARKER_PRODUCER_IN_SNAPSHOT,
-        rule="DEDUP-10",
-        statement="After a topic with replicated subscriptions was reloaded, the snapshot has `pulsar.marker`, the name in the markers of the cluster, as if it were a producer. It takes the place of one, and may displace a producer of users.",
-        cause="MessageDeduplication.replayCursor takes the producer name and sequence id of every entry (4.0.8, lines 251 to 258). While messages are published, isDuplicate and recordMessagePersisted leave markers out (lines 284 and 488). 2.10.1, 2.11.0 and 3.3.6 have the same code. The change in apache/pulsar#25860 keeps it.",
-        side="broker",
-        releases=(">=2.10,<=5.0.1",),
-        seen=("4.2.4", "4.0.8", "3.3.6", "2.11.0", "5.0.1"),
-        shadow=Shadow(
-            name="test_only_the_name_in_markers_may_be_in_a_snapshot_and_only_after_a_reload",
-            by="small history",
-            statement="Before a reload the snapshot has the name in markers, or has another sequence id for it, or has another producer without entries.",
-        ),
-        occurrence="After every reload with a marker after the last snapshot: in 13 of 20 replays on four releases.",
     ),
     Deviation(
         name=OVERLAPPING_BATCH_DROPPED,
@@ -286,34 +164,6 @@ DEVIATIONS = (
             by="small history",
             statement="The log has a gap after an unload, although no full ledger precedes the ledger of the next message.",
             missed_before=True,
-        ),
-    ),
-    Deviation(
-        name=LAST_SEQUENCE_ID_FALLS,
-        rule="DEDUP-19",
-        statement="After a message with a lower sequence id is confirmed, last_sequence_id of pulsar-client returns that id, although the broker has a higher one.",
-        cause="ProducerImpl::ackReceived of the C++ client assigns the id of the latest receipt to lastSequenceIdPublished_, instead of the maximum of both. The Java client takes the maximum.",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_an_account_below_the_latest_id_is_found_while_the_deviations_are_known",
-            by="small history",
-            statement="After a duplicate, last_sequence_id of the producer is below the id of that duplicate.",
-        ),
-    ),
-    Deviation(
-        name=CONSECUTIVE_BATCH_ASSUMED,
-        rule="DEDUP-19",
-        statement="After a batch whose sequence ids have gaps, last_sequence_id of pulsar-client is too low: the lowest id of the batch plus its number of messages, minus one.",
-        cause="ProducerImpl::ackReceived of the C++ client computes lastSequenceIdPublished_ as sequenceId + op.messagesCount_ - 1, as if the ids of a batch were consecutive. The Java client keeps the highest id of the batch.",
-        side="client",
-        clients={"official": "<=3.13.0"},
-        seen=("pulsar-client 3.13.0",),
-        shadow=Shadow(
-            name="test_the_first_id_of_a_batch_is_found_while_the_deviations_are_known",
-            by="small history",
-            statement="After a batch, last_sequence_id of the producer is the lowest id of the batch.",
         ),
     ),
 )

@@ -35,7 +35,6 @@ from model.events import (
     Stored,
     Unknown,
 )
-from model.excuses.deduplication import MARKER_PRODUCER_IN_SNAPSHOT
 from model.excuses.replication import UPDATE_CREATES_AT_LATEST
 from model.judgement import Allowed, Broken
 from model.log import EARLIEST, Position
@@ -419,7 +418,7 @@ def test_a_consumer_that_fails_over_receives_the_messages_of_both_that_home_has_
 
 def test_the_name_in_markers_in_a_snapshot_is_a_deviation() -> None:
     reloaded = "t on at-home; p opens -1; p sends 1@0; t unloads; p opens 1; snapshot @2 p=1 pulsar.marker=0"
-    assert deviates(MARKER_PRODUCER_IN_SNAPSHOT, *steps(reloaded))
+    assert deviates("marker-producer-in-snapshot", *steps(reloaded))
 
 
 @pytest.mark.parametrize(
@@ -432,7 +431,7 @@ def test_the_name_in_markers_in_a_snapshot_is_a_deviation() -> None:
     ],
 )
 def test_only_the_name_in_markers_may_be_in_a_snapshot_and_only_after_a_reload(history: str) -> None:
-    broken = broken_by(*steps(history), known=MARKER_PRODUCER_IN_SNAPSHOT)
+    broken = broken_by(*steps(history), known="marker-producer-in-snapshot")
     assert (broken.rule, broken.deviation) == ("DEDUP-10", None)
 
 

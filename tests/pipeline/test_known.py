@@ -23,7 +23,6 @@ from conformance.pipeline.topic import VerificationSetting
 from conformance.pipeline.verdict import NO_RELEASE, BrokenInvariant, Verification, verify
 from conformance.report import verification
 from model.deviations import DEVIATIONS
-from model.excuses.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
 from tests.history.samples import event
 from tests.pipeline.histories import random_histories
 
@@ -398,7 +397,7 @@ def test_a_message_whose_last_chunk_is_stored_twice_has_no_explanation() -> None
 
 
 def test_the_known_deviations_of_a_run_follow_from_its_release_and_clients() -> None:
-    server, client = SECOND_RECOVERY_NOT_AWAITED, BATCH_WITHOUT_HIGHEST_ID
+    server, client = "second-recovery-not-awaited", "batch-without-highest-id"
     about = {
         "bare": (About(release="4.0.8"),),
         "whole": (About(release="4.0.8", clients={"official": "3.13.0"}),),

@@ -29,7 +29,6 @@ from model.events import (
     Stored,
     Unknown,
 )
-from model.excuses.deduplication import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
 from model.log import Position
 from model.operations import AnyOperation, CrashProducer, CreateTopic, Kill, OpenProducer, ReadLog, Send
 from model.vocabulary import Entry, Message
@@ -77,7 +76,7 @@ INTERRUPTED = RunStopped(at_s=12.0, why="interrupted", sentence="The run was int
 REPLAYED_SOUNDLY = ReplayedSoundly(at_s=12.0, original="histories/1.json", tries=6, came_back=0)
 
 QUIRK = KnownDeviation(
-    name=BATCH_WITHOUT_HIGHEST_ID,
+    name="batch-without-highest-id",
     rule="DEDUP-03",
     releases=(">=3.0,<4.1",),
     summary="A duplicate that is sent while its topic is unloaded is stored again",
@@ -86,7 +85,7 @@ QUIRK = KnownDeviation(
 
 
 OTHER_QUIRK = KnownDeviation(
-    name=DEDUPLICATION_ENABLED_IN_FLIGHT,
+    name="deduplication-enabled-in-flight",
     rule="DEDUP-03",
     releases=(">=3.0,<4.1",),
     summary="What was on its way when deduplication was switched on is stored again",

@@ -13,11 +13,10 @@ from packaging.version import Version
 from conformance.harness_error import HarnessError
 from conformance.known import known_of, read, shipped
 from conformance.known.versions import is_among, version_in
-from model.excuses.deduplication import BATCH_WITHOUT_HIGHEST_ID
 from tests.report.samples import QUIRK
 
 ENTRY = {
-    "deviation": BATCH_WITHOUT_HIGHEST_ID,
+    "deviation": "batch-without-highest-id",
     "rule": "DEDUP-03",
     "releases": ["==4.0.*", ">=2.11,<3"],
     "summary": "what is seen",
@@ -125,14 +124,14 @@ def test_a_history_path_is_relative_to_its_list(tmp_path: Path) -> None:
 
 
 def test_omitted_fields_of_an_entry_are_those_of_the_suite(tmp_path: Path) -> None:
-    (deviation,) = read(written(tmp_path, {"deviation": BATCH_WITHOUT_HIGHEST_ID, "releases": ["==2.5.0"]}))
-    (entry,) = (one for one in shipped() if one.name == BATCH_WITHOUT_HIGHEST_ID)
+    (deviation,) = read(written(tmp_path, {"deviation": "batch-without-highest-id", "releases": ["==2.5.0"]}))
+    (entry,) = (one for one in shipped() if one.name == "batch-without-highest-id")
     assert deviation == replace(entry, releases=("==2.5.0",), clients={})
 
 
 def test_an_entry_may_use_a_former_name(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"deviation": "batch-end-unsent"}))
-    assert deviation.name == BATCH_WITHOUT_HIGHEST_ID
+    assert deviation.name == "batch-without-highest-id"
 
 
 def test_a_deviation_of_other_clients_is_not_known(tmp_path: Path) -> None:

@@ -14,24 +14,6 @@ import pytest
 from conformance.engine.machines import Machine
 from model.deduplication.variants import VARIANTS, Variant
 from model.deviations import DEVIATIONS
-from model.excuses.deduplication import (
-    BATCH_WITHOUT_HIGHEST_ID,
-    CONSECUTIVE_BATCH_ASSUMED,
-    DEDUPLICATION_ENABLED_IN_FLIGHT,
-    DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
-    EARLIER_SNAPSHOT_SHOWN,
-    LAST_SEQUENCE_ID_FALLS,
-    MARKER_PRODUCER_IN_SNAPSHOT,
-    OVERLAPPING_BATCH_DROPPED,
-    PUSHED_ID_IN_PRODUCER_SUCCESS,
-    SECOND_RECOVERY_NOT_AWAITED,
-    SNAPSHOT_POSITION_AHEAD,
-    TIMER_FAILS_WITHOUT_DEDUPLICATION,
-    TOPIC_POLICIES_NOT_READ,
-    TOPIC_POLICY_APPLIED_LATE,
-    TOPIC_POLICY_AWAITS_RELOAD,
-    UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
-)
 from model.variants import Origin
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
@@ -71,20 +53,20 @@ FOUND = {
 """For each variant the machine that must find it, and the rules that may be named for it."""
 
 DEVIATING = {
-    OVERLAPPING_BATCH_DROPPED: (
+    "overlapping-batch-dropped": (
         DEDUPLICATION,
         partial(SimulatedPerformer, variant=Variant(overlapping_batch_dropped=True)),
     ),
-    PUSHED_ID_IN_PRODUCER_SUCCESS: (
+    "pushed-id-in-producer-success": (
         FAILURES,
         partial(SimulatedPerformer, variant=Variant(pushed_id_in_producer_success=True)),
     ),
-    BATCH_WITHOUT_HIGHEST_ID: (OWN_POLICY, partial(SimulatedPerformer, ends_of_batches=False)),
-    LAST_SEQUENCE_ID_FALLS: (DEDUPLICATION, partial(SimulatedPerformer, account="latest")),
-    CONSECUTIVE_BATCH_ASSUMED: (DEDUPLICATION, partial(SimulatedPerformer, account="latest")),
-    SECOND_RECOVERY_NOT_AWAITED: (OWN_POLICY, partial(SimulatedPerformer, recovery_races=True)),
-    SNAPSHOT_POSITION_AHEAD: (FAILURES, partial(SimulatedPerformer, variant=Variant(snapshot_position_ahead=True))),
-    DEDUPLICATION_ENABLED_IN_FLIGHT: (
+    "batch-without-highest-id": (OWN_POLICY, partial(SimulatedPerformer, ends_of_batches=False)),
+    "last-sequence-id-falls": (DEDUPLICATION, partial(SimulatedPerformer, account="latest")),
+    "consecutive-batch-assumed": (DEDUPLICATION, partial(SimulatedPerformer, account="latest")),
+    "second-recovery-not-awaited": (OWN_POLICY, partial(SimulatedPerformer, recovery_races=True)),
+    "snapshot-position-ahead": (FAILURES, partial(SimulatedPerformer, variant=Variant(snapshot_position_ahead=True))),
+    "deduplication-enabled-in-flight": (
         SWITCHING,
         partial(
             SimulatedPerformer,
@@ -95,10 +77,10 @@ DEVIATING = {
 """For each deviation a machine that meets it, and a broker with only that deviation."""
 
 ALIKE = {
-    OVERLAPPING_BATCH_DROPPED: {BATCH_WITHOUT_HIGHEST_ID},
-    DEDUPLICATION_ENABLED_IN_FLIGHT: {PUSHED_ID_IN_PRODUCER_SUCCESS},
-    LAST_SEQUENCE_ID_FALLS: {CONSECUTIVE_BATCH_ASSUMED},
-    CONSECUTIVE_BATCH_ASSUMED: {LAST_SEQUENCE_ID_FALLS},
+    "overlapping-batch-dropped": {"batch-without-highest-id"},
+    "deduplication-enabled-in-flight": {"pushed-id-in-producer-success"},
+    "last-sequence-id-falls": {"consecutive-batch-assumed"},
+    "consecutive-batch-assumed": {"last-sequence-id-falls"},
 }
 """Other deviations that explain the same: a dropped batch of pulsar-client may be one without highest id, and both
 mistakes of its own account are in one line of it."""
@@ -173,13 +155,13 @@ def test_every_deviation_that_a_topic_can_show_is_simulated() -> None:
     of_other_documents = {name for name, deviation in DEVIATIONS.items() if not deviation.rule.startswith("DEDUP")}
     # test_topics_with_markers, test_late_policies, test_policies, test_snapshots
     in_small_histories = {
-        MARKER_PRODUCER_IN_SNAPSHOT,
-        TOPIC_POLICIES_NOT_READ,
-        TOPIC_POLICY_APPLIED_LATE,
-        TOPIC_POLICY_AWAITS_RELOAD,
-        UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
-        TIMER_FAILS_WITHOUT_DEDUPLICATION,
-        DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
-        EARLIER_SNAPSHOT_SHOWN,
+        "marker-producer-in-snapshot",
+        "topic-policies-not-read",
+        "topic-policy-applied-late",
+        "topic-policy-awaits-reload",
+        "unused-subscription-hides-topic-policy",
+        "timer-fails-without-deduplication",
+        "deduplication-off-keeps-snapshot",
+        "earlier-snapshot-shown",
     }
     assert set(DEVIATING) == set(DEVIATIONS) - shown_by_sources - of_other_documents - in_small_histories

@@ -16,12 +16,6 @@ from msgspec.structs import replace
 from conformance.engine.machines import Machine
 from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
-from model.excuses.deduplication import (
-    BATCH_WITHOUT_HIGHEST_ID,
-    OVERLAPPING_BATCH_DROPPED,
-    PUSHED_ID_IN_PRODUCER_SUCCESS,
-    SNAPSHOT_POSITION_AHEAD,
-)
 from stateful import test_cursors, test_deduplication
 from tests.lockstep.campaigns import MakePerformer, play_in_rounds
 from tests.lockstep.simulated.variants import SimulatedVariant
@@ -77,7 +71,7 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
         ("replay-read-outlives-consumers", "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),
     )
 } | {
-    OVERLAPPING_BATCH_DROPPED: {
+    "overlapping-batch-dropped": {
         "unknown-stored": of_deduplication(
             partial(PLAIN, variant=Variant(overlapping_batch_dropped=True)),
             "unknown-stored",
@@ -85,7 +79,7 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
             *("DEDUP-03", "DEDUP-04", "DEDUP-09"),
         )
     },
-    PUSHED_ID_IN_PRODUCER_SUCCESS: {
+    "pushed-id-in-producer-success": {
         "no-reset-after-failure": of_deduplication(
             partial(PLAIN, variant=Variant(pushed_id_in_producer_success=True)),
             "no-reset-after-failure",
@@ -93,12 +87,12 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
             *("DEDUP-06", "DEDUP-09"),
         )
     },
-    BATCH_WITHOUT_HIGHEST_ID: {
+    "batch-without-highest-id": {
         "strict-less-than": of_deduplication(
             partial(PLAIN, ends_of_batches=False), "strict-less-than", OWN_POLICY, "DEDUP-03", "DEDUP-09"
         )
     },
-    SNAPSHOT_POSITION_AHEAD: {
+    "snapshot-position-ahead": {
         "replay-skips-one": of_deduplication(
             partial(PLAIN, variant=Variant(snapshot_position_ahead=True)),
             "replay-skips-one",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from model.excuses.deduplication import CONSECUTIVE_BATCH_ASSUMED, LAST_SEQUENCE_ID_FALLS
 from tests.notation import steps
 from tests.verdicts import allowed_by, broken_by, deviates, exercised
 
-BOTH = (LAST_SEQUENCE_ID_FALLS, CONSECUTIVE_BATCH_ASSUMED)
+BOTH = ("last-sequence-id-falls", "consecutive-batch-assumed")
 BY_WIRE, BY_PULSAR_CLIENT = "t on; p opens -1", "t on; p opens -1 official"
 SENT = "p sends 1+3@0 -> 3"
 
@@ -50,8 +49,8 @@ def test_nothing_is_judged_where_receipts_may_be_for_either_of_two_entries() -> 
 @pytest.mark.parametrize(
     ("sent", "deviation"),
     [
-        ("p sends 1+3@0 -> 2", CONSECUTIVE_BATCH_ASSUMED),
-        (f"{SENT}; p sends 1=dup -> 1", LAST_SEQUENCE_ID_FALLS),
+        ("p sends 1+3@0 -> 2", "consecutive-batch-assumed"),
+        (f"{SENT}; p sends 1=dup -> 1", "last-sequence-id-falls"),
     ],
 )
 def test_a_mistake_of_pulsar_client_has_a_name(sent: str, deviation: str) -> None:

@@ -3,15 +3,6 @@
 from __future__ import annotations
 
 from model.deviations import DEVIATIONS
-from model.excuses.deduplication import (
-    BATCH_WITHOUT_HIGHEST_ID,
-    DEDUPLICATION_ENABLED_IN_FLIGHT,
-    DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
-    OVERLAPPING_BATCH_DROPPED,
-    PUSHED_ID_IN_PRODUCER_SUCCESS,
-    SECOND_RECOVERY_NOT_AWAITED,
-    SNAPSHOT_POSITION_AHEAD,
-)
 from model.judgement import Allowed, Broken
 from tests import verdicts
 from tests.notation import steps
@@ -45,20 +36,20 @@ def broken_without_a_name(history: str) -> str | None:
 
 def test_an_overlapping_batch_confirmed_as_a_duplicate_was_dropped() -> None:
     history = "t on; p opens -1; p sends 1@0"
-    assert deviates(OVERLAPPING_BATCH_DROPPED, f"{history}; p sends 1-2=dup")
+    assert deviates("overlapping-batch-dropped", f"{history}; p sends 1-2=dup")
     assert is_sound(f"{history}; p sends 1-2=UnknownStatus")
 
 
 def test_the_messages_of_a_batch_without_highest_id_are_stored_again() -> None:
     history = "t on; p opens -1 official; p sends 1-3@0"
-    assert deviates(BATCH_WITHOUT_HIGHEST_ID, f"{history}; p sends 2@1")
+    assert deviates("batch-without-highest-id", f"{history}; p sends 2@1")
     assert is_sound(f"{history}; p sends 2=dup")
     assert is_sound(f"{history}; p sends 4@1")
 
 
 def test_the_snapshot_has_only_the_lowest_id_of_a_batch_without_highest_id() -> None:
     history = "t on; p opens -1 official; p sends 1-3@0"
-    assert deviates(BATCH_WITHOUT_HIGHEST_ID, f"{history}; snapshot @0 p=1")
+    assert deviates("batch-without-highest-id", f"{history}; snapshot @0 p=1")
     assert is_sound(f"{history}; snapshot @0 p=3")
 
 
@@ -68,7 +59,7 @@ def test_the_same_by_the_wire_client_is_a_violation_without_a_name() -> None:
 
 def test_a_producer_may_learn_an_id_whose_write_fails_later() -> None:
     history = "t on; p opens -1; t fails-late; p sends 1; p crashes ~ p ?; p opens 1; t cleared; q opens -1"
-    assert deviates(PUSHED_ID_IN_PRODUCER_SUCCESS, f"{history}; q sends 1@0; log q:1")
+    assert deviates("pushed-id-in-producer-success", f"{history}; q sends 1@0; log q:1")
     assert is_sound(f"{history}; q sends 1@1; log p:1 q:1")
 
 
@@ -77,42 +68,42 @@ def test_a_log_that_may_grow_says_nothing_of_what_is_not_in_it() -> None:
 
 
 def test_the_last_id_of_a_full_ledger_is_lost_in_a_recovery() -> None:
-    assert deviates(SNAPSHOT_POSITION_AHEAD, f"{FULL_LEDGER}; t unloads; p opens 4")
+    assert deviates("snapshot-position-ahead", f"{FULL_LEDGER}; t unloads; p opens 4")
     assert is_sound(f"{FULL_LEDGER}; t unloads; p opens 5")
 
 
 def test_the_last_id_of_a_full_ledger_is_stored_again_after_a_recovery() -> None:
     history = f"{FULL_LEDGER}; t unloads; p opens 4; p sends 5@2:0; p sends 5=dup"
-    found = judged(history, SNAPSHOT_POSITION_AHEAD)
+    found = judged(history, "snapshot-position-ahead")
     assert isinstance(found, Allowed)
-    assert found.deviations == (SNAPSHOT_POSITION_AHEAD,)
+    assert found.deviations == ("snapshot-position-ahead",)
 
 
 def test_a_snapshot_at_the_last_entry_of_a_full_ledger_lacks_its_id() -> None:
-    assert deviates(SNAPSHOT_POSITION_AHEAD, f"{FULL_LEDGER}; snapshot @4 p=4")
+    assert deviates("snapshot-position-ahead", f"{FULL_LEDGER}; snapshot @4 p=4")
     broken = judged(f"{FULL_LEDGER}; snapshot @4 p=4")
     assert isinstance(broken, Broken)
     assert broken.rule == "DEDUP-10"
 
 
 def test_the_position_of_such_a_snapshot_moves_to_the_next_ledger() -> None:
-    assert deviates(SNAPSHOT_POSITION_AHEAD, f"{FULL_LEDGER}; p sends 6@2:0; snapshot @2:-1 p=4")
-    two_missing = judged(f"{FULL_LEDGER}; p sends 6@2:0; snapshot @2:-1 p=3", SNAPSHOT_POSITION_AHEAD)
+    assert deviates("snapshot-position-ahead", f"{FULL_LEDGER}; p sends 6@2:0; snapshot @2:-1 p=4")
+    two_missing = judged(f"{FULL_LEDGER}; p sends 6@2:0; snapshot @2:-1 p=3", "snapshot-position-ahead")
     assert isinstance(two_missing, Broken)
     assert two_missing.deviation is None
 
 
 def test_a_snapshot_may_be_at_an_entry_that_was_in_flight_during_the_unload() -> None:
     history = "t on; p opens -1; p sends 1@0; p sends 2; t unloads ~ p @1; snapshot @1 p=1"
-    assert deviates(SNAPSHOT_POSITION_AHEAD, history)
-    confirmed = judged("t on; p opens -1; p sends 1@0 2@1; t unloads; snapshot @1 p=1", SNAPSHOT_POSITION_AHEAD)
+    assert deviates("snapshot-position-ahead", history)
+    confirmed = judged("t on; p opens -1; p sends 1@0 2@1; t unloads; snapshot @1 p=1", "snapshot-position-ahead")
     assert isinstance(confirmed, Broken)
     assert confirmed.deviation is None
 
 
 def test_a_snapshot_taken_during_a_second_recovery_lacks_the_entries_not_yet_replayed() -> None:
     """Seen on 4.0.8, on a topic with its own policy; the topic was unloaded again before the snapshot was read."""
-    once, known = "t topic-on; p opens -1; p sends 1@0", SECOND_RECOVERY_NOT_AWAITED
+    once, known = "t topic-on; p opens -1; p sends 1@0", "second-recovery-not-awaited"
     assert deviates(known, f"{once}; t unloads; p opens 1; snapshot @0")
     raced = f"{once}; t unloads; p opens -1; p sends 1@2:0; t unloads; p opens 1; snapshot @0"
     assert isinstance(judged(raced, known), Allowed)
@@ -131,8 +122,8 @@ def test_no_other_id_may_be_missing_from_a_snapshot_or_after_a_recovery() -> Non
 
 def test_a_snapshot_position_ahead_is_forgotten_once_a_higher_id_is_stored() -> None:
     history = f"{FULL_LEDGER}; t unloads; p opens 4"
-    once = judged(history, SNAPSHOT_POSITION_AHEAD)
-    later = judged(f"{history}; p sends 6@2:0; p sends 5=dup", SNAPSHOT_POSITION_AHEAD)
+    once = judged(history, "snapshot-position-ahead")
+    later = judged(f"{history}; p sends 6@2:0; p sends 5=dup", "snapshot-position-ahead")
     assert isinstance(once, Allowed)
     assert isinstance(later, Allowed)
     assert once.deviations == later.deviations
@@ -146,8 +137,8 @@ def test_an_entry_in_flight_while_deduplication_is_enabled_may_count_or_not() ->
 
 def test_an_entry_in_flight_while_deduplication_is_enabled_is_stored_again() -> None:
     history = f"{AWAITED}; snapshot @0 p=5 ~ p @0"
-    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; p sends 5@1")
-    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; p closes; p opens -1")
+    assert deviates("deduplication-enabled-in-flight", f"{history}; p sends 5@1")
+    assert deviates("deduplication-enabled-in-flight", f"{history}; p closes; p opens -1")
     assert is_sound(f"{history}; p sends 5=dup")
     assert is_sound(f"{history}; p closes; p opens 5")
 
@@ -157,7 +148,7 @@ def test_an_entry_in_flight_is_stored_again_only_once_and_not_after_a_duplicate(
     for allowed in (f"{history}; p sends 5@1; p sends 5=dup", f"{history}; p sends 4@1; p sends 5@2"):
         found = judged(allowed, *DEVIATIONS)
         assert isinstance(found, Allowed)
-        assert found.deviations == (DEDUPLICATION_ENABLED_IN_FLIGHT,)
+        assert found.deviations == ("deduplication-enabled-in-flight",)
     for wrong in (
         f"{history}; p sends 5@1; p sends 5@2",
         f"{history}; p sends 5=dup; p sends 5@1",
@@ -192,7 +183,7 @@ def test_entries_of_a_crashed_producer_may_be_stored_after_deduplication_is_enab
     settled = f"{history}; p opens -1; p sends 1@2; t enables; t unloads"
     assert is_sound(f"{settled}; p opens -1")
     assert isinstance(judged(f"{settled}; p opens 7"), Broken)
-    assert deviates(DEDUPLICATION_ENABLED_IN_FLIGHT, f"{history}; t enables; snapshot @1 p=7; p opens -1")
+    assert deviates("deduplication-enabled-in-flight", f"{history}; t enables; snapshot @1 p=7; p opens -1")
 
 
 def test_entries_of_before_a_reload_do_not_count_after_deduplication_is_enabled() -> None:
@@ -203,7 +194,7 @@ def test_entries_of_before_a_reload_do_not_count_after_deduplication_is_enabled(
     assert isinstance(judged(f"{history}; snapshot @1 p=7; p opens -1", *DEVIATIONS), Broken)
     again = "t on; t disables; p opens -1; p sends 5 7; p crashes ~ p ? ?; t enables; t unloads; t disables; t enables"
     assert is_sound(f"{again}; p opens -1")
-    assert isinstance(judged(f"{again}; p opens 7", *DEVIATIONS.keys() - {DEDUPLICATION_OFF_KEEPS_SNAPSHOT}), Broken)
+    assert isinstance(judged(f"{again}; p opens 7", *DEVIATIONS.keys() - {"deduplication-off-keeps-snapshot"}), Broken)
 
 
 def test_an_entry_in_flight_while_deduplication_is_enabled_is_a_duplicate_after_a_recovery() -> None:

@@ -24,7 +24,6 @@ from model.events import (
     Stuck,
 )
 from model.example import Example
-from model.excuses.deduplication import SOURCE_RESUMES_FROM_PUSHED_ID
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
@@ -207,7 +206,7 @@ def test_resuming_from_a_checkpoint_is_safe_when_the_last_sequence_id_is_not() -
     died = (WRITES_FAIL, start(1, 2), crash(1, _1=0), CLEAR)
     safe = (start(3, last_id=2), UNLOAD, finish(_2=1, _3=2))
     assert exercised(run(*died, *safe, log(1, 2, 3))) == ("DEDUP-13",)
-    known = frozenset({SOURCE_RESUMES_FROM_PUSHED_ID})
+    known = frozenset({"source-resumes-from-pushed-id"})
     assert broken(run(*died, *safe, WITHOUT_2, known=known)) == ("DEDUP-13", None)
 
 

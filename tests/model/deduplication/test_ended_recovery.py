@@ -8,7 +8,6 @@ from model.cursors.cursor import Interval
 from model.deduplication.topic_observer import RECOVERY_MS
 from model.deviations import DEVIATIONS
 from model.example import Example
-from model.excuses.deduplication import SECOND_RECOVERY_NOT_AWAITED
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from tests.notation import steps
@@ -32,7 +31,7 @@ def opened_after(wait_ms: float) -> Allowed[Example] | Broken:
 def test_soon_after_a_topic_is_loaded_a_missing_sequence_id_is_a_deviation() -> None:
     allowed = opened_after(RECOVERY_MS)
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+    assert allowed.deviations == ("second-recovery-not-awaited",)
     assert "DEDUP-12" in allowed.excused
 
 
@@ -52,7 +51,7 @@ def test_a_policy_that_a_topic_gets_while_it_loads_may_start_a_second_recovery(b
     for happened in steps(f"t on; p opens -1; p sends 1@0 2@1; {between}"):
         assert isinstance(verdict, Allowed), verdict
         verdict = judge(verdict.state, happened[0], happened[1], at=Interval(LOADED_MS, LOADED_MS))
-    is_excused = isinstance(verdict, Allowed) and verdict.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+    is_excused = isinstance(verdict, Allowed) and verdict.deviations == ("second-recovery-not-awaited",)
     assert is_excused is is_allowed
 
 
@@ -70,18 +69,18 @@ def stored_again_after(wait_ms: float, again: str) -> Allowed[Example] | Broken:
 def test_soon_after_a_topic_is_loaded_a_second_replay_may_set_the_sequence_id_back() -> None:
     allowed = stored_again_after(RECOVERY_MS, "3@3")
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+    assert allowed.deviations == ("second-recovery-not-awaited",)
 
 
 def test_a_second_replay_may_set_the_sequence_id_back_between_two_entries_of_one_send() -> None:
     """Seen on 4.0.8 (``docs/histories/DEDUP-12-on-4.0.8.json``): the write of the first one may not have ended."""
     history = "t topic-on; p opens -1; p sends 1@0 2@1; t unloads; p opens 2; p sends"
-    known, once = [SECOND_RECOVERY_NOT_AWAITED], judged(*steps(f"{history} 3@2 3=dup"), known=DEVIATIONS)
+    known, once = ["second-recovery-not-awaited"], judged(*steps(f"{history} 3@2 3=dup"), known=DEVIATIONS)
     assert isinstance(once, Allowed)
     assert not once.deviations
     allowed = judged(*steps(f"{history} 3@2 3@3"), known=known)
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == (SECOND_RECOVERY_NOT_AWAITED,)
+    assert allowed.deviations == ("second-recovery-not-awaited",)
     assert isinstance(judged(*steps(f"{history} 3@2 2@3"), known=known), Broken), "the log ends with 2"
     of_namespace = history.replace("topic-on", "on")
     assert isinstance(judged(*steps(f"{of_namespace} 3@2 3@3"), known=known), Broken), "there is one recovery"
@@ -96,7 +95,7 @@ def test_a_second_replay_may_set_the_id_back_between_chunks_that_each_count_at_o
     for happened in steps(history):
         assert isinstance(verdict, Allowed), verdict
         verdict = judge(verdict.state, happened[0], happened[1], at=Interval(LOADED_MS, LOADED_MS))
-    is_excused = isinstance(verdict, Allowed) and SECOND_RECOVERY_NOT_AWAITED in verdict.deviations
+    is_excused = isinstance(verdict, Allowed) and "second-recovery-not-awaited" in verdict.deviations
     assert is_excused is is_allowed
 
 

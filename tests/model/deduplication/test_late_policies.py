@@ -8,7 +8,6 @@ from model.cursors.cursor import Interval
 from model.deduplication.topic_observer import RECOVERY_MS
 from model.events import Created, DeduplicationSet, Done, Opened
 from model.example import Example
-from model.excuses.deduplication import TOPIC_POLICY_APPLIED_LATE
 from model.explain import judge
 from model.judgement import Allowed, Broken
 from model.operations import CreateTopic, OpenProducer, Restart, Unload
@@ -46,24 +45,24 @@ def opened_again(last_sequence_id: int, *, reload: Happened = RESTART, known: st
 def test_a_restarted_broker_may_judge_by_the_policy_of_the_namespace(text: str) -> None:
     broken = sent_again(text)
     assert isinstance(broken, Broken)
-    assert broken.deviation == TOPIC_POLICY_APPLIED_LATE
-    allowed = sent_again(text, known=TOPIC_POLICY_APPLIED_LATE)
+    assert broken.deviation == "topic-policy-applied-late"
+    allowed = sent_again(text, known="topic-policy-applied-late")
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == (TOPIC_POLICY_APPLIED_LATE,)
+    assert allowed.deviations == ("topic-policy-applied-late",)
 
 
 def test_a_topic_that_is_loaded_before_its_policy_is_read_forgets_its_ids() -> None:
-    allowed = opened_again(-1, known=TOPIC_POLICY_APPLIED_LATE)
+    allowed = opened_again(-1, known="topic-policy-applied-late")
     assert isinstance(allowed, Allowed)
-    assert allowed.deviations == (TOPIC_POLICY_APPLIED_LATE,)
+    assert allowed.deviations == ("topic-policy-applied-late",)
     for last_sequence_id, reload in ((1, RESTART), (-1, (Unload("t"), Done()))):
-        broken = opened_again(last_sequence_id, reload=reload, known=TOPIC_POLICY_APPLIED_LATE)
+        broken = opened_again(last_sequence_id, reload=reload, known="topic-policy-applied-late")
         assert isinstance(broken, Broken)
-        assert broken.deviation != TOPIC_POLICY_APPLIED_LATE
+        assert broken.deviation != "topic-policy-applied-late"
 
 
 def test_what_is_stored_before_the_policy_is_read_may_not_count() -> None:
-    known = TOPIC_POLICY_APPLIED_LATE
+    known = "topic-policy-applied-late"
     for last_sequence_id in (-1, 2):
         text = f"p sends 2@2; p closes; p opens {last_sequence_id}"
         assert isinstance(sent_again(text, on=True, known=known), Allowed)
@@ -73,7 +72,7 @@ def test_what_is_stored_before_the_policy_is_read_may_not_count() -> None:
 
 
 def test_once_the_policy_is_read_what_is_stored_counts() -> None:
-    known = TOPIC_POLICY_APPLIED_LATE
+    known = "topic-policy-applied-late"
     text = "p sends 3@2; p closes; p opens 3; p sends 3"
     assert isinstance(sent_again(f"{text}=dup", on=True, known=known), Allowed)
     broken = sent_again(f"{text}@3", on=True, known=known)
@@ -93,6 +92,6 @@ def test_once_the_policy_is_read_what_is_stored_counts() -> None:
 def test_a_policy_that_is_applied_late_excuses_only_the_first_two_seconds_after_a_restart(
     text: str, reload: Happened, wait_ms: float
 ) -> None:
-    broken = sent_again(text, reload=reload, wait_ms=wait_ms, known=TOPIC_POLICY_APPLIED_LATE)
+    broken = sent_again(text, reload=reload, wait_ms=wait_ms, known="topic-policy-applied-late")
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation) == ("DEDUP-01", None)

@@ -6,17 +6,35 @@ from dataclasses import replace
 
 import pytest
 
-from model.events import AnyOutcome, Created, DeduplicationSet, Done, PolicyIgnored, Subscribed
-from model.example import Example
-from model.excuses.deduplication import (
-    TOPIC_POLICIES_NOT_READ,
-    TOPIC_POLICY_AWAITS_RELOAD,
-    UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY,
+from model.events import (
+    AnyOutcome,
+    Created,
+    DeduplicationSet,
+    Done,
+    Duplicate,
+    Opened,
+    PolicyIgnored,
+    Sent,
+    Stored,
+    Subscribed,
 )
+from model.example import Example
 from model.explain import judge
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, CreateTopic, Kill, Restart, SetDeduplication, Switch, Unload
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    CreateTopic,
+    Kill,
+    OpenProducer,
+    Restart,
+    Send,
+    SetDeduplication,
+    Switch,
+    Unload,
+)
 from model.subscription_operations import CreateSubscription, Subscribe
+from tests.model.deduplication.entries import entry
 
 
 def with_topic(switch: Switch = "namespace-on") -> Example:
@@ -50,12 +68,20 @@ def knowing(*names: str, state: Example) -> Example:
 
 OFF = SetDeduplication("t0", "topic", on=False), PolicyIgnored("Enabled")
 
+TWICE = (
+    (OpenProducer("s1", "t0", "p"), Opened(-1)),
+    (Send("s1", (entry(1),)), Sent((Stored(Position(1, 0)),))),
+)
+"""A message is stored, and sent again: it is :data:`STORED` again or :data:`DROPPED`."""
+STORED = Send("s1", (entry(1),)), Sent((Stored(Position(1, 1)),))
+DROPPED = Send("s1", (entry(1),)), Sent((Duplicate(),))
+
 
 def test_a_policy_that_awaits_a_reload_excuses_no_other_policy_and_no_status_after_the_reload() -> None:
     unknown = judge(with_topic(), *OFF)
     assert isinstance(unknown, Broken)
-    assert unknown.deviation == TOPIC_POLICY_AWAITS_RELOAD
-    known = knowing(TOPIC_POLICY_AWAITS_RELOAD, state=with_topic())
+    assert unknown.deviation == "topic-policy-awaits-reload"
+    known = knowing("topic-policy-awaits-reload", state=with_topic())
     still_on = in_turn(known, OFF)
     assert still_on.topics["t0"].enabled
     reloaded = in_turn(still_on, (Unload("t0"), Done()))
@@ -74,9 +100,9 @@ def test_a_new_topic_that_ignores_its_own_policy_is_followed_until_its_reload() 
     create, created = CreateTopic("t0", "topic-on"), Created(deduplication=False, snapshot_room=6)
     judged = judge(Example(), create, created)
     assert isinstance(judged, Broken)
-    assert (judged.rule, judged.deviation) == ("DEDUP-01", TOPIC_POLICY_AWAITS_RELOAD)
+    assert (judged.rule, judged.deviation) == ("DEDUP-01", "topic-policy-awaits-reload")
     assert isinstance(judge(Example(), CreateTopic("t0", "topic-on", persistence="every-ack"), created), Allowed)
-    known = in_turn(replace(Example(), known=frozenset({TOPIC_POLICY_AWAITS_RELOAD})), (create, created))
+    known = in_turn(replace(Example(), known=frozenset({"topic-policy-awaits-reload"})), (create, created))
     assert not known.topics["t0"].enabled
     assert in_turn(known, (Unload("t0"), Done())).topics["t0"].enabled
 
@@ -86,13 +112,16 @@ def test_policies_that_are_not_read_excuse_no_policy_that_the_broker_shows() -> 
     every = with_topic()
     unknown = judge(every, *unread)
     assert isinstance(unknown, Broken)
-    assert unknown.deviation == TOPIC_POLICIES_NOT_READ
-    known = knowing(TOPIC_POLICIES_NOT_READ, state=every)
+    assert unknown.deviation == "topic-policies-not-read"
+    known = knowing("topic-policies-not-read", state=every)
     shown = judge(known, *OFF)
     assert isinstance(shown, Broken)
     still_on = in_turn(known, unread)
-    assert in_turn(still_on, (Unload("t0"), Done())).topics["t0"].enabled
-    assert not in_turn(still_on, (Kill(), Done())).topics["t0"].enabled
+    in_turn(still_on, (Unload("t0"), Done()), *TWICE, DROPPED)
+    in_turn(still_on, (Kill(), Done()), *TWICE, STORED)
+    dropped = judge(in_turn(still_on, (Kill(), Done()), *TWICE), *DROPPED)
+    assert isinstance(dropped, Broken)
+    assert dropped.rule == "DEDUP-01"
     for operation in (SetDeduplication("t0", "namespace", on=False), SetDeduplication("t0", "topic", on=True)):
         judged = judge(known, operation, unread[1])
         assert isinstance(judged, Broken)
@@ -103,20 +132,19 @@ def test_a_new_topic_whose_policy_is_not_read_keeps_its_status_through_unloads()
     created = Created(deduplication=False, snapshot_room=6, is_policy_shown=False)
     judged = judge(Example(), CreateTopic("t0", "topic-on"), created)
     assert isinstance(judged, Broken)
-    assert (judged.rule, judged.deviation) == ("DEDUP-01", TOPIC_POLICIES_NOT_READ)
-    known = replace(Example(), known=frozenset({TOPIC_POLICIES_NOT_READ}))
-    state = in_turn(known, (CreateTopic("t0", "topic-on"), created), (Unload("t0"), Done()))
-    assert not state.topics["t0"].enabled
+    assert (judged.rule, judged.deviation) == ("DEDUP-01", "topic-policies-not-read")
+    known = replace(Example(), known=frozenset({"topic-policies-not-read"}))
+    in_turn(known, (CreateTopic("t0", "topic-on"), created), (Unload("t0"), Done()), *TWICE, STORED)
 
 
 def test_an_unused_subscription_hides_only_the_topic_s_own_policy() -> None:
-    name = UNUSED_SUBSCRIPTION_HIDES_TOPIC_POLICY
+    name = "unused-subscription-hides-topic-policy"
     created = CreateTopic("t0", persistence="every-ack"), Created(deduplication=True, snapshot_room=6)
     subscription = CreateSubscription("t0", "s0", "earliest"), Done()
     consumer = Subscribe("c1", "t0", "s0", "Shared"), Subscribed()
     state = in_turn(replace(Example(), known=frozenset({name})), created)
     without, unused, used = state, in_turn(state, subscription), in_turn(state, subscription, consumer)
-    assert in_turn(unused, OFF).topics["t0"].ignored_policy is False
+    in_turn(unused, OFF, (Unload("t0"), Done()), *TWICE, STORED)
     unknown = judge(knowing(state=unused), *OFF)
     assert isinstance(unknown, Broken)
     assert unknown.deviation == name

@@ -18,11 +18,6 @@ from model.events import (
     Unknown,
 )
 from model.example import Example
-from model.excuses.deduplication import (
-    DEDUPLICATION_OFF_KEEPS_SNAPSHOT,
-    EARLIER_SNAPSHOT_SHOWN,
-    TIMER_FAILS_WITHOUT_DEDUPLICATION,
-)
 from model.explain import judge
 from model.judgement import Broken
 from model.log import Position
@@ -89,9 +84,9 @@ def test_the_timer_comes_after_snapshots_have_failed() -> None:
 
 def test_a_timer_that_fails_excuses_no_snapshot_that_is_due_by_entries() -> None:
     by_timer = history(2.0, "p sends 1@0; snapshot-due @-1 of @0")
-    assert deviates(TIMER_FAILS_WITHOUT_DEDUPLICATION, *by_timer)
+    assert deviates("timer-fails-without-deduplication", *by_timer)
     by_entries = history(2.0, EMPTY, "p sends 1@0 2@1 3@2; snapshot-due @-1 of @2")
-    verdict = judged(*by_entries, known=TIMER_FAILS_WITHOUT_DEDUPLICATION)
+    verdict = judged(*by_entries, known="timer-fails-without-deduplication")
     assert isinstance(verdict, Broken)
     assert (verdict.rule, verdict.deviation) == ("DEDUP-11a", None)
 
@@ -132,11 +127,11 @@ def test_a_kept_snapshot_is_shown_and_makes_what_was_stored_since_count(off: tup
     topic = with_topic("broker" if len(off) == 1 else "namespace-on")
     is_off = in_turn(topic, *BEFORE, *off)
     found = broken(is_off, SNAPSHOT)
-    assert (found.rule, found.deviation) == ("DEDUP-10", DEDUPLICATION_OFF_KEEPS_SNAPSHOT)
+    assert (found.rule, found.deviation) == ("DEDUP-10", "deduplication-off-keeps-snapshot")
     is_on = in_turn(is_off, *MEANWHILE, on)
     found = broken(is_on, REOPENED)
-    assert (found.rule, found.deviation) == ("DEDUP-09", DEDUPLICATION_OFF_KEEPS_SNAPSHOT)
-    known = knowing(DEDUPLICATION_OFF_KEEPS_SNAPSHOT, state=topic)
+    assert (found.rule, found.deviation) == ("DEDUP-09", "deduplication-off-keeps-snapshot")
+    known = knowing("deduplication-off-keeps-snapshot", state=topic)
     in_turn(known, *BEFORE, *off, SNAPSHOT, *MEANWHILE, on, REOPENED, AGAIN)
     in_turn(
         known, *BEFORE, *off, *MEANWHILE, on, (OpenProducer("s3", "t0", "p"), Opened(-1)), stored("s3", 9, ledger=3)
@@ -144,7 +139,7 @@ def test_a_kept_snapshot_is_shown_and_makes_what_was_stored_since_count(off: tup
 
 
 def test_a_kept_snapshot_has_what_was_stored_before_and_nothing_else() -> None:
-    known = knowing(DEDUPLICATION_OFF_KEEPS_SNAPSHOT, state=with_topic())
+    known = knowing("deduplication-off-keeps-snapshot", state=with_topic())
     is_off = in_turn(known, *BEFORE, UNLOADED, switched(on=False))
     found = broken(is_off, (ReadSnapshot("t0"), SnapshotRead(Position(1, 1), {"p": 1})))
     assert (found.rule, found.deviation) == ("DEDUP-10", None)
@@ -154,7 +149,7 @@ def test_a_kept_snapshot_has_what_was_stored_before_and_nothing_else() -> None:
 
 
 def test_a_topic_that_was_loaded_when_deduplication_was_switched_off_keeps_no_snapshot() -> None:
-    known = knowing(DEDUPLICATION_OFF_KEEPS_SNAPSHOT, state=with_topic())
+    known = knowing("deduplication-off-keeps-snapshot", state=with_topic())
     is_off = in_turn(known, *BEFORE, switched(on=False))
     assert broken(is_off, SNAPSHOT).rule == "DEDUP-10"
     opened = OpenProducer("s2", "t0", "p"), Opened(-1)
@@ -165,7 +160,7 @@ def test_a_topic_that_was_loaded_when_deduplication_was_switched_off_keeps_no_sn
 
 @pytest.mark.parametrize(("last", "is_possible"), [(-1, True), (2, True), (7, True), (8, True), (9, False)])
 def test_of_a_send_without_an_answer_any_first_messages_may_be_stored(last: int, is_possible: bool) -> None:
-    known = knowing(DEDUPLICATION_OFF_KEEPS_SNAPSHOT, state=with_topic("broker"))
+    known = knowing("deduplication-off-keeps-snapshot", state=with_topic("broker"))
     unanswered: Step = Send("s2", (entry(7), entry(8))), Sent((Unknown("lost"), Unknown("lost")))
     opened: Step = OpenProducer("s2", "t0", "p"), Opened(-1)
     is_on = in_turn(known, *BEFORE, RESTARTED_OFF, opened, unanswered, RESTARTED_ON)
@@ -199,12 +194,12 @@ def shown(**ids: int) -> Step:
 @pytest.mark.parametrize("earlier", [{"p": 1}, {"p": 2}, {"p": 2, "q": 1}])
 def test_the_ids_of_an_earlier_snapshot_may_be_shown_at_the_position_of_a_later_one(earlier: dict[str, int]) -> None:
     found = broken(in_turn(with_snapshots(), *TWO), shown(**earlier))
-    assert (found.rule, found.deviation) == ("DEDUP-10", EARLIER_SNAPSHOT_SHOWN)
-    in_turn(with_snapshots(EARLIER_SNAPSHOT_SHOWN), *TWO, shown(**earlier))
+    assert (found.rule, found.deviation) == ("DEDUP-10", "earlier-snapshot-shown")
+    in_turn(with_snapshots("earlier-snapshot-shown"), *TWO, shown(**earlier))
 
 
 def test_a_snapshot_with_ids_from_before_the_reload_or_of_no_earlier_snapshot_breaks_the_rule() -> None:
-    known = with_snapshots(EARLIER_SNAPSHOT_SHOWN)
+    known = with_snapshots("earlier-snapshot-shown")
     never = broken(in_turn(known, *TWO), shown(q=1))
     assert (never.rule, never.deviation) == ("DEDUP-10", None)
     reloaded = in_turn(known, *TWO, UNLOADED)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from model.cluster_operations import AWAY
 from model.events import Abandoned, LogRead
 from model.excuses.chunking import CHUNK_EACH_DEDUPLICATED
-from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.explain import judge
 from model.judgement import Broken
 from model.log import Position
@@ -100,8 +99,8 @@ BATCH = history("p sends 1@0 2@1; p sends 2-3@2 4-5@3; log p:1 p:2 p:2-3 p:4-5")
 
 
 def test_a_batch_that_starts_with_an_earlier_id_is_dropped_by_a_deviation() -> None:
-    assert deviates(OVERLAPPING_BATCH_DROPPED, *BATCH, away(BATCH, 0, 1, 3))
-    assert broken_by(*BATCH, away(BATCH, 0, 1, 2), known=OVERLAPPING_BATCH_DROPPED).deviation is None
+    assert deviates("overlapping-batch-dropped", *BATCH, away(BATCH, 0, 1, 3))
+    assert broken_by(*BATCH, away(BATCH, 0, 1, 2), known="overlapping-batch-dropped").deviation is None
 
 
 def test_what_may_be_dropped_is_of_the_log_that_was_read_last() -> None:

@@ -21,7 +21,6 @@ from conformance.report.data import stored_findings
 from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.page import page, style
 from conformance.report.pages.space_time import draw
-from model.excuses.deduplication import OVERLAPPING_BATCH_DROPPED
 from model.operations import OpenProducer
 from model.subscription_operations import Subscribe
 from tests.report.pages.test_page import WHEN, report_data, written
@@ -100,7 +99,7 @@ def test_producers_and_consumers_have_an_arrow_to_the_broker_that_they_connect_t
 def rendered(tmp_path: Path) -> str:
     """A page with a violation and a known deviation that was only tolerated, and so has a stored history."""
     written(tmp_path, history())
-    (known,) = (one for one in shipped() if one.name == OVERLAPPING_BATCH_DROPPED)
+    (known,) = (one for one in shipped() if one.name == "overlapping-batch-dropped")
     met = example(DEDUP_02=2).__replace__(deviations={known.name: 3})
     data = report_data(tmp_path, run(example(DEDUP_01=2), met, FOUND, MINIMISED), known=(known, QUIRK))
     data = replace(data, stored=stored_findings(data.verdicts, data.known, broker="4.0.8"))
@@ -119,7 +118,7 @@ def test_each_link_to_a_known_deviation_leads_to_its_history_diagram_and_command
     card = text[text.index('id="violation-DEDUP-02"') :].partition("</article>")[0]
     assert "Space-time diagram" in card
     assert "Step by step" in card
-    assert re.search(rf"replay \S*{OVERLAPPING_BATCH_DROPPED}\.json --broker 4\.0\.8 --known none", card)
+    assert re.search(rf"replay \S*{'overlapping-batch-dropped'}\.json --broker 4\.0\.8 --known none", card)
 
 
 def test_many_machines_are_folded(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Deviations from document 000: deduplication."""
