@@ -43,7 +43,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
     ``releases``: version specifiers (``">=2.11,<=5.0.0-M1"``) of the releases that count as having it; one that matches
     is enough. ``switched_on``: the same by setting (``"name=value"``), for releases that need it. ``seldom``: the same
     for releases that show it too seldom for a replay. ``clients``: whose deviation it is, with versions (``official``:
-    pulsar-client); one that names no releases occurs with any broker.
+    pulsar-client, ``java``, ``go``); one of them is enough. One that names no releases occurs with any broker.
 
     ``seen``, ``gone``: the releases that were seen with it, and without it. ``read``: those whose code was read to have
     it, and that are the last of a range. ``fixed``: the first ones with the upstream fix, by its pull request or their

@@ -74,8 +74,10 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return self.concerns_clients(clients)
 
     def concerns_clients(self, clients: Mapping[str, str] | None) -> bool:
-        """Whether it is known with these clients (None: any)."""
-        return clients is None or all(is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
+        """Whether it is known with these clients (None: any): one of those that it names is among them."""
+        if clients is None or not self.clients:
+            return True
+        return any(is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
 
 
 def shipped() -> tuple[KnownDeviation, ...]:

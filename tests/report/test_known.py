@@ -105,6 +105,24 @@ def test_a_client_deviation_is_known_for_some_client_versions(
     assert not deviation.concerns("3.3.6", clients)
 
 
+@pytest.mark.parametrize(
+    ("clients", "concerned"),
+    [
+        ({"official": "3.13.0"}, True),
+        ({"wire": "0.1.0", "java": "4.0.8"}, True),
+        ({"java": "4.0.9"}, False),
+        ({"java": "4.0.9", "official": "3.13.0"}, True),
+        ({"go": "4.0.8"}, False),
+        ({}, False),
+    ],
+)
+def test_a_deviation_of_several_clients_is_known_with_any_of_them(
+    tmp_path: Path, clients: dict[str, str], concerned: bool
+) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY | {"clients": {"official": "<=3.13.0", "java": "==4.0.8"}}))
+    assert deviation.concerns("4.0.8", clients) is concerned
+
+
 def test_a_deviation_of_a_setting_is_known_if_the_broker_has_the_setting(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"switched_on": {"classic=true": ["==3.3.6"]}}))
     assert deviation.concerns("3.3.6", None, {"classic": "true"})
