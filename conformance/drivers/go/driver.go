@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"reflect"
 	"regexp"
@@ -29,6 +28,7 @@ import (
 const (
 	modulePath  = "github.com/apache/pulsar-client-go"
 	flushBegins = 50 * time.Millisecond // how long a send waits for the flush before it: a flush blocks
+	anyNumber   = 1000                  // of incomplete messages, for which the client makes room
 	waiting     = 100_000               // how many requests of a producer may wait for it
 )
 
@@ -324,7 +324,7 @@ func (d *driver) subscribe(r *request) answer {
 		MaxPendingChunkedMessage: r.MaxPendingChunked, AutoAckIncompleteChunk: r.AckOldestChunked,
 		ReplicateSubscriptionState: r.Replicated}
 	if r.MaxPendingChunked == 0 {
-		wanted.MaxPendingChunkedMessage = math.MaxInt32
+		wanted.MaxPendingChunkedMessage = anyNumber
 	}
 	if r.Initial == "earliest" {
 		wanted.SubscriptionInitialPosition = pulsar.SubscriptionPositionEarliest
