@@ -32,7 +32,7 @@ from model.operations import (
 from model.read_operations import AnalyzeBacklog, ExamineMessage, FindByTime, ReadMessage
 from model.rules.catalogue import CATALOGUE
 from model.rules.rule import Decided
-from model.subscription_operations import Expire, NackRepeatedly, ResetCursor, Seek
+from model.subscription_operations import Expire, NackRepeatedly, ResetCursor, Seek, Subscribe
 from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
@@ -317,6 +317,26 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         name="acks of parts of batches by the released client",
         asks=ClientFeature("batch-index-ack"),
         withheld="its consumers acknowledge entries",
+    ),
+    Requirement(
+        name="sequence ids by the released client",
+        asks=ClientFeature("sequence-id"),
+        needs=lambda operation: isinstance(operation, OpenProducer) and operation.client == "official",
+        withheld="only the wire client has producers",
+    ),
+    Requirement(
+        name="batches by the released client",
+        asks=ClientFeature("batching"),
+        needs=lambda operation: isinstance(operation, OpenProducer) and operation.client == "official",
+        withheld="only the wire client has producers",
+    ),
+    Requirement(
+        name="Key_Shared by the released client",
+        asks=ClientFeature("key-shared"),
+        needs=lambda operation: (
+            isinstance(operation, Subscribe) and operation.client == "official" and operation.kind == "Key_Shared"
+        ),
+        withheld="its consumers have other subscriptions",
     ),
     Requirement(
         name="chunking by the released client",

@@ -10,9 +10,14 @@ import msgspec
 import pytest
 
 from conformance.clients.driver import protocol
+from conformance.clients.driver.client import client_version
+from conformance.clients.driver.connect import DriverCommand, use
 from conformance.clients.driver.process import DriverFailed
 from conformance.drivers.contract.checks import CHECKS
 from conformance.drivers.contract.run import Result, run
+from conformance.lockstep.cursors.official import OfficialMember, lacking_at
+from model.events import Skipped
+from model.subscription_operations import Acknowledge, Nack
 
 BROKEN = (sys.executable, str(Path(__file__).with_name("broken_driver.py")))
 PYTHON = (sys.executable, "-m", "conformance.drivers.python")
@@ -24,6 +29,33 @@ def results(*command: str) -> list[Result]:
 
 def test_the_driver_of_pulsar_client_keeps_its_contract() -> None:
     assert [one for one in results(*PYTHON) if one.outcome != "kept"] == []
+
+
+def test_somebody_elses_driver_keeps_its_contract_and_need_not_have_a_feature() -> None:
+    found = results(sys.executable, str(Path(__file__).with_name("somebody_elses_driver.py")))
+    assert [one for one in found if one.outcome == "broken"] == []
+    assert sum(one.outcome == "kept" for one in found) == sum(one.feature is None for one in CHECKS) + 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        (Acknowledge("c", (0,)), None),
+        (Acknowledge("c", (0,), cumulative=True), "cumulative-ack"),
+        (Nack("c", (0,)), "nack"),
+        (Nack("c", None), "redeliver"),
+    ],
+)
+def test_an_operation_that_a_client_does_not_declare_is_not_performed(
+    operation: Acknowledge | Nack, why: str | None
+) -> None:
+    command = (sys.executable, str(Path(__file__).with_name("somebody_elses_driver.py")))
+    use(DriverCommand(name="driver:mine", command=command))
+    try:
+        lack = lacking_at(OfficialMember.__new__(OfficialMember), operation)
+    finally:
+        use(None)
+    assert lack == (None if why is None else Skipped(f"mine {client_version()} does not have {why}"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from conformance.clients.driver.connect import client_info
 from conformance.clients.driver.interface import OfficialDelivery
+from conformance.clients.driver.protocol import Feature
 from conformance.clients.handles import OfficialConsumerHandle, SubscriptionConfig, aborted_on_error
 from conformance.clients.security.service import Service
 from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
@@ -19,9 +21,9 @@ from conformance.lockstep.positions import Positions
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.settings.traits import Traits
 from conformance.proxy.proxy import Proxy
-from model.events import Acknowledged, Delivery
+from model.events import Acknowledged, Delivery, Skipped
 from model.log import Position
-from model.subscription_operations import Subscribe
+from model.subscription_operations import Acknowledge, Nack, Subscribe
 from model.vocabulary import Client, SubscriptionType
 
 NACK_DELAY_S: Final = 0.3
@@ -191,3 +193,17 @@ class OfficialMember:
         """Cut the connections, which loses grouped acks, and end the client."""
         self._proxy.stop()
         self._handle.abort()
+
+
+def lacking_at(member: object, operation: Acknowledge | Nack) -> Skipped | None:
+    """Why its client cannot perform it; None if it can."""
+    feature: Feature | None
+    match operation:
+        case Acknowledge(cumulative=is_cumulative):
+            feature = "cumulative-ack" if is_cumulative else None
+        case Nack(nth=nth):
+            feature = "redeliver" if nth is None else "nack"
+    if feature is None or not isinstance(member, OfficialMember):
+        return None
+    client = client_info()
+    return None if feature in client.features else Skipped(f"{client.name} {client.version} does not have {feature}")

@@ -18,7 +18,7 @@ from conformance.lockstep.cursors.backoff import fail_often
 from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursors.key_shared import KeyShares
 from conformance.lockstep.cursors.members import Members, receive
-from conformance.lockstep.cursors.official import OfficialMember
+from conformance.lockstep.cursors.official import OfficialMember, lacking_at
 from conformance.lockstep.cursors.persistence import PersistedStates
 from conformance.lockstep.cursors.poller import Poller, SubscriptionView, stats_of
 from conformance.lockstep.cursors.targets import NO_MESSAGE, Target, following, target_of
@@ -143,11 +143,11 @@ class Cursors:
             case Receive(consumer, count):
                 return self._with(consumer, lambda member: self._take(member, count))
             case Acknowledge(consumer):
-                return self._with(consumer, lambda member: self._acknowledge(member, operation))
+                return self._with(consumer, lambda one: lacking_at(one, operation) or self._acknowledge(one, operation))
             case AckById(consumer):
                 return self._with(consumer, lambda member: self._acknowledge_others(member, operation))
             case Nack(consumer, nth):
-                return self._with(consumer, lambda member: self._redeliver(member, nth))
+                return self._with(consumer, lambda one: lacking_at(one, operation) or self._redeliver(one, nth))
             case CutDuring(doing):
                 return self._with(doing.consumer, lambda member: self._cut_off(member, operation))
             case CutConnection(consumer):
